@@ -201,11 +201,11 @@ def _of(function: p.Function, nodes: tuple[Node, ...]) -> p.Function | None:
             return dataclasses.replace(function, nodes=own) if own else None
         case p.Rows() | p.Kernel() | p.Emit():
             return function if function.node in nodes else None
-        case p.Keep():
+        case p.FillCache():
             return function if function.cache in nodes else None
-        case p.Fetch() | p.Settle() | p.Join() | p.Trim():
+        case p.ReadCache() | p.SetBatchSize() | p.Join() | p.Trim():
             return function if any(isinstance(node, Batch) for node in nodes) else None
-        case p.Own():
+        case p.SliceOwnRows():
             return function if last_mixing(nodes) is not None else None
     return function
 

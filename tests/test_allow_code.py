@@ -190,7 +190,7 @@ def test_what_lives_on_an_image_stays_only_by_declaration() -> None:
 
     ((code, message),) = found("{python: {function: my_pkg.filters:blur}}")
     assert code == "PG203"
-    assert message == "`python` may move the pixels of `image`, and `mask`, which is aligned with it, would stay where it is"
+    assert message == "`python` may move the pixels of `image`, but not those of `mask`, which is aligned with it"
     assert found("{python: {function: my_pkg.filters:blur, moves_pixels: false}}") == []
     assert found("{random_python: {function: my_pkg.weather:rain, feature: image}}")[0][0] == "PG203"
     assert found("{random_python: {function: my_pkg.weather:rain, moves_pixels: false}}") == []

@@ -277,7 +277,7 @@ def test_an_image_and_a_tensor(photo_folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said_before_anything_is_written(pipe: Any, photo_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"PG540.*`random_flip` draws on split `validation`"):
+    with pytest.raises(SpecError, match=r"PG540.*`random_flip` is random on split `validation`"):
         shared(photo_folder, transforms=[RESIZE, {"random_flip": {"when": "all"}}]).serving_fn()
     with pytest.raises(ModelMismatchError, match="takes 8×8×3, and the pipeline gives 24×24×3"):
         pipe.export_model(classifier(size=8), tmp_path / "a")

@@ -1,4 +1,4 @@
-"""Defines what a finding is. The sibling modules render it; nothing here knows YAML or TensorFlow."""
+"""`Diagnostic`, a finding, and its parts. The sibling modules render it; this one does not depend on YAML or TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PACKAGE, GIT = "pkg:", "git+"
 
 
 def is_address(file: str) -> bool:
-    """Returns whether a file name is the address of a shared base, which is no file of the project."""
+    """Tests if a file name is the address of a shared base, which is not a file of the project."""
     return file.startswith((PACKAGE, GIT))
 
 
 def relative_path(file: str) -> str:
-    """`file` relative to the working directory when it lies inside it, else as it is; with forward slashes.
+    """`file` relative to the working directory if it is inside of it, else as it is; with forward slashes.
 
-    A name that is no path, such as `<stdin>` or the address of a shared base, stays as it is.
+    A name that is not a path, such as `<stdin>` or the address of a shared base, stays.
     """
     if file.startswith("<") or is_address(file):
         return file
@@ -31,8 +31,7 @@ def relative_path(file: str) -> str:
         relative = os.path.relpath(absolute)
         shown = absolute if relative == os.pardir or relative.startswith(os.pardir + os.sep) else relative
     except (OSError, ValueError):
-        # Another drive, a NUL in the name, or a working directory that is gone: the name as given is the best there is.
-        pass
+        pass  # another drive, a NUL in the name, or a deleted working directory: the name stays
     return shown.replace(os.sep, "/")
 
 
@@ -50,7 +49,7 @@ def file_uri(file: str) -> str:
 
 
 class Severity(str, Enum):
-    """Ranks a finding; `error` stops a build."""
+    """The severity of a finding; an `error` stops a build."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -58,13 +57,13 @@ class Severity(str, Enum):
 
     @property
     def rank(self) -> int:
-        """0 for errors, growing as it matters less."""
+        """The rank: 0 for errors, 2 for infos."""
         return ("error", "warning", "info").index(self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a text file. Lines and columns count from 1, in characters; the end column is exclusive."""
+    """A range of a text file. Lines and columns count from 1, in characters; the end column is exclusive."""
 
     file: str
     line: int
@@ -78,12 +77,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place, and what to say about it.
+    """A place, with a note.
 
     Attributes:
-        span: Where, or `None` when the spec did not come from a file.
-        text: A few words written beside the caret; may be empty.
-        path: The key path, such as `transforms[2].random_flip.probability`; shown when there is no span.
+        span: The span, or `None` if the spec is not from a file.
+        text: A few words beside the caret; may be "".
+        path: The key path, such as `transforms[2].random_flip.probability`; shown without a span.
     """
 
     span: Span | None
@@ -93,18 +92,18 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace the text at `span` by `replacement`."""
+    """A replacement of the text at `span`."""
 
     span: Span
     replacement: str
 
 
 class Applicability(str, Enum):
-    """Says whether a fix may be applied unseen.
+    """The certainty of a fix.
 
     Attributes:
-        SAFE: The text says afterwards what it was written to say; `pipegen validate --fix` applies it.
-        SUGGESTION: A likely guess at what was meant; only `pipegen validate --unsafe-fixes` applies it.
+        SAFE: The fix keeps the meaning of the text; `pipegen validate --fix` applies it.
+        SUGGESTION: The fix is a likely guess; only `pipegen validate --unsafe-fixes` applies it.
     """
 
     SAFE = "safe"
@@ -121,9 +120,9 @@ class Fix:
     """A change that removes the finding.
 
     Attributes:
-        title: What it does, such as "rename `degree` to `degrees`".
-        edits: The changes to the text; all of them or none.
-        applicability: Whether it keeps what was meant for certain. There is no default: whoever makes a fix decides.
+        title: The change, such as "rename `degree` to `degrees`".
+        edits: The edits of the text; all of them or none.
+        applicability: The certainty.
     """
 
     title: str
@@ -133,15 +132,15 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """Holds one finding.
+    """A finding.
 
     Attributes:
         code: `PG` and three digits; `pipegen rule CODE` explains it.
-        severity: How bad it is.
+        severity: The severity.
         message: One line that makes sense alone.
         labels: Places, the primary one first; the others give context.
-        help: What was expected and what to do, a line each.
-        fix: An edit that mends it, where there is one; it says how certain it is.
+        help: What is expected and what to do, a line each.
+        fix: An edit that removes the finding, if any.
     """
 
     code: str
@@ -153,7 +152,7 @@ class Diagnostic:
 
     @property
     def primary(self) -> Label | None:
-        """The place the finding is about."""
+        """The primary label."""
         return self.labels[0] if self.labels else None
 
     @property
@@ -163,23 +162,23 @@ class Diagnostic:
 
     @property
     def in_project(self) -> Span | None:
-        """The span to annotate in a review: the primary one, or where that lies in a shared base, the `extends` that leads there."""
+        """The span to annotate in a review: the primary one, or that of the `extends` of a shared base with it."""
         spans = [label.span for label in self.labels[: None if self.in_base else 1]]
         return next((span for span in spans if span is not None and not is_address(span.file)), None)
 
     @property
     def in_base(self) -> bool:
-        """Returns whether the primary span lies in a shared base, which is no file of the project."""
+        """Whether the primary span is in a shared base, which is not a file of the project."""
         return self.span is not None and is_address(self.span.file)
 
 
 class FullError(Exception):
-    """There are as many findings as were asked for: a file with more is not worth reading on."""
+    """The limit of findings is reached."""
 
 
 @dataclass(slots=True)
 class Diagnostics:
-    """Collects the findings of one run, so that all are reported at once, as they came; one more than `most` raises `FullError`."""
+    """The findings of one run, in order; one more than `most` raises `FullError`."""
 
     items: list[Diagnostic] = field(default_factory=list)
     most: int | None = None
@@ -189,10 +188,10 @@ class Diagnostics:
         self._seen.update(self.items)
 
     def add(self, diagnostic: Diagnostic) -> None:
-        """Record one finding; an exact repeat is dropped.
+        """Adds a finding, unless it is an exact repeat.
 
         Raises:
-            FullError: If it is one more than `most`.
+            FullError: If there are `most` findings already.
         """
         if diagnostic not in self._seen:
             if self.most is not None and len(self.items) >= self.most:
@@ -201,17 +200,17 @@ class Diagnostics:
             self.items.append(diagnostic)
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Record several findings."""
+        """Adds several findings."""
         for diagnostic in diagnostics:
             self.add(diagnostic)
 
     @property
     def has_errors(self) -> bool:
-        """Returns whether anything recorded is an error."""
+        """Whether a finding is an error."""
         return any(d.severity is Severity.ERROR for d in self.items)
 
     def sorted(self) -> list[Diagnostic]:
-        """By file, position and code; findings without a place come last."""
+        """The findings by file, position and code; those without a place come last."""
 
         def key(d: Diagnostic) -> tuple[bool, str, int, int, str]:
             s = d.span
@@ -227,29 +226,29 @@ class Diagnostics:
 
 
 Into = Literal["value", "key", "sections", "entry", "source", "step", "before", "after", "arguments", "spec", "transforms", "nothing"]
-"""Where lines go, seen from the place that a finding is about (its first label):
+"""The target of lines, relative to the place of a finding (its first label):
 
-- `value`: they are the value there.
-- `key`: they are the name there, and wherever the spec uses that name.
-- `sections`: they are whole sections, in place of those of the same names.
-- `entry`: they are entries of the map there, in place of the one that the finding is about.
-- `source`: they are one source, in place of the one that the finding is about.
-- `step`: they are one step or several, in place of the one that the finding is about.
-- `before`, `after`: they are steps beside that one.
-- `arguments`: they are arguments of the step, the source or the feature there; others stay.
-- `spec`: they are sections, laid over those of the spec; maps merge.
-- `transforms`: they are steps at the end of `transforms`; but a `decode` comes first, and steps that mix examples stay last.
-- `nothing`: there are none; what the finding is about goes.
+- `value`: the value there.
+- `key`: the name there, and all of its uses in the spec.
+- `sections`: whole sections, in place of those of the same names.
+- `entry`: entries of the map there, in place of the one at the finding.
+- `source`: a source, in place of the one at the finding.
+- `step`: one step or several, in place of the one at the finding.
+- `before`, `after`: steps before or after that one.
+- `arguments`: arguments of the step, source or feature there; others stay.
+- `spec`: sections, merged over those of the spec.
+- `transforms`: steps at the end of `transforms`; but a `decode` comes first, and steps that mix examples stay last.
+- `nothing`: no lines; the entry at the finding is removed.
 """
 
 
 class Advice(str):
-    """A line of help with lines to paste in it. It is text for whoever only shows it.
+    """A line of help with YAML to paste. As a string, it is the whole line.
 
     Attributes:
-        lines: What to write, as YAML; several lines where need be.
-        into: Where it goes.
-        instead: Whether what the finding is about goes: an entry that `spec` or `transforms` say elsewhere.
+        lines: The YAML, one line or several.
+        into: Its target.
+        instead: Whether the entry at the finding is removed, as `spec` or `transforms` replace it elsewhere.
     """
 
     lines: str
@@ -257,22 +256,24 @@ class Advice(str):
     instead: bool
 
     def __new__(cls, text: str, lines: str, into: Into, *, instead: bool = False) -> Advice:
-        """Makes advice whose whole text is given; see `write`."""
+        """Makes advice from its whole text; see `write`."""
         made = super().__new__(cls, text)
         made.lines, made.into, made.instead = lines, into, instead
         return made
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, str, Into], dict[str, bool]]:
-        """Pickles it whole: findings cross from worker processes."""
+        """The arguments for pickling, as findings come from worker processes."""
         return (str(self), self.lines, self.into), {"instead": self.instead}
 
 
 def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None = None, instead: bool = False) -> Advice:
-    """Returns advice to write some lines, which must be right as they stand; `said` is the sentence, with `{}` for the lines or for
-    another form to show them in, such as the value with its key before it. See `Advice`."""
+    """Makes advice to write some lines, which have to be valid.
+
+    `said` is the sentence, with `{}` for the lines, or for `shown`, another form of them, such as the value with its key.
+    """
     text = shown if shown is not None else lines
     form = f"`{text}`" if "\n" not in text else "\n" + "\n".join(f"  {line}" for line in text.splitlines())
-    # Not `format`: the sentence may hold what the user wrote, braces and all.
+    # Not `format`, as the sentence may contain braces that the user wrote.
     return Advice(said.replace("{}", form, 1).replace(" \n", "\n"), lines, into, instead=instead)
 
 
@@ -280,21 +281,21 @@ _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BOM = "\ufeff"
 _SAYS_SO = re.compile(rb"^(?:\xef\xbb\xbf)?pipegen[ \t]*:", re.MULTILINE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""What no text holds, and YAML refuses."""
+"""Control characters that are not in texts, and that YAML refuses."""
 
 
 def says_so(data: bytes) -> bool:
-    """Returns whether a line says that this is a spec, be it valid YAML or not."""
+    """Tests for a line with the key `pipegen`, in valid YAML or not."""
     return _SAYS_SO.search(data) is not None
 
 
 def is_binary(data: bytes) -> bool:
-    """Returns whether bytes are no text in any encoding: they hold a NUL, or control characters among bytes that are no UTF-8."""
+    """Tests if bytes are not text in any encoding: with a NUL, or with control characters and not UTF-8."""
     return b"\0" in data or (not _is_utf8(data) and _CONTROL.search(data) is not None and not says_so(data))
 
 
 def may_be_shown(data: bytes) -> bool:
-    """Returns whether a finding may print lines of a file: of text, or of a spec with a wrong character in it, never of a picture."""
+    """Tests if a finding may show lines of a file: of text, or of a spec with an invalid character, but not of an image."""
     return b"\0" not in data and (says_so(data) or (_is_utf8(data) and _CONTROL.search(data) is None))
 
 
@@ -312,7 +313,7 @@ def split_lines(text: str) -> list[str]:
 
 
 class Offsets:
-    """Turns positions of one text into character offsets."""
+    """The character offsets of positions in a text."""
 
     def __init__(self, text: str) -> None:
         start = 1 if text.startswith(_BOM) else 0
@@ -324,7 +325,7 @@ class Offsets:
         self._ends.append(len(text))
 
     def at(self, line: int, column: int) -> int | None:
-        """The offset of a line and column, both from 1, or `None` when the text has no such place."""
+        """The offset of a line and column, both from 1; `None` outside of the text."""
         if not 1 <= line <= len(self._starts):
             return None
         offset = self._starts[line - 1] + column - 1

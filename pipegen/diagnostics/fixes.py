@@ -1,4 +1,4 @@
-"""Fixes applied to a text, and comments that silence findings."""
+"""Application of fixes to a text, and comments that silence findings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _Change = tuple[int, int, str]
 
 
 def apply_fixes(text: str, fixes: Sequence[Fix], file: str) -> tuple[str, int]:
-    """Apply the edits that concern `file`, as spans name it, the more important fixes first.
+    """Applies the edits of `file`, as named in spans, the more important fixes first.
 
-    A fix that touches what an earlier one changes, or whose place does not exist in the text, is left out as a whole.
-    The text must hold the line ends of the file (read it with `newline=""`), so that they stay.
+    A fix that overlaps an earlier one, or whose place does not exist in the text, is skipped. The text must have the line ends
+    of the file (read with `newline=""`).
 
     Returns:
-        The new text, and how many fixes went into it.
+        The new text, and the number of applied fixes.
     """
     offsets = Offsets(text)
     taken: list[_Change] = []
@@ -36,7 +36,7 @@ def apply_fixes(text: str, fixes: Sequence[Fix], file: str) -> tuple[str, int]:
 
 
 def _changes(fix: Fix, file: str, offsets: Offsets) -> list[_Change]:
-    """The edits as offsets; none when one of them does not fit the text."""
+    """The edits as offsets; none if one of them is outside of the text."""
     found: list[_Change] = []
     for edit in fix.edits:
         if edit.span.file != file:
@@ -50,26 +50,26 @@ def _changes(fix: Fix, file: str, offsets: Offsets) -> list[_Change]:
 
 
 def _overlap(a: _Change, b: _Change) -> bool:
-    """Returns whether two changes share a character or start at the same place, where their order would be a guess."""
+    """Tests if two changes share a character, or start at the same place, so that their order is unknown."""
     return a[0] == b[0] or (a[0] < b[1] and b[0] < a[1])
 
 
 _IGNORE = re.compile(r"#\s*pipegen:\s*ignore\b[ \t]*(?:\[([^\]\n]*)\])?")
 _OPENS = frozenset(" \t[{,:-")
-"""What may stand before a quote that begins a quoted text."""
+"""Characters that may precede a quoted text."""
 
 
 @dataclass(slots=True)
 class _Comment:
-    """One ignore comment.
+    """An ignore comment.
 
     Attributes:
-        span: From the `#` to the closing bracket.
+        span: The span from the `#` to the closing bracket.
         before: The column where the blanks before it begin.
-        codes: The codes it names.
-        leads: Whether its `#` also begins a remark that follows.
-        used: Those that silenced something.
-        refused: Those that were found here as errors.
+        codes: The codes in it.
+        leads: Whether another remark follows after its `#`.
+        used: The codes that silenced a finding.
+        refused: The codes that are errors here.
     """
 
     span: Span
@@ -81,10 +81,10 @@ class _Comment:
 
 
 def suppressed(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """Take out what the specs silence; `texts` has the text of each file of a spec, by the name that spans use.
+    """Removes silenced findings; `texts` has the text of each file of a spec, by its name in spans.
 
     Returns:
-        What is left, in the same order, and a `PG511` finding for each comment that is not needed as it stands.
+        The other findings, in the same order, and a `PG511` finding for each comment with an unused code.
     """
     comments = {(c.span.file, c.span.line): c for file, text in texts.items() for c in _comments(file, text)}
     kept: list[Diagnostic] = []
@@ -116,7 +116,7 @@ def _comments(file: str, text: str) -> Iterator[_Comment]:
 
 
 def _comment_start(line: str) -> int | None:
-    """Finds where the comment of a line begins: a `#` after a blank and outside quotes."""
+    """Finds the start of the comment of a line: a `#` after a blank and outside of quotes."""
     quote = ""
     i = 0
     while i < len(line):
@@ -137,12 +137,12 @@ def _comment_start(line: str) -> int | None:
 def _unused(comment: _Comment) -> Diagnostic:
     idle = [c for c in comment.codes if c not in comment.used]
     if not comment.codes:
-        message, help_ = "the ignore comment names no code", ("write the code in brackets: `# pipegen: ignore[PG503]`",)
+        message, help_ = "the ignore comment has no code", ("write the code in brackets: `# pipegen: ignore[PG503]`",)
         return make("PG511", message, Label(comment.span), help=help_)
     listed = ", ".join(idle)
-    message = f"nothing is found here that `ignore[{listed}]` would silence"
+    message = f"`ignore[{listed}]` silences nothing here"
     if set(idle) <= comment.refused:
-        message = f"`ignore[{listed}]` stands at an error, which cannot be silenced"
+        message = f"`ignore[{listed}]` is for an error, which cannot be silenced"
     return make("PG511", message, Label(comment.span), help=tuple(_reasons(idle, comment.refused)), fix=_removal(comment, idle))
 
 
@@ -153,15 +153,15 @@ def _reasons(idle: list[str], refused: set[str]) -> Iterator[str]:
             yield f"{code} is an error, and errors cannot be silenced"
         elif known is None:
             near = next((c.code for c in CODES.values() if c.name == code.lower()), None)
-            yield f"there is no code {code}" + (f"; did you mean {near}?" if near else "")
+            yield f"unknown code {code}" + (f"; did you mean {near}?" if near else "")
 
 
 def _removal(comment: _Comment, idle: list[str]) -> Fix:
-    """Take the idle codes out, and the comment with them when nothing of it is left: safe, since they silenced nothing."""
+    """The fix that removes the idle codes, and the comment if no code is left: safe, since they silenced nothing."""
     span = comment.span
     left = [c for c in comment.codes if c not in idle]
     if left:
         return Fix(f"remove {', '.join(idle)} from the comment", (Edit(span, f"# pipegen: ignore[{', '.join(left)}]"),), Applicability.SAFE)
-    # Words after it are somebody's remark: they stay behind a `#`.
+    # A remark after it stays, with its own `#`.
     where = Span(span.file, span.line, span.column if comment.leads else comment.before, span.end_line, span.end_column)
     return Fix("remove the ignore comment", (Edit(where, "#" if comment.leads else ""),), Applicability.SAFE)

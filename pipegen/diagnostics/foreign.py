@@ -1,7 +1,4 @@
-"""Translates the words of other libraries by the table `foreign.txt`, which says what each is in a spec.
-
-The table is read when a spec has a mistake in it, and not before.
-"""
+"""The table `foreign.txt` of words of other libraries and their form in a spec, which is read only for specs with errors."""
 
 from __future__ import annotations
 
@@ -12,14 +9,14 @@ from functools import cache, lru_cache
 from typing import Any, Literal, cast
 
 LONGEST = 80
-"""Letters of the longest word that is looked at: what is longer is no name, and a damaged file may hold any number of such."""
+"""The longest word that is looked up, as damaged files may have any number of longer ones."""
 
 Kind = Literal["step", "source", "key", "value", "spec", "split", "member"]
 _SEPARATOR = " | "
 NOTHING = "-"
-"""Stands for lines where there is nothing to write."""
+"""The placeholder for no lines."""
 VAGUE = frozenset({"true", "yes", "on", "false", "no", "off"})
-"""Words that say no more than whether something is wanted: where several words could answer that, none is suggested."""
+"""Words of yes and no, for which nothing is suggested if several words could fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +24,10 @@ class Row:
     """A row of the table.
 
     Attributes:
-        place: Where the words may stand.
-        words: The words, as other libraries write them; `word=value` holds with that value alone.
-        lines: What says the same in a spec, with examples for values; see the head of the table.
-        remark: What else there is to say.
+        place: The place of the words.
+        words: The words of other libraries; `word=value` is for that value alone.
+        lines: The equivalent in a spec, with examples for values; see the head of the table.
+        remark: A further remark.
     """
 
     place: Kind
@@ -40,7 +37,7 @@ class Row:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the language that the lines begin with: steps, keys or a word."""
+        """The first names in the lines: steps, keys or a word."""
         if self.lines == NOTHING or self.place == "member":
             return ()
         if self.place in ("value", "split"):
@@ -50,7 +47,7 @@ class Row:
         return tuple(re.findall(r"(?:^|,)\s*(\w+)(?:~[^:]*)?:", _outermost(self.lines)))
 
     def holds(self, word: str, value: Any) -> bool:
-        """Tells whether the row is about a word with this value."""
+        """Tests if the row is about a word with this value."""
         for own in self.words:
             name, equals, wanted = own.partition("=")
             if plain(name) == plain(word) and (not equals or _is(value, wanted)):
@@ -58,12 +55,12 @@ class Row:
         return False
 
     def is_about_values(self, word: str) -> bool:
-        """Tells whether the row names a word with some of its values, and not with any."""
+        """Tests if the row is only about some values of a word."""
         return not any("=" not in own and plain(own) == plain(word) for own in self.words)
 
 
 def plain(word: str) -> str:
-    """Returns the letters and digits of a word in lower case: spelling conventions do not count."""
+    """The letters and digits of a word in lower case, without its spelling convention."""
     return _plain(word) if len(word) <= LONGEST else _plain.__wrapped__(word)
 
 
@@ -73,24 +70,24 @@ def _plain(word: str) -> str:
 
 
 def rows(word: str, *places: Kind) -> list[Row]:
-    """Returns the rows of a word with any value, those that hold for one value alone among them."""
+    """The rows of a word, including those for single values."""
     return [row for row in _table().get(plain(word), ()) if row.place in places]
 
 
 def member(word: str) -> str:
-    """Returns what a pipeline has for a member of another library's dataset, as text that begins with a semicolon; or nothing."""
+    """The equivalent of a member of another library's dataset, as text that begins with a semicolon; else ""."""
     found = rows(word, "member")
     return f"; `{found[0].lines}` is {found[0].remark}" if found else ""
 
 
 def meanings(word: str) -> tuple[str, ...]:
-    """Returns the names of the language that a word from elsewhere may stand for, the likeliest first."""
+    """The names that a word of another library may mean, the likeliest first."""
     return tuple(dict.fromkeys(name for row in _table().get(plain(word), ()) for name in row.names))
 
 
 @cache
 def _table() -> Mapping[str, tuple[Row, ...]]:
-    """Returns the rows by their words, plainly written."""
+    """The rows by their words in plain form."""
     found: dict[str, dict[Row, None]] = {}
     for row in every_row():
         for word in row.words:
@@ -100,8 +97,8 @@ def _table() -> Mapping[str, tuple[Row, ...]]:
 
 @cache
 def every_row() -> tuple[Row, ...]:
-    """Returns the whole table, in order."""
-    import pkgutil  # a tenth of what `importlib.resources` takes to import
+    """The whole table, in order."""
+    import pkgutil  # ten times faster to import than `importlib.resources`
 
     text = (pkgutil.get_data("pipegen.diagnostics", "foreign.txt") or b"").decode()
     parts = (line.split(_SEPARATOR) for line in text.splitlines() if line.strip() and not line.startswith("#"))
@@ -109,14 +106,14 @@ def every_row() -> tuple[Row, ...]:
 
 
 def _outermost(lines: str) -> str:
-    """Returns the text less everything in braces and brackets."""
+    """Removes everything in braces and brackets."""
     while (shorter := re.sub(r"\{[^{}]*\}|\[[^\[\]]*\]", "", lines)) != lines:
         lines = shorter
     return lines
 
 
 def _is(value: Any, wanted: str) -> bool:
-    """Tells whether a value is the one that a row names; `#` is any number."""
+    """Tests if a value is that of a row; `#` is any number."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if wanted == "#" and number:
         return True

@@ -11,18 +11,18 @@ from pipegen.diagnostics.catalog import CODES, Code, page
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Fix, Label, Severity, Span, file_uri, relative_path
 
 JSON_VERSION = 1
-"""Grows when a key of the JSON document is removed or changes its meaning; new keys may come at any time."""
+"""The version of the JSON document: new keys do not change it, but removed or changed keys do."""
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
 def code_name(code: str) -> str:
-    """The name of a code, or the code itself when the catalogue does not know it."""
+    """The name of a code, or the code itself if it is not in the catalogue."""
     return CODES[code].name if code in CODES else code
 
 
 def render_json(diagnostics: Sequence[Diagnostic], **more: Any) -> str:
-    """The findings as one JSON document.
+    """Renders findings as a JSON document.
 
     Keys: `version`; `diagnostics`, a list of `code`, `name`, `severity`, `message`, `labels` (the primary first; `span` is
     null without a file), `help` and `fix` (`title`, `applicability`, which is `safe` or `suggestion`, and `edits`); `summary`
@@ -50,7 +50,7 @@ def _finding(d: Diagnostic) -> dict[str, Any]:
 
 
 def render_github(diagnostics: Sequence[Diagnostic]) -> str:
-    """The findings as GitHub workflow commands, one a line, which GitHub shows beside the changed lines."""
+    """Renders findings as GitHub workflow commands, one a line, which GitHub shows beside the changed lines."""
     return "".join(_annotation(d) + "\n" for d in diagnostics)
 
 
@@ -62,7 +62,7 @@ def _annotation(d: Diagnostic) -> str:
         properties["file"] = relative_path(span.file)
         properties["line"] = str(span.line)
         properties["endLine"] = str(span.end_line)
-        # GitHub takes columns for one line only, and refuses the annotation otherwise.
+        # GitHub accepts columns only within one line.
         if span.line == span.end_line:
             properties |= {"col": str(span.column), "endColumn": str(span.end_column)}
     elif d.primary is not None and d.primary.path and not d.in_base:
@@ -76,7 +76,7 @@ def _annotation(d: Diagnostic) -> str:
 
 
 def workflow_command(command: str, properties: Mapping[str, str], text: str) -> str:
-    """Returns one of GitHub's workflow commands, such as `notice`, as a line; the text may have several."""
+    """Renders one of GitHub's workflow commands, such as `notice`, as a line; the text may have several."""
     order = ("file", "line", "col", "endLine", "endColumn", "title")
     listed = ",".join(f"{k}={_property(properties[k])}" for k in order if k in properties)
     return f"::{command} {listed}::{_data(text)}"
@@ -91,13 +91,13 @@ def _property(text: str) -> str:
 
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-"""The name of the schema that the document follows; nothing is fetched."""
+"""The name of the schema of the document; nothing is fetched."""
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def render_sarif(diagnostics: Sequence[Diagnostic], *, version: str | None = None) -> str:
-    """The findings as one SARIF log with one run of this version of pipegen."""
+    """Renders findings as a SARIF log with one run of this version of pipegen."""
     rules = list(CODES.values())
     index = {rule.code: i for i, rule in enumerate(rules)}
     driver: dict[str, Any] = {"name": "pipegen", "rules": [_rule(rule) for rule in rules]}
@@ -128,7 +128,7 @@ def _result(d: Diagnostic, index: dict[str, int]) -> dict[str, Any]:
     result: dict[str, Any] = {"ruleId": d.code, "level": _LEVELS[d.severity], "message": {"text": "\n".join((d.message, *d.help))}}
     if d.code in index:
         result["ruleIndex"] = index[d.code]
-    # A shared base is no file of the repository: what is shown there comes first, and the base is among the related places.
+    # A shared base is not a file of the repository, so it is a related place, after the place in the repository.
     labels = sorted(d.labels, key=lambda label: label.span is not d.in_project) if d.in_base else d.labels
     locations = [(label, _location(label)) for label in labels]
     if locations and locations[0][1]:

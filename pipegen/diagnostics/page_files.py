@@ -1,4 +1,4 @@
-"""The files beside the specs of a page, in words: a page lists them in a notation from which tests make them."""
+"""Descriptions of the files beside the specs of a page, which lists them in a notation for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = {"bytes": "image files", "path": "paths", "class": "labels", "numbers
 
 
 def with_files_in_words(text: str) -> str:
-    """Returns the Markdown of a page whose blocks of files are such as people read, each with a line before it that says what it is."""
+    """Replaces the blocks of files in the Markdown of a page by descriptions, each with a line before it."""
     return _FENCE.sub(lambda fence: _block(fence[1], fence[2]), text)
 
 
@@ -25,7 +25,7 @@ def _block(kind: str, listed: str) -> str:
 
 
 def described(lines: list[str]) -> list[str]:
-    """Returns what the lines of a block of files describe, a line for each; the lines of a text follow it, indented.
+    """Describes the lines of a block of files, a line for each; the lines of a text follow it, indented.
 
     Raises:
         ValueError: For a line that does not describe a file.
@@ -51,7 +51,7 @@ def _paths(path: str, count: int) -> str:
 
 
 def _what(kind: str, count: int, rest: str) -> str:
-    """Returns what a file of a kind holds, or each of several."""
+    """Describes the content of a file of a kind, or of each of several."""
     if kind == "text":
         return ("this text" if count == 1 else "this text in each") if rest else "an empty file"
     if kind in _IMAGES:
@@ -82,7 +82,7 @@ def _images(name: str, count: int, size: str) -> str:
 
 
 def _scenes(path: str, count: int, rest: str, seen: dict[int, tuple[str, str]]) -> str:
-    """Returns what pictures show: copies of earlier ones have their seeds."""
+    """Describes images; copies of earlier ones have equal seeds."""
     size, seed, *edits = rest.split()
     first = int(seed)
     said = _images("picture", count, size)
@@ -105,7 +105,7 @@ def _rows(count: str, *columns: str) -> str:
 
 
 def _records(rest: str) -> str:
-    """Returns how many records there are, and what each key holds."""
+    """Describes the number of records, and the content of each key."""
     count, *keys = rest.removesuffix(" cut").split()
     told = ", ".join(f"{key} ({_value(what)})" for key, what in (k.split("=") for k in keys))
     return f"{count} records of {told}" + ("; its last bytes are missing" if rest.endswith(" cut") else "")

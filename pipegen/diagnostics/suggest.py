@@ -39,13 +39,13 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
 
 
 _LONG_ENOUGH = 5
-"""Letters of a word in which one slip leaves no doubt."""
+"""Letters from which on a word with one typo is certain."""
 _ALONE = 3
-"""How far every other candidate must be from a word: it is then two slips further than the one that is meant."""
+"""The least distance of all other candidates, two typos more than that of the one that is meant."""
 
 
 def is_certain(word: str, near: str, candidates: Iterable[str]) -> bool:
-    """Tells whether `word` can only be `near`, one of the candidates: in another spelling, or with one slip that brings it near no other.
+    """Tests if `word` can only mean `near`, one of the candidates: in another spelling, or with one typo and no similar candidate.
 
     Numbers in a name are never guessed: `resnet51` could be any of a family.
     """
@@ -101,7 +101,7 @@ def _abbreviates(tokens: Sequence[str], own: Sequence[str]) -> bool:
 
 
 def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
-    """The nearest candidate within what fingers get wrong in a word of this length."""
+    """The nearest candidate within the typos allowed for a word of this length."""
     best: tuple[float, int, str] | None = None
     for i, (other, name) in enumerate(by_plain.items()):
         for a, b, handicap, limit in _pairs(letters, other):
@@ -115,7 +115,7 @@ def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
 
 
 def _pairs(word: str, other: str) -> list[tuple[str, str, float, int]]:
-    """Yields what to compare, with a handicap and the slips allowed: whole words, or what `random_` stands before."""
+    """The pairs to compare, with a handicap and the allowed typos: whole words, or those after `random_`."""
     stem = other.removeprefix(_RANDOM)
     if word.startswith(_RANDOM) and stem not in ("", other):
         rest = word.removeprefix(_RANDOM)
@@ -125,7 +125,7 @@ def _pairs(word: str, other: str) -> list[tuple[str, str, float, int]]:
 
 
 def _allowed(a: str, b: str) -> int:
-    """Returns how many slips two words may be apart: none for two letters, one up to five, a third of the length beyond."""
+    """The allowed typos between two words: none for two letters, one up to five, a third of the length beyond."""
     length = min(len(a), len(b))
     return 0 if length < 3 else 1 if length < 6 else 2 if length < 9 else 3
 
@@ -136,7 +136,7 @@ def _letters(word: str) -> frozenset[str]:
 
 
 def _letters_apart(a: str, b: str) -> int:
-    """The letters that two words do not share, of whichever has more of them: never more than their distance, and quick to count."""
+    """The number of letters of the longer word that the other lacks: a lower bound of their distance, and fast."""
     return max(len(a), len(b)) - sum(min(a.count(letter), b.count(letter)) for letter in set(a))
 
 

@@ -1,4 +1,4 @@
-"""Findings for people: the message, the place in the file with carets under it, and what to do.
+"""Findings as text: the message, the place in the file with carets under it, and help.
 
     error[PG102]: unknown key `prob` for step `random_flip`
       --> flowers.pipegen.yaml:46:20
@@ -9,7 +9,7 @@
        = help: ...
        = more: pipegen rule PG102
 
-A line that counts the findings ends the text.
+The last line counts the findings.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pipegen.terminal import ODD, masked, one_line, sign_for
 _TAB = 4
 _ELLIPSIS = "…"
 _FAR = 500
-"""Characters to each side of the place beyond which a line is not even looked at."""
+"""Characters on each side of the place beyond which a line is ignored."""
 
 
 def display_width(char: str) -> int:
-    """Returns the terminal columns that a character takes: 0, 1 or 2."""
+    """The terminal columns of a character: 0, 1 or 2."""
     if char < "\u0300":
         return 1
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
@@ -41,8 +41,10 @@ def display_width(char: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A stretch of a line to underline, with carets where it is primary, else with dashes, and the text beside it. Its ends are character
-    indices into the line, from 0; the end is exclusive."""
+    """A part of a line to underline, with carets if primary, else with dashes, and the text beside it.
+
+    `start` and `end` are character indices into the line, from 0; the end is exclusive.
+    """
 
     start: int
     end: int
@@ -51,23 +53,23 @@ class Mark:
 
 
 Row = list[tuple[str, str]]
-"""One row to print: pieces of text with the name of their style."""
+"""A row to print: pieces of text with the names of their styles."""
 
 
 def rows(line: str, marks: list[Mark], budget: int) -> list[Row]:
-    """The line, cut to `budget` terminal columns around its main mark, and the rows under it; there is at least one mark."""
+    """Cuts a line to `budget` terminal columns around its main mark, and adds the rows under it; needs at least one mark."""
     focus = next((m for m in marks if m.primary), marks[0])
     line, placed = _place(line, marks, focus, max(budget, 20))
     return [[(line, "")], *_underline(placed)]
 
 
 def plain_row(line: str, budget: int) -> Row:
-    """A line without marks, cut at the end."""
+    """Cuts a line without marks at the end."""
     return [(_place(line, [], Mark(0, 0, True), max(budget, 20))[0], "")]
 
 
 def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str, list[Mark]]:
-    """The line as it is printed, and the marks in its columns."""
+    """The line as printed, and the marks in its columns."""
     first = max(min(focus.start, len(line)) - _FAR, 0)
     far = line[first : first + 2 * _FAR]
     plain = far.isascii() and far.isprintable()
@@ -99,14 +101,14 @@ def _window(columns: list[int], start: int, end: int, budget: int) -> tuple[int,
     spare = max(budget - (end - start), budget // 4)
     left = min(max(start - spare // 2, 0), total - budget)
     right = left + budget
-    # One column at each cut edge belongs to the ellipsis.
+    # Each cut edge needs a column for the ellipsis.
     low = next(i for i, c in enumerate(columns) if c >= left + (left > 0))
     high = max(i for i, c in enumerate(columns) if c <= right - (right < total))
     return low, max(low, high)
 
 
 def _underline(marks: list[Mark]) -> list[Row]:
-    """The row of carets and dashes, with the last mark's text beside it and the others' hanging below."""
+    """The row of carets and dashes with the text of the last mark, and rows below with the texts of the others."""
     canvas: dict[int, tuple[str, str]] = {}
     for m in sorted(marks, key=lambda m: (m.primary, -(m.end - m.start))):
         for i in range(m.start, m.end):
@@ -148,9 +150,9 @@ def _style(mark: Mark) -> str:
 
 _WIDTH = 140
 _LARGEST = 2**20
-"""Bytes of a spec, at most: nothing is shown of a larger file."""
+"""The largest file in bytes of which lines are shown."""
 _MOST = 200
-"""Findings that are shown at most: nobody reads more, and a damaged file can yield thousands."""
+"""The most findings that are shown; a damaged file can have thousands."""
 
 _SEVERITY_STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.INFO: "\x1b[1;36m"}
 _STYLES = {"gutter": "\x1b[1;34m", "secondary": "\x1b[1;34m", "bold": "\x1b[1m"}
@@ -163,9 +165,9 @@ def render_text(
     color: bool = False,
     width: int | None = None,
 ) -> str:
-    """The findings, one after another, and a line that counts them. Nothing for no findings.
+    """Renders findings, and a line that counts them; "" without findings.
 
-    Source lines are cut to `width` terminal columns; a file whose text is not among the `sources` is read from the disk.
+    Source lines are cut to `width` terminal columns; a file whose text is not in `sources` is read from the disk.
     """
     found = list(diagnostics)
     if not found:
@@ -177,7 +179,7 @@ def render_text(
 
 
 def _gravest(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Chooses what to show of too many findings: errors before warnings, in the order of the list."""
+    """Selects the findings to show if there are too many: errors before warnings, in the order of the list."""
     if len(found) <= _MOST:
         return found
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i].severity.rank)[:_MOST])
@@ -185,7 +187,7 @@ def _gravest(found: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
-    """Counts what was found and what can be mended: `2 errors, 1 warning; 1 fixable with `pipegen validate --fix``."""
+    """Counts findings and fixes: `2 errors, 1 warning; 1 fixable with `pipegen validate --fix``."""
     found = list(diagnostics)
     counts = ((s, sum(1 for d in found if d.severity is s)) for s in Severity)
     parts = [f"{n} {s.value}{'' if n == 1 else 's'}" for s, n in counts if n]
@@ -198,7 +200,7 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 class _Renderer:
-    """Renders findings of one run; reads each file once."""
+    """The renderer of the findings of one run, which reads each file once."""
 
     def __init__(self, sources: dict[str, str], color: bool, width: int) -> None:
         self.sources = sources
@@ -207,7 +209,7 @@ class _Renderer:
         self.lines: dict[str, list[str] | None] = {}
 
     def finding(self, d: Diagnostic) -> str:
-        """One finding as lines of text, a line break after each."""
+        """Renders a finding as lines of text, a line break after each."""
         severity = _SEVERITY_STYLES[d.severity]
         head = self.paint(f"{d.severity.value}[{one_line(d.code)}]", severity) + self.paint(f": {one_line(d.message)}", _STYLES["bold"])
         shown = [label for label in d.labels if label.span is not None and self.line(label.span) is not None]
@@ -229,7 +231,7 @@ class _Renderer:
         return "\n".join(out) + "\n"
 
     def places(self, d: Diagnostic, shown: list[Label], gutter: int, severity: str) -> list[str]:
-        """The locations: file by file in the order of the labels, then those that have no text to show."""
+        """Renders the places: file by file in the order of the labels, then those without text."""
         out: list[str] = []
         blocks: dict[str, list[Label]] = {}
         for label in d.labels:
@@ -249,7 +251,7 @@ class _Renderer:
         return out
 
     def snippet(self, labels: list[Label], primary: Label, gutter: int, severity: str) -> list[str]:
-        """The lines of one file that have labels, in order, with their marks."""
+        """Renders the lines of one file that have labels, in order, with their marks."""
         spans = [(label, label.span) for label in labels if label.span is not None]
         lines = self.file_lines(spans[0][1].file) or []
         budget = self.width - gutter - 3
@@ -267,22 +269,22 @@ class _Renderer:
         return out
 
     def gutter(self, number: str, gutter: int, row: Row, severity: str) -> str:
-        """A row behind the line-number gutter."""
+        """A row after the line-number gutter."""
         styles = {**_STYLES, "primary": severity}
         body = "".join(self.paint(text, styles[style]) if style else text for text, style in row)
         return f"{self.paint(f'{number:>{gutter}} |', _STYLES['gutter'])} {body}".rstrip()
 
     def paint(self, text: str, style: str) -> str:
-        """The text in a style, where colours are wanted."""
+        """The text in a style, if colours are on."""
         return f"{style}{text}\x1b[0m" if self.color and text else text
 
     def line(self, span: Span) -> str | None:
-        """The first line of a span, or `None` when there is no such line to read."""
+        """The first line of a span, or `None` if it cannot be read."""
         lines = self.file_lines(span.file)
         return lines[span.line - 1] if lines is not None and 1 <= span.line <= len(lines) else None
 
     def file_lines(self, file: str) -> list[str] | None:
-        """The lines of a file, or `None` when it cannot be read."""
+        """The lines of a file, or `None` if it cannot be read."""
         if file not in self.lines:
             text = self.sources[file] if file in self.sources else _read(file)
             self.lines[file] = None if text is None else split_lines(masked(text, aligned=True))
@@ -290,7 +292,7 @@ class _Renderer:
 
 
 def _mark(label: Label, span: Span, line: str, *, primary: bool) -> Mark:
-    """The part of a span that lies on its first line, in characters from 0."""
+    """The part of a span on its first line, in characters from 0."""
     start = min(max(span.column - 1, 0), len(line))
     end = span.end_column - 1 if span.end_line == span.line else len(line.rstrip())
     return Mark(start, min(max(end, start), max(len(line), start)), primary, one_line(label.text))
@@ -298,7 +300,7 @@ def _mark(label: Label, span: Span, line: str, *, primary: bool) -> Mark:
 
 def _read(file: str) -> str | None:
     try:
-        # A pipe or a device could block for ever; only plain files are read.
+        # Only regular files are read, as a pipe or a device could block.
         if not os.path.isfile(file):
             return None
         with open(file, "rb") as stream:

@@ -11,7 +11,7 @@ from pipegen.memory import available_cores, ram_budget
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.compilation import optimise
 from pipegen.physical.facts import BATCH, CACHE, INDEX, READ, called, scopes
-from pipegen.physical.nodes import Examples, Fill, Filter, Map, Own
+from pipegen.physical.nodes import Examples, Fill, Filter, Map, SliceOwnRows
 from pipegen.plan.cost import example_bytes, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Read
 from pipegen.plan.render import stage_text
@@ -97,7 +97,7 @@ def run_sizes(ran: Physical) -> tuple[int, ...]:
     Nothing where a plan makes more examples than it hands over, or an epoch at once: then runs do not say how many were made.
     """
     more = any(isinstance(o, Filter) or (isinstance(o, Map) and o.grain == "epoch") for o in ran.operations)
-    more = more or any(isinstance(function, (Fill, Own)) for function in ran.functions)
+    more = more or any(isinstance(function, (Fill, SliceOwnRows)) for function in ran.functions)
     return () if more else tuple({1, *(function.chunk for function in ran.functions if isinstance(function, Examples))})
 
 

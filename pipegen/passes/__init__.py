@@ -1,4 +1,4 @@
-"""The passes, in the order they run. The order is part of the design, so it is written out, with a reason each."""
+"""The passes in the order they run, with the reason for each place."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pipegen.passes.share_views import SHARE_VIEWS
 from pipegen.passes.shuffle_before_read import SHUFFLE_BEFORE_READ
 
 PASSES: tuple[Pass, ...] = (
-    DROP_UNUSED,  # first: what is gone need not be looked at
+    DROP_UNUSED,  # first, so that later passes have less to do
     DROP_IDENTITIES,
-    SHARE_VIEWS,  # before steps are fused, so that the plans of views are still alike
+    SHARE_VIEWS,  # before steps are fused, while the plans of views are still equal
     SHUFFLE_BEFORE_READ,  # the order of indices costs nothing
     SHARD_BEFORE_READ,  # after the shuffle, whose blocks it takes
     FUSE_DECODE_CROP,  # while decode and crop still stand side by side
@@ -35,11 +35,11 @@ PASSES: tuple[Pass, ...] = (
     FOLD_TABLES,
     DEFER_CAST,  # needs whole segments, to see which only move pixels
     FOLD_CONSTANTS,  # after identities are gone and casts deferred, which brings arithmetic together
-    CROP_BATCHES,  # just before, since it lets the batch move in front of the crop
+    CROP_BATCHES,  # right before BATCH_EARLY, which can then move the batch before the crop
     BATCH_EARLY,  # after the casts, so that bytes are stacked and not floats
-    PLACE_CACHE,  # needs to see where examples get a fixed shape
-    BRANCH_RARE,  # after the cache, which keeps what is computed before the batch; while stages stand alone
-    FORM_KERNELS,  # groups stages; nothing looks between them from here on
+    PLACE_CACHE,  # needs the place where examples get a fixed shape
+    BRANCH_RARE,  # after the cache, which would keep what it moves before the batch; while nodes have one stage
+    FORM_KERNELS,  # groups stages; no later pass looks between them
     CHUNK_ELEMENTS,  # after all that moves or splits element stages
     PARALLELISE,
     PREFETCH_LAST,

@@ -1,4 +1,4 @@
-"""Defines what a pass is, and runs the list of them: each takes a plan and gives a plan, and the plan is verified after each."""
+"""`Pass`, a rewrite of a plan, and the function that runs passes and verifies the plan after each."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from pipegen.types import ElementType
 S = TypeVar("S", bound=Stage)
 E = TypeVar("E", bound=Stage)
 Note = Callable[[str], None]
-"""Records what a pass did, in words."""
+"""A callback for notes on what a pass did."""
 RewriteClass = Literal["E0", "E1"]
-"""E0 keeps every bit; E1 rounds: at most 1e-6 of the width of the edge's interval (DESIGN §4.6)."""
+"""E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the edge's interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """Holds what a pass may know beside the plan.
+    """The circumstances that a pass may use beside the plan.
 
     Attributes:
         runtime: The spec's runtime section.
         num_examples: Examples in the split, or `None` without data.
-        ram_budget: Bytes that caches and buffers may take, or `None` where unknown.
-        replaces_damaged: Whether damaged records are replaced, which needs the records at hand.
+        ram_budget: Bytes for caches and buffers, or `None` if unknown.
+        replaces_damaged: Whether damaged records are replaced, which needs stored records.
         file_bytes: The mean size of a stored record, or `None` without data.
         epoch_examples: Examples in an epoch of the split, or `None` without data.
-        factors: What is known of this machine's costs; see `Circumstances`.
-        prefers: What `pipegen tune` found to be fast where `cache` is `auto`: `memory`, `none`, or `None` where nothing is known.
+        factors: This machine's measured costs; see `Circumstances`.
+        prefers: The faster setting of `cache: auto` by `pipegen tune`: `memory`, `none`, or `None` if unknown.
         canvases: Height and width of the canvases that images of several sizes are stored on, by feature.
     """
 
@@ -54,9 +54,9 @@ class Pass:
 
     Attributes:
         name: A verb phrase, the name of its file.
-        rewrite_class: How far numbers may move.
-        reason: Why it pays, one line.
-        run: The rewrite itself.
+        rewrite_class: The allowed change of numbers.
+        reason: The benefit, in one line.
+        run: The rewrite.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """Records what one pass did to one plan."""
+    """The effect of one pass on one plan."""
 
     name: str
     rewrite_class: RewriteClass
@@ -78,7 +78,7 @@ class PassRecord:
 
     @property
     def changed(self) -> bool:
-        """Returns whether the plan differs."""
+        """Whether the plan differs."""
         return self.before != self.after
 
 
@@ -91,10 +91,10 @@ class Compiled:
 
 
 def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Compiled:
-    """Run the passes in order, verifying what each changed; on the plan of each bucket, where there are several.
+    """Runs the passes in order and verifies each changed plan; with buckets, runs them on each bucket's plan.
 
     Raises:
-        InternalError: When a pass breaks the plan or changes what the model receives.
+        InternalError: If a pass breaks the plan or changes the output.
     """
     if plan.buckets:
         return _joined_again([run_passes(own, passes, context) for own in plan.buckets])
@@ -103,7 +103,7 @@ def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Co
     for step in passes:
         notes: list[str] = []
         after = step.run(done.plan, context, notes.append)
-        if after != done.plan:  # most change nothing, and what was verified need not be again
+        if after != done.plan:  # most passes change nothing, and the plan is verified already
             verify(after, step.name)
             if not same_output(done.plan, after):
                 raise InternalError(f"{step.name} changed the output from {done.plan.out} to {after.out}")
@@ -113,7 +113,7 @@ def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Co
 
 
 def _joined_again(each: Sequence[Compiled]) -> Compiled:
-    """Joins what passes made of the plans of several buckets to one plan after each."""
+    """Joins the plans of several buckets after each pass."""
     records = []
     for own in zip(*(done.records for done in each), strict=True):
         first, notes = own[0], dict.fromkeys(note for record in own for note in record.notes)
@@ -124,7 +124,7 @@ def _joined_again(each: Sequence[Compiled]) -> Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A stage with the types of the edges around it, as passes like to handle them: out of its node."""
+    """A stage out of its node, with the types of the edges around it."""
 
     stage: Stage
     before: ElementType
@@ -132,10 +132,10 @@ class Placed:
 
 
 def unpack(plan: Plan) -> list[Node | Placed]:
-    """The plan with every stage standing alone; other nodes stay.
+    """Takes stages out of their nodes; other nodes stay.
 
     Raises:
-        InternalError: Once stages are grouped: only single-stage nodes know the types between their stages.
+        InternalError: If a node has several stages, as the types between these are unknown.
     """
     items: list[Node | Placed] = []
     current = plan.nodes[0].out
@@ -151,7 +151,7 @@ def unpack(plan: Plan) -> list[Node | Placed]:
 
 
 def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
-    """Stages in another order, with the types of the edges that they then have: each changes what it touches alone."""
+    """Computes the edges of stages in a new order, each of which changes the features that it touches."""
     placed: list[Placed] = []
     for item in items:
         after = item.stage.edge(entry, item.after)
@@ -161,7 +161,7 @@ def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
 
 
 def in_parts(rewrite: Callable[[Plan, PassContext, Note], Plan]) -> Callable[[Plan, PassContext, Note], Plan]:
-    """A rewrite of stages on single examples that is also done to what each part of a mix does alone."""
+    """Extends a rewrite of element stages to the stages that each part of a mix has alone."""
 
     def run(plan: Plan, context: PassContext, note: Note) -> Plan:
         done = rewrite(plan, context, note)
@@ -179,7 +179,7 @@ def in_parts(rewrite: Callable[[Plan, PassContext, Note], Plan]) -> Callable[[Pl
 
 
 def pack(plan: Plan, items: list[Node | Placed]) -> Plan:
-    """The plan with these nodes and stages, one stage a node; stages after the batch become kernels."""
+    """Makes a plan of nodes and stages, one stage a node; stages after the batch become kernels."""
     nodes: list[Node] = []
     batched = False
     for item in items:
@@ -192,7 +192,7 @@ def pack(plan: Plan, items: list[Node | Placed]) -> Plan:
 
 
 def joined(plan: Plan, join: Callable[[Placed, Placed], Placed | None]) -> Plan:
-    """The plan with stages joined to the one before them where `join` gives what both are."""
+    """Joins neighbouring stages for which `join` gives a joint one."""
     kept: list[Node | Placed] = []
     for item in unpack(plan):
         previous = kept[-1] if kept else None
@@ -205,7 +205,7 @@ def joined(plan: Plan, join: Callable[[Placed, Placed], Placed | None]) -> Plan:
 
 
 def segments_fused(plan: Plan, part: type[S], end: type[E], fuse: Callable[[list[tuple[Placed, S]], E], Stage]) -> Plan:
-    """The plan with each segment, its parts up to the stage that ends it, as the one stage that `fuse` makes of them."""
+    """Replaces each segment, its parts and the stage that ends it, by the one stage that `fuse` makes."""
     kept: list[Node | Placed] = []
     pending: list[tuple[Placed, S]] = []
     for item in unpack(plan):

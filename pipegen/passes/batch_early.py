@@ -1,7 +1,7 @@
 """warp, colour, normalise, Batch → Batch, warp, colour, normalise.
 
-As soon as examples have a fixed shape they are stacked, and what remains works on whole batches, where it can be
-compiled. Where that is so from the start, a batch is read as one: Read, Batch → Batch, Read.
+Examples are stacked as soon as they have a fixed shape; later stages work on whole batches, where they can be compiled. If
+records have a fixed shape from the start, a batch is read as one: Read, Batch → Batch, Read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pipegen.plan.nodes import Batch, Node, Plan, Read
 
 
 def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Move the batch in front of the stages that can work on one, and of Read where records have one shape."""
+    """Moves the batch before the stages that can work on one, and before Read if records have one shape."""
     items = unpack(plan)
     at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
     batch = items[at]
@@ -32,7 +32,7 @@ def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
     if moves:
         note(f"{len(moves)} stages work on whole batches" if len(moves) > 1 else "1 stage works on whole batches")
     if reads:
-        note("records have one shape, so those of a batch are read together")
+        note("records have one shape, so a batch is read as one")
         first -= 1
     axis = batch.out.batch
     before = items[first - 1]
@@ -47,14 +47,17 @@ def batch_early(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 
 def _parted(items: list[Placed]) -> tuple[list[Placed], list[Placed]]:
-    """The stages that work on single examples with all that comes before them on their feature, and those that can follow the batch."""
+    """Splits stages into those that have to stay before the batch and those that can follow it.
+
+    Stages on single examples stay, with all earlier ones on their feature.
+    """
     last: dict[str, int] = {}
     for i, p in enumerate(items):
         if p.stage.one_example:
             last |= dict.fromkeys(p.stage.touches(), i)
         elif not p.before[p.stage.feature].is_static:
             last[p.stage.feature] = i
-    for i, p in reversed([*enumerate(items)]):  # what makes views of an image comes before all that works on those
+    for i, p in reversed([*enumerate(items)]):  # a fork comes before all stages on its views
         if isinstance(p.stage, s.Fork) and any(name in last for name in p.stage.names):
             last[p.stage.feature] = max(last.get(p.stage.feature, -1), i)
     stays = [item for i, item in enumerate(items) if i <= last.get(item.stage.feature, -1)]

@@ -1,13 +1,13 @@
 """Batch, sharpness for 1 example in 14 → branch(sharpness), Batch.
 
-What only some examples get and costs much for each, a filter or a table that needs the histogram, runs on those alone: in
-the element stage, under a branch, in a small kernel of its own. In a batch every example would pay for it, since a kernel
-computes both sides of a choice. A cheap conditional table in front of such a stage goes with it, to keep the order; and
-all of it has to come first behind the batch, for nothing that works on batches can stand before an element stage. A mirror
-in front of it changes places with it where that is exact.
+A costly stage that only some examples need, such as a filter or a table of the histogram, runs on those alone: in the element
+stage, under a branch, in a small kernel of its own. In a batch every example would pay for it, since a kernel computes both
+sides of a choice. A cheap conditional table before such a stage moves with it, to keep the order. All of them have to come
+first after the batch, since no batch stage can be before an element stage. A mirror before them swaps places with them if
+that is exact.
 
-Where a batch of records is read as one (Batch, Read), branches would have each record read by itself, which is worth it for large
-images alone: the plan that is expected to cost less is taken.
+If a batch of records is read as one (Batch, Read), branches need single reads, which pays for large images alone: the plan
+with the lower expected cost is taken.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read
 
 RARE = 0.7
-"""The share of examples up to which a branch is cheaper than doing it to all of them."""
+"""The share of examples up to which a branch is cheaper than running the stage on all."""
 
 
 def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Move the rare and dear stages that come first behind the batch before it, each under a branch."""
+    """Moves the rare and costly stages that are first after the batch before it, each under a branch."""
     items = unpack(plan)
     at = next(i for i, item in enumerate(items) if isinstance(item, Batch))
     reads = isinstance(items[at + 1], Read)
@@ -38,7 +38,7 @@ def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
     stacked = _reading_each(items[at : at + 2]) if reads else [items[at]]
     branched = pack(plan, [*items[:at], *stacked[:-1], *moved, stacked[-1], *behind[:mirrors], *items[first + mirrors + len(rare) :]])
     if reads and not _pays(branched, plan, context):
-        note("no branch: each record would be read by itself, which costs more than a branch spares")
+        note("no branch: reading record by record would cost more than it saves")
         return plan
     for item in rare:
         ids = " and ".join(dict.fromkeys(f"`{ref.id}`" for ref in item.stage.uses()))
@@ -47,7 +47,7 @@ def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 
 def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
-    """Counts the mirrors that come first behind the batch, and the stages behind them that are worth a branch, up to the last dear one."""
+    """The number of mirrors that are first after the batch, and the stages after them to branch, up to the last costly one."""
     mirrors = sum(1 for _ in takewhile(lambda item: item.stage.mirrors_only(), behind))
     run = list(takewhile(lambda item: _conditional(item, mirrored=mirrors > 0), behind[mirrors:]))
     dear = [i for i, item in enumerate(run) if item.stage.leads() and sum(ref.share for ref in item.stage.uses()) <= RARE]
@@ -57,14 +57,13 @@ def _rare(behind: list[Placed]) -> tuple[int, list[Placed]]:
 def _reading_each(stacking: list[Node | Placed]) -> list[Node]:
     """Batch, Read → Read, Batch."""
     batch, read = stacking
-    assert isinstance(batch, Batch)  # noqa: S101 - the caller has looked
+    assert isinstance(batch, Batch)  # noqa: S101 - checked by the caller
     assert isinstance(read, Read)  # noqa: S101
     return [Read(read.out.with_batch(None)), replace(batch, out=read.out.with_batch(batch.out.batch))]
 
 
 def _pays(rewritten: Plan, plan: Plan, context: PassContext) -> bool:
-    """Returns whether one plan is expected to cost less than another."""
-    given = Circumstances(context.file_bytes or ASSUMED_FILE)  # and no more: what a machine is known to cost moves no number
+    given = Circumstances(context.file_bytes or ASSUMED_FILE)  # without the machine's factors, on which no number may depend
     return plan_cost(rewritten, given).us < plan_cost(plan, given).us
 
 
@@ -75,10 +74,10 @@ def _branch(item: Placed, *, compiled: bool) -> Placed:
 
 
 def _conditional(item: Placed, *, mirrored: bool) -> bool:
-    """Returns whether a stage such as a table or a filter leaves some examples exactly as they are, and can come before a mirror."""
+    """Tests if a stage leaves some examples exactly as they are, and can swap with a mirror if `mirrored`."""
     x, stage = item.before[item.stage.feature], item.stage
     same = stage.branches and x == item.after[stage.feature] and all(ref.conditional for ref in stage.uses())
     return same and (not mirrored or stage.commutes_with_mirrors(x))
 
 
-BRANCH_RARE = Pass("branch_rare", "E1", "what few examples need, the others do not pay for", branch_rare)
+BRANCH_RARE = Pass("branch_rare", "E1", "examples do not pay for stages that few need", branch_rare)

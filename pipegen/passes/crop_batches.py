@@ -1,7 +1,7 @@
 """Read, random_resized_crop, random_flip, Batch → Batch, Read canvases, crop and mirror the batch.
 
-Images that `prepare` has stored lie on canvases of one size, so that those of a batch are read together and cropped together, compiled.
-Every bit is that of a crop of one image at a time.
+Images stored by `pipegen prepare` are on canvases of one size, so a batch of them can be read as one and cropped by a compiled
+kernel. Every bit is that of a crop of single images.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def crop_batches(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Turn crops of images on canvases into crops of batches, where nothing else works on single examples."""
+    """Turns crops of images on canvases into crops of batches, if there are no other element stages."""
     items = unpack(plan)
     begin = next((i for i, item in enumerate(items) if isinstance(item, Read)), None)
     end = next((i for i, item in enumerate(items) if isinstance(item, Batch)), None)
@@ -48,7 +48,7 @@ def crop_batches(plan: Plan, context: PassContext, note: Note) -> Plan:
             stage = turned[name]
         elif name in turned and isinstance(changed[-1], Placed) and _absorbs(changed[-1].stage, stage):
             before = changed.pop()
-            assert isinstance(before, Placed)  # noqa: S101 - it is what `_absorbs` has seen
+            assert isinstance(before, Placed)  # noqa: S101 - checked above
             stage, edge = _with_mirrors(turned[name], stage), before.before
             turned[name] = stage
         after = edge.replace(**{name: placed.after[name]})
@@ -60,7 +60,7 @@ def crop_batches(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 
 def _on_canvas(name: str, placed: Placed | None, context: PassContext) -> CanvasCrop | None:
-    """The crop of whole batches that a stage can be, if it can."""
+    """The crop of whole batches that equals a stage, if possible."""
     canvas = context.canvases.get(name)
     if canvas is None or placed is None or not isinstance(placed.stage, s.Crop):
         return None
@@ -78,7 +78,7 @@ def _entering(read: Read, turned: dict[str, CanvasCrop]) -> Read:
 
 
 def _absorbs(before: Stage, stage: Stage) -> bool:
-    """Returns whether a stage only mirrors what the crop right before it gives."""
+    """Tests if a stage only mirrors the output of the crop before it."""
     return isinstance(before, CanvasCrop) and before.feature == stage.feature and isinstance(stage, s.Warp) and stage.mirrors
 
 

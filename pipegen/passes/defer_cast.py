@@ -1,7 +1,7 @@
 """rescale, random_flip → random_flip, rescale.
 
-Bytes are four times smaller than floats, so arithmetic moves behind steps that only move pixels: flips and crops. It
-stays before anything that interpolates, whose rounding would change.
+Bytes are four times smaller than floats, so arithmetic moves after steps that only move pixels: flips and crops. It stays
+before steps that interpolate, whose rounding would change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pipegen.types import FLOATING
 
 
 def defer_cast(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Move arithmetic as late as it stays exact; afterwards the same arithmetic may meet more of its kind."""
+    """Moves arithmetic to the latest place where it is exact."""
     items = unpack(plan)
     moved = True
     while moved:
@@ -24,7 +24,7 @@ def defer_cast(plan: Plan, context: PassContext, note: Note) -> Plan:
             if isinstance(first, Placed) and isinstance(second, Placed) and _commutes(first, second):
                 items[i], items[i + 1] = _swap(first, second)
                 behind = " and ".join(f"`{r.id}`" for r in second.stage.uses())
-                note(f"arithmetic on `{first.stage.feature}` moved behind {behind}")
+                note(f"arithmetic on `{first.stage.feature}` moved after {behind}")
                 moved = True
     return pack(plan, items)
 
@@ -34,7 +34,7 @@ def _commutes(first: Placed, second: Placed) -> bool:
     if not isinstance(a, s.Pointwise) or a.feature != b.feature:
         return False
     if first.before[a.feature].dtype in FLOATING and first.after[a.feature].dtype not in FLOATING:
-        return False  # what is bytes from here on is moved as bytes
+        return False  # it converts to bytes, and bytes are cheaper to move
     if isinstance(b, s.Warp):
         return b.copies() and not isinstance(b.fill, ConstantFill)
     return isinstance(b, s.Crop) and b.ref.step.traits(first.after[a.feature]).moves_pixels_only
@@ -47,4 +47,4 @@ def _swap(first: Placed, second: Placed) -> tuple[Placed, Placed]:
     return Placed(second.stage, before, between), Placed(first.stage, between, second.after)
 
 
-DEFER_CAST = Pass("defer_cast", "E0", "bytes are moved four times cheaper than floats", defer_cast)
+DEFER_CAST = Pass("defer_cast", "E0", "bytes are four times smaller than floats", defer_cast)

@@ -1,7 +1,7 @@
 """`random_rotation: {degrees: 0}` → nothing.
 
-Drops what provably changes no value: a step whose op says so, an arithmetic of scale 1 and offset 0 that keeps the
-dtype, and the resampling of a segment of which nothing is left.
+Drops stages that provably change no value: steps that declare it, arithmetic of scale 1 and offset 0 that keeps the dtype,
+and the resampling of a segment with no steps left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipegen.types import FeatureType
 
 
 def drop_identities(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Remove stages that change nothing."""
+    """Removes stages that change nothing."""
     kept: list[Node | Placed] = []
     emptied: set[str] = set()
     pending: dict[str, FeatureType] = {}
@@ -49,4 +49,4 @@ def _said(stage: Stage) -> str:
     return f"`{used[-1].id}` changes nothing" if used else f"arithmetic on `{stage.feature}` changes nothing"
 
 
-DROP_IDENTITIES = Pass("drop_identities", "E0", "what changes nothing costs nothing", in_parts(drop_identities))
+DROP_IDENTITIES = Pass("drop_identities", "E0", "steps that change nothing cost nothing", in_parts(drop_identities))

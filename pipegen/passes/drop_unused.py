@@ -1,8 +1,8 @@
 """image, mask, depth; the model gets image and mask → image, mask.
 
-A feature that the model does not receive, and on whose file nothing depends that it does receive, is not read, decoded, worked on or
-cached. An image that is not received stays where a mask in a file is aligned with it: the two have to be of one size, which only the
-image's file can tell. The vector of draws stays as it is, so that every step finds its own numbers where they were.
+A feature that the model does not receive is not read, decoded, processed or cached, unless a received feature depends on its
+file. So an image stays if a received mask in a file is aligned with it: both have to be of one size, which is that of the
+image's file. The vector of draws stays as it is, so that every step keeps its draws.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipegen.types import FeatureType
 
 
 def drop_unused(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Remove the features that nothing comes of."""
+    """Removes unused features."""
     left = without_unused(plan)
     gone = [f"`{name}`" for name in _types(plan) if name not in _types(left)]
     if gone:
@@ -31,7 +31,7 @@ def drop_unused(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 
 def without_unused(plan: Plan) -> Plan:
-    """The plainest plan of a split, one stage a node, less the features that nothing comes of."""
+    """Removes unused features from a plan with one stage a node."""
     if plan.buckets:
         return plan.each(without_unused)
     needed = _needed(plan)
@@ -51,14 +51,14 @@ def without_unused(plan: Plan) -> Plan:
 
 
 def _part(part: tuple[Read | Element, ...], needed: set[str], unused: tuple[str, ...]) -> tuple[Read | Element, ...]:
-    """Removes them from what one part of a mix does alone."""
+    """Removes unused features from the nodes of one part of a mix."""
     works = [node for node in part if isinstance(node, Read) or node.stages[0].feature in needed]
     left = [node if isinstance(node, Read) else replace(node, stages=tuple(_less(st, needed) for st in node.stages)) for node in works]
     return tuple(replace(node, out=node.out.without(*unused)) for node in left)
 
 
 def _less(stage: Stage, needed: set[str]) -> Stage:
-    """A stage that makes views of a feature, or takes others along, without those that nothing comes of; any other as it is."""
+    """Removes unused views from a fork, and unused riders from a stage on items."""
     riders = getattr(stage, "riders", ())
     if riders:
         return replace(stage, riders=tuple(name for name in riders if name in needed))
@@ -76,15 +76,15 @@ def _types(plan: Plan) -> dict[str, FeatureType]:
 
 
 def _needed(plan: Plan) -> set[str]:
-    """Returns what the model receives, and what has to be at hand to decode that."""
+    """The features that the model receives, and those that they depend on."""
     needed = set(received(plan.emit.output))
-    # The items of a padded feature and what says which of them are there are one thing; what stands beside them loses items with them.
+    # A padded feature and the mask of its valid items need each other; features beside them lose items with them.
     needed |= {t.beside for name, t in _types(plan).items() if name in needed and t.beside is not None}
     valid = [{name, t.of} for name, t in _types(plan).items() if t.of is not None and kind_of(t).valid]
     needed |= {name for pair in valid if pair & needed for name in pair}
     stages = (*plan.part_stages(), *plan.stages())
     before = 0
-    while before != (before := len(needed)):  # what one stage needs, another one makes of something else
+    while before != (before := len(needed)):  # a needed feature may be made from another one
         needed |= {name for st in stages if st.feature in needed for name in st.needs()}
     used = {window_name(ref) for st in stages if st.feature in needed for ref in st.uses()}
     needed |= {part for st in stages if isinstance(st, ChooseWindow) and window_name(st.ref) in used for part in st.touches()}
@@ -92,4 +92,4 @@ def _needed(plan: Plan) -> set[str]:
     return needed | {st.feature for st in stages if isinstance(st, s.Fork) and needed & {*st.names}}
 
 
-DROP_UNUSED = Pass("drop_unused", "E0", "what nobody sees need not be made", drop_unused)
+DROP_UNUSED = Pass("drop_unused", "E0", "features that the model does not receive need no work", drop_unused)

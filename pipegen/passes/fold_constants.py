@@ -1,7 +1,6 @@
 """`rescale: {scale: 1/255}`, `normalize: {mean, std}` → one scale and one offset for each channel.
 
-Adjacent arithmetic on floats becomes one multiply and one add. E1: the product of the constants rounds once where the
-values rounded twice.
+Adjacent arithmetic on floats becomes one multiply and one add. E1: values are rounded once, not twice.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from pipegen.types import FLOATING
 
 
 def fold_constants(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Merge adjacent arithmetic whose value in between is float32."""
+    """Merges adjacent arithmetic with a float32 value in between."""
 
     def fold(first: Placed, second: Placed) -> Placed | None:
         a, b = first.stage, second.stage
         if not (isinstance(a, s.Pointwise) and isinstance(b, s.Pointwise) and a.feature == b.feature):
             return None
-        # What is rounded to whole numbers later would show that the values round once and not twice.
+        # Values that are rounded to integers later would show the difference in rounding.
         if a.exact or a.arithmetic.dtype != "float32" or b.arithmetic.dtype not in FLOATING:
             return None
         note(f"two steps of arithmetic on `{a.feature}` became one")

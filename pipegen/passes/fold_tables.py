@@ -1,7 +1,7 @@
 """table of solarization, table of equalization → one table: solarization · equalization.
 
-A table read through a table is a table, so a chain of them costs one look-up. Exact: entries are whole numbers, and a
-table that needs the histogram of an image between two steps gets it pushed through the tables before it.
+Tables compose into a table, so a chain of them costs one look-up. Exact: entries are integers, and a table that needs the
+histogram of an image gets it mapped through the tables before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pipegen.plan.nodes import Plan
 
 
 def fold_tables(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Merge adjacent tables on the same feature."""
+    """Merges adjacent tables on the same feature."""
     folded = joined(plan, _folded)
     for stage in folded.stages():
         if isinstance(stage, LookupTable) and len(stage.refs) > 1:

@@ -1,16 +1,18 @@
 """warp, colour, normalise → kernel(warp), kernel(colour, normalise).
 
-Compiles runs of batch stages together. XLA on a CPU recomputes a fused producer for every reader, so a kernel is cut
-before a stage that reads a pixel of the one before more than once: a matrix that mixes channels reads each of them for every
-output channel (behind a mirror, which costs next to nothing, two kernels still take a quarter to a half of the time of one), a
-matrix around the mean reads the image twice, a warp reads each pixel for four neighbours and a filter for many more, a table of
-the histogram reads it twice, a mirror chooses between a pixel and its counterpart, and a mixing step reads two examples, of each
-of which even a mirror before it is computed anew (three times the cost).
+Runs of batch stages are compiled together. XLA on a CPU recomputes a fused producer for every reader, so a kernel is cut
+before a stage that reads a pixel of the stage before more than once:
 
-A colour stage on each channel alone reads a value once and is computed on the way: warp, brightness and arithmetic in one
-kernel take 0.82 of what they take in two. Some that read once are faster apart all the same: a plain table behind a warp (0.87
-of the sum of the parts, against 1.19 in one kernel), and colour behind a mirror or an erased rectangle (two kernels take 0.8 to
-0.95 of one).
+- a matrix that mixes channels reads each channel for every output channel (even after a cheap mirror, two kernels take a
+  quarter to a half of the time of one);
+- a matrix around the mean reads the image twice, and so does a table of the histogram;
+- a warp reads each pixel for four neighbours, and a filter for many more;
+- a mirror chooses between a pixel and its counterpart;
+- a mixing step reads two examples, and recomputes even a mirror before it for each (three times the cost).
+
+A colour stage that does not mix channels reads a value once and is fused: warp, brightness and arithmetic in one kernel take
+0.82 of the time of two. Some stages that read once are still faster apart: a plain table after a warp (0.87 of the sum of the
+parts, against 1.19 in one kernel), and colour after a mirror or an erased rectangle (two kernels take 0.8 to 0.95 of one).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pipegen.plan.nodes import Element, Kernel, Node, Plan
 
 
 def form_kernels(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Group the kernels behind the batch, and the element stages before it."""
+    """Groups the kernels after the batch, and the element stages before it."""
     compiled = context.runtime.jit != "never"
     nodes: list[Node] = []
     for node in plan.nodes:
@@ -43,9 +45,9 @@ def form_kernels(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 
 def _cut(before: tuple[Stage, ...], stage: Stage) -> bool:
-    """Returns whether `stage` would make XLA compute what stands before it again and again."""
+    """Tests if `stage` would make XLA recompute the stages before it."""
     same = [b for b in before if b.feature == stage.feature]
     return bool(same) if stage.leads() else stage.rereads([b for b in same if not b.cheap])
 
 
-FORM_KERNELS = Pass("form_kernels", "E1", "one compiled kernel passes over memory once", form_kernels)
+FORM_KERNELS = Pass("form_kernels", "E1", "a compiled kernel passes over memory once", form_kernels)

@@ -1,7 +1,7 @@
 """matrix of brightness, matrix of contrast, apply → one colour matrix: brightness · contrast.
 
-The language says that a colour segment multiplies and clips once; this pass makes it one stage. The matrices multiply
-in the same order, in float64.
+By definition a colour segment multiplies and clips once; this pass makes it one stage. The matrices are multiplied in the same
+order, in float64.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pipegen.plan.nodes import Plan
 
 
 def fuse_colour(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Merge each colour segment into one Colour."""
+    """Merges each colour segment into one Colour."""
 
     def fuse(parts: list[tuple[Placed, s.ComposeColour]], end: s.ApplyColour) -> s.Colour:
         refs = tuple(part.ref for _, part in parts)

@@ -1,7 +1,7 @@
 """decode, random_resized_crop → decode only the window.
 
-A JPEG decoder can leave out what lies outside a window. Exact because `decode` is defined without fancy upsampling,
-where the window's pixels depend on nothing outside it.
+A JPEG decoder can skip everything outside a window. Exact, because `decode` is defined without fancy upsampling, so pixels of
+the window depend on nothing outside it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipegen.types import FeatureType
 
 
 def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Merge a decode and the crop that follows it."""
+    """Merges a decode and the crop that follows it."""
     kept: list[Node | Placed] = []
     for item in unpack(plan):
         previous = kept[-1] if kept else None
@@ -43,13 +43,12 @@ def fuse_decode_crop(plan: Plan, context: PassContext, note: Note) -> Plan:
 
 
 def _lies_within(stage: s.Crop, x: FeatureType) -> bool:
-    """Returns whether draws alone say which window of the image it is, and that it lies inside."""
+    """Tests if the window depends on draws alone and lies inside the image."""
     traits = stage.ref.step.traits(x)
     return not traits.pads and not traits.chosen
 
 
 def _can(decoding: Placed, ref: StepRef) -> bool:
-    """Returns whether the decoder can decode a window alone."""
     return ref.step.traits(decoding.before[decoding.stage.feature]).decodes_windows
 
 

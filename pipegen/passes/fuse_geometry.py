@@ -1,7 +1,7 @@
 """matrix of rotation, matrix of flip, resample → warp once: rotation · flip.
 
-The language says that a geometric segment resamples once; this pass makes the segment one stage, so that it can move
-and be compiled as a whole. The matrices multiply in the same order, in float64, so every bit stays.
+By definition a geometric segment resamples once; this pass makes it one stage, so that it can move and be compiled as a whole.
+The matrices are multiplied in the same order, in float64, so every bit stays.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pipegen.plan.nodes import Plan
 
 
 def fuse_geometry(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Merge each geometric segment into one Warp."""
+    """Merges each geometric segment into one Warp."""
 
     def fuse(parts: list[tuple[Placed, s.Compose]], end: s.Resample) -> s.Warp:
         refs = tuple(part.ref for _, part in parts)
@@ -21,9 +21,9 @@ def fuse_geometry(plan: Plan, context: PassContext, note: Note) -> Plan:
         if len(refs) > 1:
             note(f"{len(refs)} geometric steps resample `{end.feature}` once")
         elif mirrors:
-            note(f"`{refs[0].id}` only mirrors, so `{end.feature}` is reversed and not resampled")
+            note(f"`{refs[0].id}` only mirrors, so `{end.feature}` is reversed, not resampled")
         elif turns:
-            note(f"`{refs[0].id}` only turns, so the axes of `{end.feature}` are reversed and swapped, and nothing is resampled")
+            note(f"`{refs[0].id}` only turns, so axes of `{end.feature}` are reversed and swapped, not resampled")
         else:
             note(f"`{refs[0].id}` resamples `{end.feature}` once")
         how = end.fill, end.interpolation, parts[0][1].canvas, end.size

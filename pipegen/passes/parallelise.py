@@ -1,6 +1,6 @@
 """Element, Kernel → the same, on every thread of the pipeline's own pool.
 
-The order stays: results are handed on in the order of their inputs, so no value depends on the number of threads.
+Results keep the order of their inputs, so no value depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pipegen.plan.nodes import Element, Kernel, Plan
 
 
 def parallelise(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Mark element and kernel nodes as parallel."""
+    """Marks element and kernel nodes as parallel."""
     if context.runtime.threads == 1:
-        note("one thread was asked for")
+        note("the spec asks for one thread")
         return plan
     threads = context.runtime.threads
     note("every core of this process" if threads == "auto" else f"{threads} threads")

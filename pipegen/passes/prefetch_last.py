@@ -1,7 +1,7 @@
 """Emit → Emit, Prefetch.
 
-Finished batches wait for the model, so that the next one is made while it trains. Two of them even out what takes longer now
-and then; of large ones, and on a device, one is enough: the more examples a batch has, the less batches differ.
+Batches are made while the model trains. Two finished ones absorb variations in time; one is enough for large batches, which
+vary less, and on a device.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pipegen.plan.nodes import Plan, Prefetch
 from pipegen.spec.models import DevicePrefetch
 
 LARGE = 64 << 20
-"""Bytes of a batch that is large."""
+"""Bytes from which on a batch is large."""
 
 
 def prefetch_last(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Append a Prefetch."""
+    """Appends a Prefetch."""
     wanted = context.runtime.prefetch
     if wanted == "none":
         return plan

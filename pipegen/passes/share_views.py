@@ -1,8 +1,7 @@
 """as image_1 and image_2, decode image_1, decode image_2, flip → decode image, as image_1 and image_2, flip.
 
-What the views of an example have in common from the start is done once: reading, decoding, and whatever else is the same for all of
-them up to the first step that draws. Arithmetic at the end of that stays with each view, where it meets more of its kind, and a run of
-steps that mean something together stays whole.
+The first steps that all views of an example have in common run once: reading, decoding, and equal steps up to the first one
+that draws. Arithmetic at the end of these stays with each view, where it can be folded, and segments stay whole.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pipegen.types import ElementType
 
 
 def share_views(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Move the stages that all views begin with in front of what makes the views."""
+    """Moves the first stages that all views have in common before the fork."""
     items = unpack(plan)
     forks = [item.stage for item in items if isinstance(item, Placed) and isinstance(item.stage, s.Fork)]
     if not forks:
@@ -43,14 +42,14 @@ def share_views(plan: Plan, context: PassContext, note: Note) -> Plan:
     for fork in forks:
         if shared[fork.feature]:
             count = len(fork.names)
-            note(f"`{fork.feature}` is worked on once for its {count} views: {', '.join(_said(early, fork.feature))}")
+            note(f"once for the {count} views of `{fork.feature}`: {', '.join(_said(early, fork.feature))}")
     entry = between[0].before
     edges = [Placed(fork, entry, entry) for fork in forks]
     return pack(plan, [*items[:first], *retyped([*early, *edges, *done], entry), *items[end:]])
 
 
 def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
-    """Counts the stages that the views of each feature have in common."""
+    """Counts the first stages that the views of each feature have in common."""
     found: dict[str, int] = {}
     chains = {name: [item.stage for item in items if item.stage.feature == name] for fork in forks for name in fork.names}
     back = {name: fork.feature for fork in forks for name in fork.names}
@@ -65,7 +64,7 @@ def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
         while count and (own[count - 1].cheap or isinstance(own[count - 1], s.Composes)):
             count -= 1
         found[fork.feature] = count
-    for name, chain in chains.items():  # what looks at a file has to find it
+    for name, chain in chains.items():  # a stage that reads another feature's file needs that file in each view
         for stage in chain[found[back[name]] :]:
             if isinstance(stage, (Decode, Measure)) and stage.like:
                 found[back.get(stage.like[0], stage.like[0])] = 0
@@ -73,7 +72,7 @@ def _shared(forks: list[s.Fork], items: list[Placed]) -> dict[str, int]:
 
 
 def _renamed(value: Any, back: dict[str, str]) -> Any:
-    """A stage of a view as one of the feature itself, which names what it works beside, too."""
+    """Renames the features of a view's stage to those of the record."""
 
     def named(own: Any) -> Any:
         return back.get(own, own) if isinstance(own, str) else tuple(map(named, own)) if type(own) is tuple else own
@@ -91,4 +90,4 @@ def _said(items: list[Placed], feature: str) -> list[str]:
     return list(dict.fromkeys(f"`{ref.id}`" for item in items if item.stage.feature == feature for ref in item.stage.uses()))
 
 
-SHARE_VIEWS = Pass("share_views", "E0", "what all views begin with is done once", in_parts(share_views))
+SHARE_VIEWS = Pass("share_views", "E0", "steps that all views begin with run once", in_parts(share_views))

@@ -1,7 +1,7 @@
 """Read, Shuffle(global) → Index(global shuffle), Read.
 
-Shuffling positions costs no memory, while shuffling what was read holds every example. The order is a function of
-(seed, epoch, position), so nothing else changes.
+A shuffle of positions costs no memory, a shuffle of records holds all of them. The order is a function of (seed, epoch,
+position), so nothing else changes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pipegen.plan.nodes import Plan, Shuffle
 
 
 def shuffle_before_read(plan: Plan, context: PassContext, note: Note) -> Plan:
-    """Move the shuffle into the index."""
+    """Moves the shuffle into the index."""
     shuffle = next((n for n in plan.nodes if isinstance(n, Shuffle)), None)
     if shuffle is None:
         return plan

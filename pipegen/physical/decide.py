@@ -1,4 +1,4 @@
-"""Plan, form → physical plan: everything that depends on what stands where is decided here, once."""
+"""The translation of a plan and a form into a physical plan, with all decisions that depend on the order of nodes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,23 @@ if TYPE_CHECKING:
 FETCHED_AHEAD = 4
 """Steps whose records are being fetched while another one is read."""
 ON_DEVICE = 2
-"""Batches on their way to a device."""
+"""Batches in transit to a device."""
 TRIED = 32
 """Records that are tried between two reports of progress."""
 
 
 def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1), buckets: tuple[int, ...] = ()) -> Extent:
-    """The epochs of a plan of a spec, with so many examples in one pass over the data, or in one epoch where they are sampled.
+    """The epochs of a plan.
 
-    `buckets` has those of each, where batches are of buckets; without it, they have as many each.
+    Args:
+        spec: The spec.
+        plan: The plan.
+        examples: The examples in one pass over the data, or in one epoch if they are sampled.
+        shard: This host's share, and the number of shares.
+        buckets: The examples of each bucket, by default equally many.
     """
     steps = None if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps
-    if steps is not None and plan.index.sampled and spec.order is not None:  # each such epoch draws anew
+    if steps is not None and plan.index.sampled and spec.order is not None:  # each epoch is a new sample
         return Extent(steps * plan.batch.size, plan.batch.size, plan.batch.remainder, shard, None)
     stretch = spec.stretch
     begin = (0, 0) if steps is None else (stretch.first, stretch.examples)
@@ -45,7 +50,7 @@ def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, i
 
 
 def assumed_examples(plan: Plan) -> int:
-    """The examples of a split where its data is not known: many whole batches."""
+    """The number of examples of a split without data: many whole batches."""
     return plan.batch.size << 20
 
 
@@ -55,20 +60,20 @@ def last_mixing(nodes: Sequence[Node]) -> Kernel | None:
 
 
 def widened(plan: Plan, extent: Extent) -> int | None:
-    """The rows that a batch has up to the last kernel that mixes examples, where its block is widened to whole groups."""
+    """The rows of a batch up to the last kernel that mixes examples, if it is widened to whole groups."""
     return extent.widened if last_mixing(plan.nodes) is not None else None
 
 
 def chunk_size(batch: int, most: int) -> int:
-    """The largest number up to `most` that `batch` is a multiple of."""
+    """The largest divisor of `batch` up to `most`."""
     return next(n for n in range(max(1, min(batch, most)), 0, -1) if batch % n == 0)
 
 
 def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
-    """Decides what runs for a plan in one form; for one that sends, from `divided`.
+    """Translates a plan in one form; for a form that sends, the plan is one from `divided`.
 
     Raises:
-        InternalError: When there is no such form of the plan.
+        InternalError: If the plan does not have this form.
     """
     if plan.buckets and not form.sends:
         made = _for_buckets(plan, form, setting)
@@ -84,11 +89,10 @@ def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
 
 
 def _for_buckets(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
-    """Decides what runs where each batch is of one bucket: what names, reads and stacks examples is the same for all, and what works on
-    them is chosen by the bucket.
+    """Translates a plan with buckets: index, read and stack are shared, the other functions are chosen by the bucket.
 
     Raises:
-        InternalError: Where examples do not come one by one, or a request would have to be of one bucket.
+        InternalError: For requests, and if examples do not come one by one.
     """
     each = [_Choice(own, form, setting) for own in plan.buckets]
     first = each[0]
@@ -100,7 +104,7 @@ def _for_buckets(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
 
 
 def decide_forms(plan: Plan, setting: p.Setting, *, every: bool) -> list[p.Physical]:
-    """Decides what runs for a plan in its usual form, or in `every` one."""
+    """Translates a plan in its usual form, or in `every` form."""
     forms = p.forms_of(plan)
     made = [decide(plan, form, setting) for form in forms[: None if every else 1]]
     own = divided(plan)
@@ -110,7 +114,7 @@ def decide_forms(plan: Plan, setting: p.Setting, *, every: bool) -> list[p.Physi
 
 
 class _Choice:
-    """Holds what the order of a plan's nodes settles for all of them."""
+    """The decisions that concern several nodes of a plan."""
 
     def __init__(self, plan: Plan, form: p.Form, setting: p.Setting) -> None:
         self.plan, self.form, self.setting, self.extent = plan, form, setting, setting.extent
@@ -119,25 +123,24 @@ class _Choice:
         self.wide = widened(plan, self.extent)
         self.rows = self.wide or self.extent.local_batch
         self.full = not self.extent.ends_short or self.wide is not None
-        """Whether every batch has so many rows."""
-        self.fills = (form.single or bool(plan.index.buckets)) and not self.full  # of buckets, any batch may be the short one
+        """Whether every batch has `rows` rows."""
+        self.fills = (form.single or bool(plan.index.buckets)) and not self.full  # with buckets, any batch may be the short one
         self.shuffle = next((n for n in nodes if isinstance(n, Shuffle)), None)
         if self.shuffle is not None and form.single:
             raise InternalError(f"{form.name}: a shuffle that holds an epoch has no single steps")
         self.filters = any(isinstance(n, Shard) for n in nodes) and self.wide is None
         self.gathers = any(isinstance(n, Cache) and isinstance(after, Batch) for n, after in pairwise(nodes))
-        """Whether a batch is gathered from the cache as one."""
+        """Whether whole batches are read from the cache."""
         alone = (Shuffle, Shard) if self.gathers else (Shuffle, Shard, Read, Element)
         self.is_together = not any(isinstance(n, alone) for n in takewhile(lambda n: not isinstance(n, Batch), nodes))
-        """Whether batches are never taken apart: then one map makes a batch out of the number of its step."""
+        """Whether batches are never split into examples, so that one map makes a batch from its step."""
         self.guard: p.Guard = "mark" if form.tells else "replace" if setting.replaces else "name" if form.derived else "none"
         allowed = max((n.chunk for n in nodes if isinstance(n, Element)), default=1)
         alone_in_parts = any(isinstance(n, Read) and n.parts for n in nodes)
         self.chunk = 1 if self.guard != "none" or alone_in_parts else chunk_size(self.rows, allowed)
         prefetched = sum(n.batches for n in nodes if isinstance(n, Prefetch))
-        # What is derived from a dataset may run on another machine, where the variables of this process are not.
-        several = bool(plan.index.buckets)  # whose batches would each need memory of their own
-        self.depth = 0 if form.derived or several else setting.threads + prefetched + HANDED_OVER
+        # Memory is not reused by derived datasets, which may run on another machine, nor by buckets, which would need several buffers.
+        self.depth = 0 if form.derived or plan.index.buckets else setting.threads + prefetched + HANDED_OVER
         self.on_device = device_kernels(plan, self.wide) if form.sends else ()
         if form.sends and not self.on_device:
             raise InternalError(f"{form.name}: {obstacle(plan)}")
@@ -145,7 +148,7 @@ class _Choice:
     # Records by themselves
 
     def alone(self) -> Iterator[p.Operation]:
-        """Whatever is done to single examples; what is tried is only told of."""
+        """Runs the nodes on single examples; the form `PROBED` gives only whether that works."""
         nodes = tuple(n for n in self.plan.nodes if isinstance(n, (Read, Element)))
         tried = self.form is p.PROBED
         functions = (p.Draw(self.plan.index.num_draws), p.Examples(nodes, guard="tell" if tried else "none"))
@@ -155,10 +158,10 @@ class _Choice:
     # Requests
 
     def served(self) -> Iterator[p.Operation]:
-        """The examples of a request each for itself, then the request as one batch of any size."""
+        """Maps the examples of a request, then the request as one batch of any size."""
         functions: list[p.Function] = []
         elements = tuple(n for n in self.plan.nodes if isinstance(n, Element))
-        functions += [p.Each(elements)] if elements else []
+        functions += [p.MapRequest(elements)] if elements else []
         for entry, node in pairwise(self.plan.nodes):
             functions += [p.Kernel(node, entry.out, 0, 0)] if isinstance(node, Kernel) else []
         yield p.Map((*functions, p.Emit(self.plan.emit, False)), "batch")
@@ -166,10 +169,10 @@ class _Choice:
     # Batches as a whole
 
     def together(self) -> Iterator[p.Operation]:
-        """One map from a step to its batch."""
+        """Makes a batch from its step in one map."""
         if not self.form.single:
             yield p.Steps()
-        functions: list[p.Function] = [self._name()]
+        functions: list[p.Function] = [self._index()]
         waiting: list[Read | Element] = []
         entry, batched = self.plan.nodes[0].out, False
         for node in self.plan.nodes[1:]:
@@ -179,12 +182,12 @@ class _Choice:
                 case Read() | Element():
                     waiting.append(node)
                 case Cache():
-                    # Batches are filled side by side; where there are fewer of them than threads, each takes more of these.
+                    # Batches are filled in parallel; if there are fewer of them than threads, each gets several.
                     at_once = -(-self.setting.threads // max(1, min(self.setting.threads, self.extent.steps)))
-                    functions.append(p.Keep(node, self._guarded(waiting), at_once))
+                    functions.append(p.FillCache(node, self._guarded(waiting), at_once))
                 case Batch():
                     batched = True
-                    functions += [p.Settle(self.rows)] if self.full else []
+                    functions += [p.SetBatchSize(self.rows)] if self.full else []
                     functions += self._fetch(waiting) if self.gathers else []
                 case Kernel():
                     functions += self._kernel(node, entry)
@@ -195,15 +198,15 @@ class _Choice:
         yield from self._handed_over()
 
     def _in_place(self, read: Read) -> tuple[str, ...]:
-        """The features that the first stage reads from the memory that holds them, where that is at hand."""
+        """The features that the first stage reads from the memory that holds them, which a derived form does not have."""
         firsts = {stage.feature: stage for stage in reversed(tuple(self.plan.stages()))}
         return tuple(name for name in read.out if name in firsts and firsts[name].from_memory and not self.form.derived)
 
     # Examples apart, then batches
 
     def apart(self) -> Iterator[p.Operation]:
-        """Examples or chunks one by one up to the batch, and a map for each node behind it."""
-        yield from self._named()
+        """Maps examples or chunks up to the batch; each later node is a map of its own."""
+        yield from self._indexed()
         waiting: list[Read | Element] = []
         entry = self.plan.nodes[0].out
         for node in self.plan.nodes[1:]:
@@ -234,14 +237,14 @@ class _Choice:
             entry = node.out
         yield from self._handed_over()
 
-    def _named(self) -> Iterator[p.Operation]:
-        """The examples of each step, or of a whole epoch, one by one."""
+    def _indexed(self) -> Iterator[p.Operation]:
+        """Indexes the examples of each step, or of a whole epoch, and splits them."""
         if self.shuffle is not None:
-            yield from (p.Map((self._name(),), "epoch"), p.Unbatch())
+            yield from (p.Map((self._index(),), "epoch"), p.Unbatch())
             return
-        functions: list[p.Function] = [self._name()]
+        functions: list[p.Function] = [self._index()]
         ahead = self.setting.fetches and not any(isinstance(n, Cache) for n in self.plan.nodes)
-        functions += [p.Ahead(n) for n in self.plan.nodes if isinstance(n, Read) and ahead]
+        functions += [p.PrefetchRemote(n) for n in self.plan.nodes if isinstance(n, Read) and ahead]
         functions += [p.Fill(self.rows)] if self.fills else []
         functions += [p.Cut(self.chunk, self.full or self.fills)] if self.chunk > 1 else []
         yield from [] if self.form.single else [p.Steps()]
@@ -250,7 +253,7 @@ class _Choice:
         yield p.Unbatch()
 
     def _run(self, nodes: list[Read | Element], guard: p.Guard) -> Iterator[p.Map]:
-        """Reading and working on single examples. What is guarded is one function."""
+        """Runs nodes on single examples; with a guard, in one function."""
         threads = self._threads(nodes)
         if guard != "none" and nodes and isinstance(nodes[0], Read):
             yield p.Map((p.Examples(tuple(nodes), guard=guard),), "example", threads)
@@ -260,10 +263,10 @@ class _Choice:
             yield p.Map((p.Examples(tuple(nodes), self.chunk),), "chunk" if self.chunk > 1 else "example", threads)
 
     def _cached(self, node: Cache, waiting: list[Read | Element]) -> p.Map:
-        """Fills the cache; what it holds is fetched once a batch, unless single examples are worked on first."""
-        keep = p.Keep(node, self._guarded(waiting), None)
-        fetch = () if self.gathers else (p.Fetch(node, keep.examples, whole=False),)
-        return p.Map((keep, *fetch), "example", self._threads([n for n in self.plan.nodes if isinstance(n, Element)]))
+        """Fills the cache; it is read for a whole batch, unless elements follow it."""
+        fill = p.FillCache(node, self._guarded(waiting), None)
+        read = () if self.gathers else (p.ReadCache(node, fill.examples, whole=False),)
+        return p.Map((fill, *read), "example", self._threads([n for n in self.plan.nodes if isinstance(n, Element)]))
 
     def _stacked(self, of: ElementType) -> Iterator[p.Operation]:
         full = self.full or self.fills
@@ -276,32 +279,31 @@ class _Choice:
     # Batches of one bucket each
 
     def by_bucket(self, each: Sequence[_Choice], emit: Emit) -> Iterator[p.Operation]:
-        """The same, where what works on examples and batches is that of the bucket; this choice is that of the first."""
+        """As `apart`, with the functions on examples and batches chosen by the bucket; `self` is the first of `each`."""
         sizes, tried = self.plan.index.buckets, self.form is p.PROBED
         before = [tuple(n for n in own.plan.nodes if isinstance(n, (Read, Element))) for own in each]
         if self.form.takes == "record":
-            examples = p.Choose(sizes, tuple((p.Examples(nodes, guard="tell" if tried else "none"),) for nodes in before))
+            examples = p.SwitchBucket(sizes, tuple((p.Examples(nodes, guard="tell" if tried else "none"),) for nodes in before))
             yield p.Map((p.Draw(self.plan.index.num_draws, buckets=True), examples), "record", self.setting.threads if tried else None)
             yield from [p.Stack(TRIED, False)] if tried else []
             return
-        yield from self._named()
-        examples = p.Choose(sizes, tuple((p.Examples(nodes, self.chunk, self.guard),) for nodes in before))
+        yield from self._indexed()
+        examples = p.SwitchBucket(sizes, tuple((p.Examples(nodes, self.chunk, self.guard),) for nodes in before))
         yield p.Map((examples,), "chunk" if self.chunk > 1 else "example", self._threads(before[0]))
         yield from self._stacked(ElementType.any_of([own.plan.batch.out for own in each]))
-        batches = p.Choose(sizes, tuple(tuple(own._kernels()) for own in each))
+        batches = p.SwitchBucket(sizes, tuple(tuple(own._kernels()) for own in each))
         if any(batches.functions):
             yield p.Map((batches,), "batch", self._threads(self.plan.nodes))
         yield p.Map((p.Emit(emit, self.extent.pads),), "batch")
         yield from self._handed_over()
 
     def _kernels(self) -> Iterator[p.Function]:
-        """Yields what works on a whole batch."""
         for entry, node in pairwise(self.plan.nodes):
             yield from self._kernel(node, entry.out) if isinstance(node, Kernel) else ()
 
-    # What both have
+    # Shared
 
-    def _name(self) -> p.Index:
+    def _index(self) -> p.Index:
         index = self.plan.index
         ordered: Index | Shuffle = self.shuffle or index
         once = ordered.order == "global" and self.extent.epoch_steps is None and not index.parts and not self.form.single
@@ -327,27 +329,27 @@ class _Choice:
 
     def _fetch(self, nodes: list[Read | Element]) -> list[p.Function]:
         cache = next(n for n in self.plan.nodes if isinstance(n, Cache))
-        return [p.Fetch(cache, self._guarded(nodes), whole=True)]
+        return [p.ReadCache(cache, self._guarded(nodes), whole=True)]
 
     def _kernel(self, node: Kernel, entry: ElementType) -> list[p.Function]:
-        """Until examples are mixed, a batch has the rows of whole groups."""
+        """Translates a kernel; up to the last one that mixes, a batch has the rows of whole groups."""
         if node in self.on_device:
             return [p.Prepare(node, entry, self.on_device.index(node))]
         nodes = self.plan.nodes
         before = self.mixing is not None and nodes.index(node) <= nodes.index(self.mixing)
         kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, self.depth if node.compiled else 0)
         own = node is self.mixing and self.wide is not None
-        return [kernel, p.Own(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]
+        return [kernel, p.SliceOwnRows(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]
 
-    def _emit(self, node: Emit) -> p.Emit | p.Send:
+    def _emit(self, node: Emit) -> p.Emit | p.SplitForDevice:
         if not self.form.sends:
             return p.Emit(node, self.extent.pads)
-        return p.Send(node, tuple(crossing(self.plan, self.on_device)), self.extent.pads)
+        return p.SplitForDevice(node, tuple(crossing(self.plan, self.on_device)), self.extent.pads)
 
     def _handed_over(self) -> Iterator[p.Operation]:
         form = self.form
         yield from (p.Prefetch(n.batches) for n in self.plan.nodes if isinstance(n, Prefetch))
-        # On a device the graph cannot note what is handed over: the device takes batches ahead.
+        # A device takes batches ahead, so the graph cannot store the position of the consumer.
         notes = form.enters == "variable" and form.device is None
         if notes or not form.numbered:
             yield p.Map((p.Deliver(notes, form.numbered),), "batch")

@@ -1,4 +1,4 @@
-"""Chooses the kernels of a plan that an accelerator can run, on what the host hands over: features as they are stored, and parameters."""
+"""The choice of the kernels that an accelerator runs, on stored features and parameters from the host."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.ops.families.mixing import GROUP
 from pipegen.plan.cost import Circumstances, plan_cost
 from pipegen.plan.nodes import Kernel, Plan
+from pipegen.plan.outputs import received
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 US_PER_BYTE = 1e-4
-"""Microseconds that a byte takes on its way to an accelerator: 10 GB/s."""
+"""Microseconds to send a byte to an accelerator: 10 GB/s."""
 
 
 def divided(plan: Plan) -> Plan:
-    """Returns the plan with each compiled kernel cut in two that works on features of which a later kernel on the host needs some, such as
-    masks that get the numbers of boxes: what works on those comes first, so that the rest, such as the image, can go to a device."""
+    """Splits compiled kernels of which a later kernel on the host needs some features, such as masks with the numbers of boxes.
+
+    The stages on these features come first, so that the rest, such as those on the image, can run on a device.
+    """
     if plan.buckets:
         return plan
     held: set[str] = set()
@@ -44,17 +47,17 @@ def divided(plan: Plan) -> Plan:
 
 
 def device_kernels(plan: Plan, wide: int | None = None) -> tuple[Kernel, ...]:
-    """Returns the kernels that are dearest to leave on the host: the end of the plan, from whichever of its kernels costs least.
+    """Chooses the kernels at the end of the plan that run on a device, so that the cost on the host is least.
 
-    What the host pays for a cut is the time of the kernels before it and that of the bytes that cross there. Behind it, kernels run on the
-    host that are not compiled, such as those of boxes, and what works on the same features before them.
+    The cost of a cut is the time of the kernels on the host and that of the bytes sent. After the cut, the host still runs
+    kernels that are not compiled, such as those on boxes, and earlier ones on the same features.
 
     Args:
         plan: The plan of a split, from `divided`.
-        wide: The rows of a batch that is widened to whole mix groups, or `None`: such a batch is cut to the host's own on the host.
+        wide: The rows of a batch that is widened to whole mix groups, or `None`: the host cuts such a batch to its own rows.
 
     Returns:
-        In their order; none where nothing can run on a device: `obstacle` says why.
+        The kernels in their order; none if nothing can run on a device, for the reason in `obstacle`.
     """
     if plan.buckets:
         return ()
@@ -73,53 +76,47 @@ def device_kernels(plan: Plan, wide: int | None = None) -> tuple[Kernel, ...]:
 
 
 def crossing(plan: Plan, kernels: Sequence[Kernel]) -> dict[str, ElementType]:
-    """Returns the features that go to the device, each with the edge that it is taken from: where the first of the kernels on the device
-    that change it reads it, or else as the output has it."""
+    """The features sent to the device, each with the edge it is taken from.
+
+    That is the edge before the first kernel on the device that changes the feature, else the output.
+    """
     found: dict[str, ElementType] = {}
     for entry, node in pairwise(plan.nodes):
         if node in kernels and isinstance(node, Kernel):
             for stage in node.stages:
                 found.setdefault(stage.feature, entry.out)
-    return found | {name: plan.emit.out for name in output_features(plan) if name not in found}
+    return found | {name: plan.emit.out for name in received(plan.emit.output) if name not in found}
 
 
 def crossing_bytes(plan: Plan, kernels: Sequence[Kernel]) -> Iterator[tuple[str, int]]:
-    """Yields the bytes of one example of each feature that goes to the device; of those whose size nobody knows, none."""
+    """Yields each feature sent to the device with its bytes per example, 0 if unknown."""
     for name, edge in crossing(plan, kernels).items():
         yield name, edge[name].num_bytes or 0
 
 
-def output_features(plan: Plan) -> tuple[str, ...]:
-    """Returns the features that the model takes."""
-    output = plan.emit.output
-    parts = (output.x, output.y, output.sample_weight)
-    named = [part if isinstance(part, list) else [*part.values()] if isinstance(part, dict) else [part] for part in parts if part]
-    return tuple(dict.fromkeys(name for names in named for name in names))
-
-
 def obstacle(plan: Plan) -> str:
-    """Says in words why no kernel of a plan from `divided` can run on a device, with the steps that stand in the way."""
+    """Explains why no kernel of a plan from `divided` can run on a device, with the steps that prevent it."""
     if plan.buckets:
         return "with `batch: {buckets: …}` each batch has a program of its own"
     kernels = [node for node in plan.nodes if isinstance(node, Kernel)]
     if not kernels:
-        return "nothing is done to whole batches"
+        return "no step works on whole batches"
     if not any(node.compiled for node in kernels):
         said = "`runtime: {jit: never}` leaves its steps to plain TensorFlow"
-        return said if any(stage.compilable for stage in _stages(kernels)) else f"{_named(kernels[-1])} is not for XLA"
+        return said if any(stage.compilable for stage in _stages(kernels)) else f"XLA cannot compile {_named(kernels[-1])}"
     last = next(node for node in reversed(kernels) if node.compiled)
     if any(stage.from_memory for stage in last.stages):
         return f"{_named(last)} reads images from the memory of the host"
     behind = [node for node in kernels[kernels.index(last) + 1 :] if not _features(node.stages).isdisjoint(_features(last.stages))]
     if behind:
         known = [node for node in behind if any(stage.uses() for stage in node.stages)] or behind
-        return f"{_named(known[-1])} is not for XLA, and works on what {_named(last)} gives"
+        return f"XLA cannot compile {_named(known[-1])}, which works on the output of {_named(last)}"
     mixing = ", ".join(dict.fromkeys(f"`{ref.step.op}`" for stage in _stages(kernels) if stage.mixes for ref in stage.uses()))
-    return f"{mixing}: examples are mixed, of which some are other hosts', unless each host has whole groups of {GROUP}"
+    return f"{mixing} mixes examples with those of other hosts, unless each host has whole groups of {GROUP}"
 
 
 def _apart(tail: Sequence[Kernel], wide: int | None) -> tuple[Kernel, ...]:
-    """Returns the compiled kernels of the end of a plan that can run apart from the others; none where one is in the way of all."""
+    """The compiled kernels of the end of a plan that can run apart from the others; none if one prevents that."""
     chosen: list[Kernel] = []
     held: set[str] = set()
     for node in reversed(tail):
@@ -135,7 +132,7 @@ def _apart(tail: Sequence[Kernel], wide: int | None) -> tuple[Kernel, ...]:
 
 
 def _held(stages: tuple[Stage, ...], held: set[str]) -> tuple[Stage, ...]:
-    """Returns those stages of a kernel that work on features that are `held`, or on such as these work on."""
+    """The stages of a kernel that use `held` features, or features that such stages use."""
     found: tuple[Stage, ...] = ()
     while True:
         known = held | _features(found)
@@ -156,20 +153,20 @@ def _stages(kernels: Sequence[Kernel]) -> Iterator[Stage]:
 
 def _named(node: Kernel) -> str:
     steps = dict.fromkeys(ref.step.op for stage in node.stages for ref in stage.uses())
-    return " and ".join(f"`{name}`" for name in steps) or f'what the plan calls "{node.stages[-1].says()}"'
+    return " and ".join(f"`{name}`" for name in steps) or f'the stage "{node.stages[-1].says()}"'
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Says what crosses to a device of each batch, in either form.
+    """The data sent to a device for each batch, finished or for a device stage.
 
     Attributes:
         rows: Examples of a full batch.
-        finished: Bytes of a finished batch; `None` where sizes are not known, as for texts.
-        features: Bytes of the features that a device stage is sent, or `None` likewise.
-        kernels: How many kernels it runs; their parameters, a few numbers for each example, go with the features.
-        host: How many kernels stay on the host.
-        obstacle: Why it could run none; empty where it runs some.
+        finished: Bytes of a finished batch; `None` if sizes are unknown, as for texts.
+        features: Bytes of the features for a device stage, or `None` if unknown.
+        kernels: The number of kernels on the device; their parameters, a few numbers for each example, come on top.
+        host: The number of kernels that stay on the host.
+        obstacle: Why the device can run none; "" if it runs some.
     """
 
     rows: int
@@ -180,34 +177,38 @@ class Sent:
     obstacle: str = ""
 
     def text(self) -> str:
-        """Returns a line."""
-        of = f"a batch of {self.rows}"
-        said = f"to a device: {_bytes(self.finished)} {of} as it is"
+        """Describes it in a line."""
+        said = f"to a device: {_bytes(self.finished)} a batch of {self.rows} as it is"
         if self.obstacle:
-            return f"{said}; `pipe.device_stage` would leave nothing to it: {self.obstacle}"
+            return f"{said}; `pipe.device_stage` would have no work there: {self.obstacle}"
         kernels = f"{self.kernels} kernel{'s' if self.kernels > 1 else ''}"
         left = f", {self.host} on the host before" if self.host else ""
         return f"{said}, or {_bytes(self.features)} and the parameters of {kernels} by `pipe.device_stage`{left}"
 
     def json(self) -> dict[str, Any]:
-        """Returns the same as plain values."""
-        return {"batch_bytes": self.finished, "device_stage_bytes": self.features, **_counts(self)}
+        """The same as JSON values."""
+        return {
+            "batch_bytes": self.finished,
+            "device_stage_bytes": self.features,
+            "kernels": self.kernels,
+            "kernels_on_host": self.host,
+            "obstacle": self.obstacle or None,
+        }
 
 
 def sent(plan: Plan) -> Sent:
-    """Returns what crosses to a device of each batch of a plan; where there are buckets, of the first."""
+    """The data sent to a device for each batch of a plan; with buckets, of the first."""
     plan = divided(plan)
     if plan.buckets:
         return replace(sent(plan.buckets[0]), features=None, kernels=0, obstacle=obstacle(plan))
     rows, weights = plan.batch.size, 4 if plan.batch.remainder == "pad" else 0
-    finished = _total([plan.emit.out[name].num_bytes for name in output_features(plan)], weights, rows)
+    finished = _total([plan.emit.out[name].num_bytes for name in received(plan.emit.output)], weights, rows)
     kernels = device_kernels(plan)
     host = sum(isinstance(n, Kernel) for n in plan.nodes) - len(kernels)
     if not kernels:
         return Sent(rows, finished, None, 0, host, obstacle(plan))
-    return Sent(
-        rows, finished, _total([edge[name].num_bytes for name, edge in crossing(plan, kernels).items()], weights, rows), len(kernels), host
-    )
+    features = _total([edge[name].num_bytes for name, edge in crossing(plan, kernels).items()], weights, rows)
+    return Sent(rows, finished, features, len(kernels), host)
 
 
 def _total(sizes: Sequence[int | None], weights: int, rows: int) -> int | None:
@@ -217,7 +218,3 @@ def _total(sizes: Sequence[int | None], weights: int, rows: int) -> int | None:
 
 def _bytes(count: int | None) -> str:
     return f"{count:,} bytes" if count is not None else "bytes that depend on the data"
-
-
-def _counts(found: Sent) -> dict[str, Any]:
-    return {"kernels": found.kernels, "kernels_on_host": found.host, "obstacle": found.obstacle or None}

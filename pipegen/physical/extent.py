@@ -1,4 +1,4 @@
-"""Says how long an epoch is, and which part of each batch is this host's."""
+"""`Extent`, the length of an epoch and this host's part of each batch; `Position`, a place between two batches."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 class Position(NamedTuple):
     """A place between two batches.
 
-    A slot of an epoch is a place in its order. Where all batches have been of one size, step `k` begins at slot `k` times that; where the
-    epoch was begun with others, at `origin` more. The next epoch begins at slot 0 again.
+    A slot of an epoch is a place in its order. With batches of one size, step `k` begins at slot `k` times that size; in an
+    epoch that was begun with another size, at `origin` more. The next epoch begins at slot 0 again.
 
     Attributes:
         epoch: The epoch.
         step: Its step.
-        origin: The slot of the epoch that its step 0 begins at, or would: less than a batch. With `epoch: {steps: N}`, whose epochs are N
-            steps whatever their size, it may be any number.
-        shift: With `epoch: {steps: N}`, which goes on through the order: how many places later a batch stands there than if all before
-            it had been of this size. It stays.
+        origin: The slot that step 0 begins at, or would: less than a batch. With `epoch: {steps: N}`, whose epochs have N steps
+            of any size, it may be any number.
+        shift: With `epoch: {steps: N}`, which continues through the order: how many places later a batch is than if all
+            batches before it had had this size. It is the same for all later epochs.
     """
 
     epoch: int
@@ -34,7 +34,7 @@ class Position(NamedTuple):
     shift: int = 0
 
     def begin(self, epoch: int) -> Position:
-        """Returns the begin of another epoch."""
+        """The begin of another epoch."""
         return Position(epoch, 0, 0, self.shift)
 
 
@@ -49,14 +49,14 @@ class Extent:
     Attributes:
         num_examples: Examples in the split.
         batch: Examples in a global batch.
-        remainder: What happens to a last batch that is not full.
-        shard: Which share of each global batch, and of how many.
-        epoch_steps: Steps in an epoch that goes on through the permutation, or `None` for one cycle: every example once.
-        begin: With `epoch_steps`, an epoch, and how many examples all epochs before it have together: those may have had other batches.
-        anywhere: Whether an epoch may have begun with batches of another size, so that the blocks of this one lie anywhere towards the
-            groups that mix. Where steps are counted from then is said when it runs: see `Order`.
-        buckets: Where each batch is of one bucket: the examples of each. A cycle then has the whole batches of every bucket, and by `keep`
-            and `pad` its last one too. With `epoch_steps`, what fills no batch is left out of a cycle. Such epochs end with batches of
+        remainder: The treatment of an incomplete last batch.
+        shard: This host's share of each global batch, and the number of shares.
+        epoch_steps: Steps in an epoch that continues through the permutation, or `None` for one cycle: every example once.
+        begin: With `epoch_steps`, an epoch, and the number of examples of all epochs before it, whose batches may have differed.
+        anywhere: Whether an epoch may have begun with batches of another size, so that its blocks have any offset to the mix
+            groups. The slot of step 0 is then given at run time: see `Order`.
+        buckets: With buckets, the examples of each. A cycle has the full batches of every bucket, and with `keep` and `pad` the
+            last one, too. With `epoch_steps`, a cycle leaves out examples that fill no batch. Such epochs end with batches of
             the size that they were begun with.
     """
 
@@ -87,7 +87,7 @@ class Extent:
         return self.steps_from(0)
 
     def steps_from(self, origin: int) -> int:
-        """Counts the steps of an epoch of which step 0 begins at slot `origin`; the same on every host."""
+        """The steps of an epoch whose step 0 begins at slot `origin`; the same on every host."""
         if self.epoch_steps is not None:
             return self.epoch_steps
         if self.buckets:
@@ -96,30 +96,30 @@ class Extent:
         return left // self.batch if self.remainder == "drop" else math.ceil(left / self.batch)
 
     def settled(self, at: Position) -> Position:
-        """Returns a position, or behind the last step of an epoch the begin of the next one."""
+        """The position itself, or after the last step of an epoch the begin of the next one."""
         return at.begin(at.epoch + 1) if at.step >= self.steps_from(at.origin) and self.steps else at
 
     def after(self, at: Position) -> Position:
-        """Returns the position behind the batch at one."""
+        """The position after the batch at `at`."""
         return self.settled(at._replace(step=at.step + 1))
 
     def slot(self, at: Position) -> int:
-        """Returns the slot of its epoch that a position stands before."""
+        """The slot that a position is before."""
         return at.origin + at.step * self.batch
 
     def before(self, at: Position) -> int:
-        """Counts the examples of all epochs before that of a position, where an epoch has a number of steps."""
+        """The number of examples of all epochs before that of `at`, with `epoch_steps`."""
         (first, before), examples = self.begin, (self.epoch_steps or 0) * self.batch
         return before + (at.epoch - first) * examples + at.shift - at.origin
 
     def position(self, epoch: int, step: int, slot: int, before: int) -> Position:
-        """Returns the position of a slot of an epoch, for batches of this size.
+        """The position of a slot of an epoch, for batches of this size.
 
         Args:
             epoch: The epoch.
-            step: Its step, which stays what it is where an epoch has a number of steps.
+            step: Its step, which is kept with `epoch_steps`.
             slot: The slot.
-            before: The examples of all epochs before, where an epoch has a number of steps.
+            before: The examples of all epochs before, with `epoch_steps`.
         """
         if self.epoch_steps is None:
             step, origin = divmod(slot, self.batch)
@@ -128,19 +128,19 @@ class Extent:
         return self.settled(at._replace(shift=before - self.before(at)))
 
     def counted(self, epoch: int, step: int, origin: int, shift: int) -> Position:
-        """Returns the position of a step that is counted from a slot of its epoch.
+        """The position of a step that is counted from slot `origin` of its epoch.
 
         Raises:
-            ValueError: For an origin or a shift that no epoch of these has.
+            ValueError: For an origin or a shift that these epochs cannot have.
         """
         if self.epoch_steps is not None:
             return Position(epoch, step, origin, shift)
         if origin < 0 or shift:
-            raise ValueError("each epoch of this split begins with its order, so that `origin` is 0 or more, and there is no `shift`")
+            raise ValueError(f"every epoch of this split has a new order: `origin` >= 0, `shift` = 0; got {origin} and {shift}")
         return Position(epoch, step + origin // self.batch, origin % self.batch)
 
     def missing(self, at: Position) -> int:
-        """Returns how many steps fewer its epoch has than others."""
+        """How many steps fewer its epoch has than others."""
         return self.steps - self.steps_from(at.origin)
 
     @property
@@ -151,33 +151,33 @@ class Extent:
 
     @property
     def ends_short(self) -> bool:
-        """Returns whether the last batch may be smaller than the others."""
+        """Whether the last batch may be smaller than the others."""
         return self.remainder == "keep" and self.epoch_steps is None
 
     @property
     def pads(self) -> bool:
-        """Returns whether the last batch may hold examples that weigh nothing."""
+        """Whether the last batch may be padded with examples of weight 0."""
         return self.remainder == "pad" and self.epoch_steps is None
 
     @property
     def slots(self) -> int:
-        """Returns how many examples the steps of an epoch have together, on all hosts."""
+        """The number of examples in all steps of an epoch, on all hosts."""
         return self.num_examples if self.ends_short else self.steps * self.batch
 
     @property
     def grouped(self) -> int:
-        """Returns how many slots of an epoch form mix groups; what `pad` adds behind them mixes with nothing."""
+        """The number of slots in mix groups; padding after them is not mixed."""
         return self.num_examples if self.epoch_steps is None else self.epoch_steps * self.batch
 
     @property
     def widened(self) -> int | None:
-        """The rows of a block widened to whole mix groups, the same for every step; `None` where each holds whole groups as it is."""
+        """The rows of a block widened to whole mix groups, equal for every step; `None` if blocks are whole groups already."""
         if self.anywhere:
             return -(-(self.local_batch + GROUP - 1) // GROUP) * GROUP
         found, whole = [], True
         of = zip(self.bucket_steps, self.buckets, self.buckets, strict=True) if self.buckets else [(self.steps, self.grouped, None)]
         for steps, end, examples in of:
-            # Blocks lie alike towards the groups after at most `GROUP` steps; the last step's can be smaller.
+            # The offsets of blocks to groups repeat after at most `GROUP` steps; the last block can be smaller.
             known = {*range(min(steps, GROUP)), max(steps - 1, 0)}
             blocks = [self._block(step, self.num_examples if examples is None else examples) for step in known if step < steps]
             whole &= all(first % GROUP == 0 and (last % GROUP == 0 or last >= end) for first, last in blocks)
@@ -185,7 +185,7 @@ class Extent:
         return None if whole else max(found)
 
     def _block(self, step: int, examples: int) -> tuple[int, int]:
-        """The slots of this host's block of so many examples: the first, and one past the last."""
+        """The first slot of this host's block, and one past the last; `examples` is their number in the epoch."""
         index, count = self.shard
         here = min(self.batch, examples - step * self.batch) if self.ends_short else self.batch
         return step * self.batch + here * index // count, step * self.batch + here * (index + 1) // count

@@ -1,4 +1,4 @@
-"""Tells where a physical plan has variables, Python and assertions, what XLA compiles, and what may run elsewhere."""
+"""The parts of a physical plan that need variables, Python, assertions or XLA, and so where the plan can run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ RARELY = "rare kinds of files"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Holds what a part of a physical plan needs.
+    """The needs of a part of a physical plan.
 
     Attributes:
-        variables: What it keeps in this process, between its calls.
-        python: What it calls Python for.
-        asserts: Whether it fails by an assertion of ours.
-        compiled: Whether XLA compiles something in it, where there is XLA.
-        device: Whether it may run on an accelerator: it is compiled, and works on numbers of fixed shape alone.
+        variables: The state that it keeps in this process, in words.
+        python: The work that it does in Python, in words.
+        asserts: Whether it has an assertion of ours.
+        compiled: Whether XLA compiles something in it, if available.
+        device: Whether it may run on an accelerator: compiled, and on numbers of fixed shape alone.
     """
 
     variables: tuple[str, ...] = ()
@@ -43,17 +43,17 @@ class Facts:
 
     @property
     def portable(self) -> bool:
-        """Returns whether it runs in any process that has TensorFlow, whatever else that has; but for rare kinds of files."""
+        """Whether it runs in any process with TensorFlow, except for rare kinds of files."""
         return not self.variables and set(self.python) <= {RARELY}
 
 
 def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> Facts:
-    """Returns what a part of a plan needs: an operation, without the functions that it calls; a function, or a node that one runs."""
-    # What is derived may run elsewhere, and holds its columns itself.
+    """The needs of an operation without its functions, of a function, or of a node that a function runs."""
+    # A derived plan may run elsewhere, and contains its columns.
     looked_up = ("columns of the data",) if plan.setting.columns and not plan.form.derived else ()
     match part:
         case p.Enter() if part.enters in ("variable", "queue"):
-            # An epoch that was begun with batches of another size has other rows beside its own, where examples are mixed.
+            # With mixed examples, an epoch that was begun with batches of another size needs rows that a derived plan lacks.
             alike = part.enters == "variable" and plan.form.derived and any(isinstance(f, p.Index) and f.grouped for f in plan.functions)
             return Facts(variables=("the position" if part.enters == "variable" else "a queue",), asserts=alike)
         case p.Deliver() if part.notes:
@@ -61,7 +61,7 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
         case p.Index():
             counted = ("columns of the data",) if (part.sampled or part.buckets) and not plan.form.derived else ()
             return Facts(counted or (looked_up if part.draws else ()), compiled=part.compiled)
-        case p.Ahead():
+        case p.PrefetchRemote():
             return Facts(looked_up, (plan.setting.python,))
         case p.Draw():
             return Facts(looked_up if part.draws else ())
@@ -75,9 +75,9 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             return Facts((*looked_up, *held), (setting.python,) if setting.python else ())
         case p.Rows():
             return facts(part.node, plan)
-        case p.Keep() | p.Fetch():
+        case p.FillCache() | p.ReadCache():
             kind = part.cache.kind
-            labelled = isinstance(part, p.Fetch) and any(kind_of(t).indexed for _, t in part.cache.out.items())
+            labelled = isinstance(part, p.ReadCache) and any(kind_of(t).indexed for _, t in part.cache.out.items())
             own = facts(part.examples, plan) if inside(part) else Facts()
             variables = dict.fromkeys((kind.variables, *(looked_up if labelled else ()), *own.variables))
             return Facts(tuple(variables), (*kind.files, *own.python), own.asserts)
@@ -87,72 +87,70 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
             return Facts(reuses, compiled=part.node.compiled, device=part.node.compiled and isinstance(part, p.Kernel))
         case Element():
             called = {ref.step.calls_python: ref.step.op for stage in part.stages for ref in stage.uses()}
-            # What is served reads no rare kinds of files: an assertion says so.
+            # A served plan asserts that there are no rare kinds of files.
             rarely = "rarely" in called and plan.form.takes != "batch"
             called_for = ((f"`{called['always']}`",) if "always" in called else ()) + ((RARELY,) if rarely else ())
-            # A window of fixed size does not fit into every image.
+            # A crop of fixed size asserts that it fits.
             asserts = any(isinstance(st, Decodes) or (isinstance(st, s.Crop) and not st.ref.step.resizes()) for st in part.stages)
             return Facts((), called_for, asserts, any(isinstance(stage, s.Branch) and stage.compiled for stage in part.stages))
     return Facts()
 
 
 def inside(function: p.Function) -> tuple[Read | Element, ...]:
-    """Returns the nodes that a function runs on single examples. What memory has kept is always there, and not computed again."""
+    """The nodes that a function runs on single examples. A cache in memory has no misses when it is read."""
     match function:
-        case p.Examples() | p.Each():
+        case p.Examples() | p.MapRequest():
             return function.nodes
-        case p.Keep() | p.Fetch() if isinstance(function, p.Keep) or not function.cache.kind.in_memory:
+        case p.FillCache():
+            return function.examples.nodes
+        case p.ReadCache() if not function.cache.kind.in_memory:
             return function.examples.nodes
     return ()
 
 
 def needs(plan: p.Physical) -> tuple[Facts, ...]:
-    """Returns what each part of a plan needs."""
+    """The needs of each part of a plan."""
     parts = (*plan.operations, *plan.functions, *(node for f in plan.functions for node in inside(f)))
     return tuple(facts(part, plan) for part in parts)
 
 
 READ, CACHE, INDEX, BATCH = "read", "cache", "index", "batch"
-"""What a plan has beside its stages and kernels."""
+"""The parts of a plan beside its stages and kernels."""
 _OF_FUNCTIONS = {
     **dict.fromkeys(("index", "draw", "fill", "cut", "sort"), INDEX),
     **dict.fromkeys(("read", "rows"), READ),
-    **dict.fromkeys(("keep", "fetch"), CACHE),
-    **dict.fromkeys(("join", "trim", "settle", "own", "prepare", "emit", "send", "deliver"), BATCH),
+    **dict.fromkeys(("fill_cache", "read_cache"), CACHE),
+    **dict.fromkeys(("join", "trim", "set_batch_size", "slice_own_rows", "prepare", "emit", "split_for_device", "deliver"), BATCH),
 }
-"""By the scope of a function of the physical plan, what it is a part of."""
+"""The part that each function of the physical plan belongs to, by its scope."""
 _OWN = re.compile(r"(?:^|/)([a-z_]+\.\d+)(?:_\d+)?(?=[/:]|$)")
-_OUTER = re.compile(r"([a-z]+)(?:_\d+)?/")
-_READS = re.compile(r"(?:examples|keep|fetch)(?:_\d+)?/(?:.*/)?read(?:_\d+)?/")
+_OUTER = re.compile(r"([a-z]+(?:_[a-z]+)*)(?:_\d+)?/")
+_READS = re.compile(r"(?:examples|fill_cache|read_cache)(?:_\d+)?/(?:.*/)?read(?:_\d+)?/")
 
 
 def scopes(plan: Plan) -> dict[int, str]:
-    """Returns the scope of each stage and of each kernel of a plan, by its `id`: such as `decode.0`, and `kernel.1`. Those of all buckets
-    have the same ones."""
+    """The scopes of stages and kernels, such as `decode.0` and `kernel.1`, by `id` of the object; equal for all buckets."""
     if plan.buckets:  # and the nodes that stand for all of them
         return {key: scope for own in (replace(plan, buckets=()), *plan.buckets) for key, scope in scopes(own).items()}
-    found = {id(stage): f"{_word(stage)}.{number}" for number, stage in enumerate(plan.stages())}
+    found = {id(stage): f"{p.node_name(stage)}.{number}" for number, stage in enumerate(plan.stages())}
     return found | {id(node): f"kernel.{number}" for number, node in enumerate(n for n in plan.nodes if isinstance(n, Kernel))}
 
 
 def called(stage: Stage) -> str:
-    """Names a stage by its steps, as users know them: `decode`, or `python my_pkg.filters:denoise`."""
+    """The steps of a stage, as users write them: `decode`, or `python my_pkg.filters:denoise`."""
     names = [f"{r.step.op} {r.step.function}" if isinstance(r.step, CustomTransform) else r.step.op for r in stage.uses()]
     return ", ".join(dict.fromkeys(names)) or stage.says().partition(":")[0]
 
 
 def scope_in(name: str, known: Collection[str]) -> str | None:
-    """Returns which part of a plan an operation of this name belongs to: one of the `known` scopes of its stages and kernels, or `READ` and
-    its like; `None` for any other."""
+    """Finds the part of a plan that a TensorFlow operation belongs to, by its name.
+
+    The part is a scope of a stage or kernel out of `known`, or one of `READ`, `CACHE`, `INDEX` and `BATCH`; else `None`.
+    """
     own = [scope for scope in _OWN.findall(name) if scope in known]
     if own:
         return next((scope for scope in reversed(own) if not scope.startswith("kernel.")), own[-1])
     if _READS.match(name):
         return READ
-    outer = _OUTER.match(name)  # the outermost scope alone: a layer of the model may be called anything
+    outer = _OUTER.match(name)  # the outermost scope alone: a layer of the model may have any name
     return _OF_FUNCTIONS.get(outer[1]) if outer else None
-
-
-def _word(stage: Stage) -> str:
-    """Returns a stage's class in the letters of a scope: `decode_window`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(stage).__name__).lower()

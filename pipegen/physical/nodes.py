@@ -1,11 +1,13 @@
-"""The nodes of a physical plan: a closed set of frozen dataclasses. An operation is one of `tf.data`; a map calls functions in turn.
+"""The nodes of a physical plan, a closed set of frozen dataclasses: operations of `tf.data`, and functions that maps call in turn.
 
-A grain is what one element of a dataset is: an `epoch` (its number, and the step to begin with), a `step` (its number), a `record` (its
-number, in a cycle through the data), an `example`, a `chunk` of a few examples, or a `batch`. A request to a served model is a batch.
+The grain of a dataset is the content of one element: an `epoch` (its number and first step), a `step` (its number), a `record`
+(its number, in a cycle through the data), an `example`, a `chunk` of a few examples, or a `batch`. A request to a served model
+is a batch.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, Union
@@ -22,24 +24,24 @@ if TYPE_CHECKING:
 
 Grain = Literal["epoch", "step", "record", "example", "chunk", "batch"]
 Guard = Literal["none", "name", "replace", "tell", "mark"]
-"""What is done about a damaged record: nothing, so that it fails; a failure that names its file; another in its place; or it is told
-whether a record is whole, alone or beside its features."""
+"""Treatment of damaged records: `none` fails; `name` fails and names the file; `replace` takes another record; `tell` gives only
+whether a record is intact; `mark` gives that beside the features."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Holds what a physical plan depends on beside the plan and its form.
+    """The circumstances that a physical plan depends on, beside the plan and its form.
 
     Attributes:
-        extent: How long an epoch is, and which part of it is this host's.
+        extent: The length of an epoch, and this host's part of it.
         threads: Threads of the pipeline's pool.
         jit: Whether XLA may compile.
-        replaces: Whether another record takes the place of a damaged one.
-        python: What reading records calls Python for, in words.
-        columns: Whether ids, paths and the like are looked up in columns; where records lie in shards, they may be worked out.
-        held: What reading records keeps in this process, in words.
-        held_elsewhere: Whether what may run elsewhere would need that, too.
-        fetches: Whether reading waits for other machines, so that it is begun some steps ahead.
+        replaces: Whether a damaged record is replaced by another one.
+        python: The work in Python that reading needs, in words.
+        columns: Whether ids, paths etc. are looked up in columns; for records in shards, they may be computed.
+        held: What reading keeps in this process, in words.
+        held_elsewhere: Whether a derived plan, which may run elsewhere, needs that, too.
+        fetches: Whether reading waits for other machines, so that records are requested some steps ahead.
     """
 
     extent: Extent
@@ -53,27 +55,27 @@ class Setting:
     fetches: bool = False
 
 
-# What a map calls
+# Functions of a map
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Names the examples of a step, or of what is left of an epoch, and makes their draws.
+    """Selects the records of a step, or of the rest of an epoch, and draws their random numbers.
 
     Attributes:
         order: `stored`, `global` or `window`.
         window_bytes: The window of `order: window`, in bytes of stored records.
-        blocks: What `order: window` permutes whole first, in words; empty for nothing.
-        shard: Which share of each global batch is named, and of how many.
-        draws: Numbers drawn for each example.
+        blocks: What `order: window` permutes as a whole first, in words; "" for nothing.
+        shard: The share of each global batch, and the number of shares.
+        draws: The number of draws of an example.
         rows: The rows of a batch that is widened to whole mix groups, or `None`.
-        grouped: Whether it says who is in a mix group.
+        grouped: Whether it gives the mix group of each example.
         compiled: Whether XLA compiles the ciphers.
-        whole: Whether it names all that is left of an epoch, in stored order, rather than a step.
-        sampled: Whether an epoch has other examples than each of the split once.
+        whole: Whether it selects the rest of an epoch, in stored order, rather than a step.
+        sampled: Whether an epoch is not each example of the split once.
         parts: The parts of a mix.
-        interleaves: Whether an epoch has a number of examples of each of them.
-        buckets: The sizes of which each batch has one, and says which.
+        interleaves: Whether an epoch interleaves examples of the parts.
+        buckets: The possible sizes of batches, whose number it gives with each batch.
     """
 
     order: Literal["stored", "global", "window"]
@@ -92,23 +94,19 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """Begins to fetch what a step will read from other machines.
-
-    Attributes:
-        node: What will read it.
-    """
+class PrefetchRemote:
+    """Requests the records of a step from other machines, ahead of their reading by `node`."""
 
     node: logical.Read
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Makes the draws of a record that is asked for, as its cycle has them.
+    """Draws the random numbers of a requested record in its cycle.
 
     Attributes:
-        draws: Numbers drawn for it.
-        buckets: Whether it says which bucket the record is in.
+        draws: The number of draws.
+        buckets: Whether it gives the bucket of the record.
     """
 
     draws: int
@@ -117,14 +115,14 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Repeats the last row of a batch that has fewer than `size`: without it, single steps would take those of the next."""
+    """Repeats the last row of a batch up to `size`, as requested steps would else take rows of the next one."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Cuts a batch's rows into chunks; where not every batch is `full`, the last chunk repeats a row."""
+    """Cuts a batch's rows into chunks; unless every batch is `full`, the last chunk repeats a row."""
 
     chunk: int
     full: bool
@@ -132,12 +130,12 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Reads records and works on single examples.
+    """Runs nodes on single examples, from their reading on.
 
     Attributes:
-        nodes: What is done.
-        chunk: How many examples one call works on.
-        guard: What is done about damaged records.
+        nodes: The nodes.
+        chunk: The number of examples in a call.
+        guard: The treatment of damaged records.
     """
 
     nodes: tuple[logical.Read | logical.Element, ...]
@@ -146,20 +144,20 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
-    """Works on each example of a request, several at a time."""
+class MapRequest:
+    """Runs nodes on each example of a request, several in parallel."""
 
     nodes: tuple[logical.Element, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """Fills the cache with the record, or those of a batch, that it has not.
+class FillCache:
+    """Adds the missing records of an example or a batch to the cache.
 
     Attributes:
         cache: The cache.
-        examples: What computes one record.
-        at_once: How many of a batch are computed at a time; `None` for a single record.
+        examples: The function that computes one record.
+        at_once: How many records of a batch are computed in parallel; `None` for a single record.
     """
 
     cache: logical.Cache
@@ -168,8 +166,8 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
-    """Takes what the cache holds: of a record, or of a whole batch; what it could not take is computed again."""
+class ReadCache:
+    """Reads a record or a batch from the cache; recomputes misses."""
 
     cache: logical.Cache
     examples: Examples
@@ -178,12 +176,12 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """Puts the examples of an epoch into the order of their slots."""
+    """Sorts the examples of an epoch by their slots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Makes a batch of its chunks."""
+    """Concatenates the chunks of a batch."""
 
     out: ElementType
     size: int
@@ -193,12 +191,12 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """Takes away the rows that filled up a batch."""
+    """Removes the rows that `Fill` added to a batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
-    """Says that every batch has so many rows."""
+class SetBatchSize:
+    """Sets the static batch dimension."""
 
     rows: int
 
@@ -208,8 +206,8 @@ class Rows:
     """Reads the rows of a whole batch.
 
     Attributes:
-        node: What is read.
-        in_place: The features that are not read here, but by the kernel, from the memory that holds them.
+        node: The node that reads.
+        in_place: The features that the kernel reads instead, from the memory that holds them.
     """
 
     node: logical.Read
@@ -218,13 +216,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Works on a whole batch.
+    """Runs a kernel on a batch.
 
     Attributes:
-        node: What is done.
-        entry: The type of what enters.
-        batch: Rows of a full batch; 0 where a batch has any number of them.
-        depth: How many of its results are in use at a time, where they take the memory of earlier ones; else 0.
+        node: The kernel.
+        entry: The type that enters it.
+        batch: Rows of a full batch; 0 for any number.
+        depth: The number of results in use at a time if they reuse memory of earlier ones, else 0.
     """
 
     node: logical.Kernel
@@ -234,7 +232,7 @@ class Kernel:
 
     @property
     def reuses(self) -> tuple[str, ...]:
-        """The features whose results take the memory of earlier batches."""
+        """The features whose results reuse the memory of earlier batches."""
         changed = dict.fromkeys(stage.feature for stage in self.node.stages) if self.depth else ()
         return tuple(name for name in changed if (self.node.out[name].num_bytes or 0) * self.batch >= LARGE)
 
@@ -244,9 +242,9 @@ class Prepare:
     """Computes the parameters of a kernel that a device runs.
 
     Attributes:
-        node: What the device does.
-        entry: The type of what enters.
-        number: Its place among the kernels on the device.
+        node: The kernel.
+        entry: The type that enters it.
+        number: Its position among the kernels on the device.
     """
 
     node: logical.Kernel
@@ -255,11 +253,11 @@ class Prepare:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """Leaves the examples of other hosts out of a batch that was widened to whole mix groups.
+class SliceOwnRows:
+    """Cuts a batch that was widened to whole mix groups to the rows of this host.
 
     Attributes:
-        size: The host's own examples, where that is the same for each batch.
+        size: The number of the host's rows, if equal for all batches.
     """
 
     size: int | None
@@ -270,7 +268,7 @@ class Emit:
     """Arranges a batch as the model takes it, with its epoch and step in front.
 
     Attributes:
-        weighs: Whether what fills up the last batch weighs nothing.
+        weighs: Whether padding of the last batch gets the weight 0.
     """
 
     node: logical.Emit
@@ -278,13 +276,13 @@ class Emit:
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
-    """Puts together what a device makes a batch of, with its epoch and step in front.
+class SplitForDevice:
+    """Collects the inputs of a device stage, with epoch and step in front.
 
     Attributes:
-        node: What the device arranges at last.
-        features: What goes to it, beside the parameters of its kernels.
-        weighs: Whether what fills up the last batch weighs nothing.
+        node: The output that the device arranges.
+        features: The features sent to it, beside the parameters of its kernels.
+        weighs: Whether padding of the last batch gets the weight 0.
     """
 
     node: logical.Emit
@@ -294,11 +292,11 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Hands a batch over.
+    """Delivers a batch.
 
     Attributes:
-        notes: Whether its epoch and step are noted, so that the next iterator goes on behind the last one.
-        numbered: Whether these go with it.
+        notes: Whether its epoch and step are stored, so that the next iterator continues after it.
+        numbered: Whether epoch and step are delivered with it.
     """
 
     notes: bool
@@ -306,12 +304,12 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
-    """Calls the functions of the bucket that a batch, or an example of it, is of.
+class SwitchBucket:
+    """Calls the functions of the bucket of a batch or an example.
 
     Attributes:
         sizes: Height and width of each bucket, in pixels.
-        functions: What is called for it, one after another.
+        functions: The functions of each bucket, called in turn.
     """
 
     sizes: tuple[tuple[int, int], ...]
@@ -320,25 +318,25 @@ class Choose:
 
 Function = Union[
     Index,
-    Ahead,
+    PrefetchRemote,
     Draw,
     Fill,
     Cut,
     Examples,
-    Each,
-    Keep,
-    Fetch,
+    MapRequest,
+    FillCache,
+    ReadCache,
     Sort,
     Join,
     Trim,
-    Settle,
+    SetBatchSize,
     Rows,
     Kernel,
     Prepare,
-    Own,
-    Choose,
+    SliceOwnRows,
+    SwitchBucket,
     Emit,
-    Send,
+    SplitForDevice,
     Deliver,
 ]
 
@@ -348,7 +346,7 @@ Function = Union[
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """Stands for what the dataset begins with."""
+    """The first elements of the dataset."""
 
     enters: Enters
     grain: Grain
@@ -356,17 +354,17 @@ class Enter:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """An epoch as its steps, from the one to begin with."""
+    """The steps of an epoch, from its first step on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Calls functions on each element, one after another.
+    """Functions, called on each element in turn.
 
     Attributes:
         functions: The functions.
-        grain: What an element is.
-        threads: How many calls run at a time, in order; `None` for one, in the thread that asks.
+        grain: The content of an element.
+        threads: The number of parallel calls, in order; `None` for one, in the thread of the consumer.
     """
 
     functions: tuple[Function, ...]
@@ -376,22 +374,22 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Unbatch:
-    """Takes elements apart along their first axis."""
+    """A split of elements along their first axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keeps this host's block of each global batch."""
+    """This host's block of each global batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Stacks elements.
+    """A stack of elements.
 
     Attributes:
-        size: How many.
-        full: Whether only so many; otherwise the last may be fewer.
-        held: Whether they are an epoch, to be sorted, rather than a batch.
+        size: The number of elements.
+        full: Whether the last stack has `size` elements, too.
+        held: Whether the result is an epoch to be sorted, rather than a batch.
     """
 
     size: int
@@ -401,12 +399,12 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Keeps finished batches ready, or steps whose records are being fetched.
+    """A buffer of finished batches, or of steps whose records are being fetched.
 
     Attributes:
-        batches: How many.
-        device: Where to, or `None` for this host's memory. On a device nothing may follow.
-        steps: Whether these are steps.
+        batches: The size of the buffer.
+        device: The device, or `None` for this host's memory. After a device there may be no operation.
+        steps: Whether it holds steps.
     """
 
     batches: int
@@ -417,8 +415,13 @@ class Prefetch:
 Operation = Union[Enter, Steps, Map, Unbatch, Filter, Stack, Prefetch]
 
 
+def node_name(node: object) -> str:
+    """The name of a node or stage in plans and profiles: its class in snake case."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(node).__name__).lower()
+
+
 def hands_over(operation: Operation) -> bool:
-    """Returns whether an operation hands batches over, rather than making them."""
+    """Tests if an operation delivers batches, rather than making them."""
     if isinstance(operation, Prefetch):
         return operation.device is not None
     return isinstance(operation, Map) and isinstance(operation.functions[0], Deliver)
@@ -426,13 +429,13 @@ def hands_over(operation: Operation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Physical:
-    """Holds what runs for one plan in one form.
+    """The program that runs a plan in one form.
 
     Attributes:
         form: The form.
         plan: The plan.
-        setting: What else it depends on.
-        operations: From the first to the last.
+        setting: The other circumstances.
+        operations: The operations, from the first to the last.
     """
 
     form: Form
@@ -441,28 +444,28 @@ class Physical:
     operations: tuple[Operation, ...]
 
     def named(self) -> Iterator[tuple[str, Operation]]:
-        """The operations, each with the name that it has in a profile too."""
+        """Yields the operations with their names, which are also those in a profile."""
         seen: dict[str, int] = {}
         for operation in self.operations:
             first = operation.functions[0] if isinstance(operation, Map) else operation
-            first = first.functions[0][0] if isinstance(first, Choose) else first
-            whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], (Emit, Send))
-            name = "whole_batch" if whole else type(first).__name__.lower()
+            first = first.functions[0][0] if isinstance(first, SwitchBucket) else first
+            whole = isinstance(operation, Map) and isinstance(first, Index) and isinstance(operation.functions[-1], (Emit, SplitForDevice))
+            name = "whole_batch" if whole else node_name(first)
             seen[name] = seen.get(name, 0) + 1
             yield f"{name}_{seen[name]}" if seen[name] > 1 else name, operation
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """Every function, in order; those of all buckets where one of them is chosen."""
+        """Every function, in order; of a switch, those of all buckets."""
         called = (f for o in self.operations if isinstance(o, Map) for f in o.functions)
-        return tuple(own for f in called for own in ((f, *chain(*f.functions)) if isinstance(f, Choose) else (f,)))
+        return tuple(own for f in called for own in ((f, *chain(*f.functions)) if isinstance(f, SwitchBucket) else (f,)))
 
     def of_bucket(self, number: int) -> Physical:
-        """Returns what runs for the batches of one bucket."""
+        """The program for the batches of one bucket."""
         plan, operations = self.plan.buckets[number], list(self.operations)
 
         def own(function: Function) -> tuple[Function, ...]:
-            if isinstance(function, Choose):
+            if isinstance(function, SwitchBucket):
                 return function.functions[number]
             return (replace(function, node=plan.emit),) if isinstance(function, Emit) else (function,)
 
@@ -480,14 +483,14 @@ class Form:
     """One way to run a plan.
 
     Attributes:
-        name: What it is for.
-        enters: Where its epochs come from, or, one by one, its steps or records, or whole batches of stored values.
+        name: Its purpose.
+        enters: The source of its epochs, steps, records or batches of stored values.
         takes: Which of these enter.
-        derived: Whether more is built on it, which may run on another machine: it names damaged files itself, and uses no memory again.
-        numbered: Whether batches are handed over with their epoch and step.
-        tells: Whether a batch says if all of its records are whole, in place of failing where one is damaged.
-        device: Which device they are handed over on, or `None` for this host's memory.
-        sends: Whether the last kernels are left to a device, which gets what enters them, and their parameters.
+        derived: Whether users build on it and may run it on another machine: it names damaged files itself, and reuses no memory.
+        numbered: Whether batches are delivered with their epoch and step.
+        tells: Whether a batch has a mark for damaged records, rather than failing.
+        device: The device that batches are delivered on, or `None` for this host's memory.
+        sends: Whether the last kernels are left to a device, which gets their inputs and parameters.
     """
 
     name: str
@@ -501,11 +504,11 @@ class Form:
 
     @property
     def single(self) -> bool:
-        """Returns whether single steps enter."""
+        """Whether single steps enter."""
         return self.takes == "step"
 
     def built_on(self) -> Form:
-        """The form of the datasets that are built on this one's."""
+        """The form for datasets that users build on."""
         return replace(self, name=f"{self.name}, for datasets built on it", derived=True, numbered=False)
 
     def sending(self) -> Form:
@@ -513,27 +516,26 @@ class Form:
         return replace(self, name=f"{self.name}, for a device stage", sends=True)
 
     def bare(self, device: str | None = None) -> Form:
-        """The form that hands over batches alone, perhaps on a device."""
+        """The form that delivers batches without numbers, perhaps on a device."""
         return replace(self, numbered=False, device=device or self.device)
 
 
 TRAINING = Form("training", "variable")
 FIXED = Form("one epoch", "constant")
-"""Of any split: in evaluation, prediction, measuring for `pipegen fit`, and wherever an epoch is asked for by its number."""
+"""One epoch of any split: in evaluation, prediction, `pipegen fit`, and for an epoch requested by its number."""
 REQUESTED = Form("requested batches", "queue", "step")
 SERVICE = Form("workers of the tf.data service", "list", "step", derived=True, tells=True)
-"""Runs on machines that have TensorFlow and nothing of this process: a batch with a damaged record is made by the trainer, which knows what
-to do about it."""
+"""On machines with TensorFlow alone. A batch with a damaged record is marked, and the trainer computes it anew."""
 EXPORTED = Form("export", "list", "step")
 SHOWN = Form("preview", "list", "record")
 PROBED = Form("records tried one by one", "list", "record")
 """For `validate --data`."""
 SERVED = Form("serving", "request", "batch", numbered=False)
-"""A function of a request rather than a dataset. It holds nothing and draws nothing, so that a file can hold it."""
+"""A function of a request rather than a dataset. Without state and draws, so that a file can hold it."""
 
 
 def forms_of(plan: logical.Plan) -> tuple[Form, ...]:
-    """Returns the forms in which a plan is run, the usual one first."""
+    """The forms that a plan runs in, the usual one first."""
     device = next((n.device for n in plan.nodes if isinstance(n, logical.Prefetch)), None)
     epochs = (TRAINING, FIXED) if plan.split == "train" else (FIXED,)
     usual = (epochs[0].bare(device), *epochs[1:]) if device else epochs

@@ -1,4 +1,4 @@
-"""The text and the JSON form of a physical plan: a line for each operation, and for each function that it calls."""
+"""Physical plans as text and JSON: a line for each operation, and for each function that it calls."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _ENTERS = {
     "request": "from a request",
 }
 _ENTERING = {
-    "epoch": "an epoch, and the step to begin with",
+    "epoch": "an epoch, and its first step",
     "step": "a step of an epoch",
     "record": "a record, and a cycle through the data",
     "batch": "a batch of stored values",
 }
 _GUARDS = {
     "name": "a failure names the file",
-    "replace": "another record takes the place of a damaged one",
-    "tell": "whether that works, and nothing else",
-    "mark": "what is damaged is marked",
+    "replace": "damaged records are replaced",
+    "tell": "only whether that works",
+    "mark": "damaged records are marked",
 }
 
 
@@ -38,18 +38,18 @@ def render_physical(plan: p.Physical) -> str:
     for entry in physical_json(plan)["operations"]:
         lines.append(f"{entry['name']:<12}{_line(entry)}")
         for function in entry.get("functions", ()):
-            lines.append(f"  {function['function']:<10}{_line(function)}".rstrip())
+            lines.append(f"  {function['function']:<16} {_line(function)}".rstrip())
             lines += [f"      {stage}" for stage in function.get("stages", ())]
     kept = dict.fromkeys(word for found in needs(plan) for word in (*found.variables, *found.python) if word != RARELY)
-    lines.append(f"only in this process: {', '.join(kept)}" if kept else "portable: any process with TensorFlow can run it")
+    lines.append(f"only in this process: {', '.join(kept)}" if kept else "portable: runs in any process with TensorFlow")
     return "\n".join(lines) + "\n"
 
 
 def physical_json(plan: p.Physical) -> dict[str, Any]:
-    """The physical plan as plain values."""
+    """The physical plan as JSON values."""
     operations = []
     for name, operation in plan.named():
-        entry = {"name": name, "operation": type(operation).__name__.lower(), "text": _operation(operation), **_facts(operation, plan)}
+        entry = {"name": name, "operation": p.node_name(operation), "text": _operation(operation), **_facts(operation, plan)}
         if isinstance(operation, p.Map):
             entry |= {"grain": operation.grain, "threads": operation.threads}
             entry["functions"] = [described for function in operation.functions for described in _functions(function, plan)]
@@ -77,7 +77,7 @@ def _operation(operation: p.Operation) -> str:
         case p.Enter():
             return f"{_ENTERING[operation.grain]}, {_ENTERS[operation.enters]}"
         case p.Steps():
-            return "flat map to the steps of the epoch, from there on"
+            return "flat map to the steps of the epoch, from the first on"
         case p.Map():
             over = {"batch": "batches"}.get(operation.grain, f"{operation.grain}s")
             return f"map over {over}" + (", in parallel" if operation.threads is not None else "")
@@ -87,7 +87,7 @@ def _operation(operation: p.Operation) -> str:
             return "filter: this host's block of each global batch"
         case p.Stack():
             held = "every example of an epoch" if operation.held else f"{operation.size}"
-            return f"batch of {held}" + ("" if operation.full or operation.held else ", or what is left")
+            return f"batch of {held}" + ("" if operation.full or operation.held else ", or the rest")
         case p.Prefetch(steps=True):
             return f"{operation.batches} steps whose records are being fetched"
         case p.Prefetch():
@@ -97,13 +97,13 @@ def _operation(operation: p.Operation) -> str:
 
 
 def _functions(function: p.Function, plan: p.Physical) -> list[dict[str, Any]]:
-    """A function; what it runs on single examples is described below it, node by node."""
-    entry = {"function": type(function).__name__.lower(), "text": _function(function), **_facts(function, plan)}
+    """Describes a function, and below it the nodes that it runs on single examples."""
+    entry = {"function": p.node_name(function), "text": _function(function), **_facts(function, plan)}
     if isinstance(function, (p.Kernel, p.Prepare)):
         entry["stages"] = [stage_text(stage) for stage in function.node.stages]
-    if isinstance(function, p.Choose):  # they differ in sizes alone, or nearly
+    if isinstance(function, p.SwitchBucket):  # all buckets have nearly the same functions
         return [entry, *(described for own in function.functions[0] for described in _functions(own, plan))]
-    own = [] if isinstance(function, p.Fetch) else [_node(node, plan) for node in inside(function)]
+    own = [] if isinstance(function, p.ReadCache) else [_node(node, plan) for node in inside(function)]
     return [entry, *own]
 
 
@@ -117,9 +117,9 @@ def _node(node: Read | Element, plan: p.Physical) -> dict[str, Any]:
 def _function(function: p.Function) -> str:  # noqa: C901 - one line for each function of a closed set
     match function:
         case p.Index():
-            return _name(function)
-        case p.Ahead():
-            return "fetching what it reads begins"
+            return _index(function)
+        case p.PrefetchRemote():
+            return "begins to fetch the records"
         case p.Draw():
             return _drawn(function.draws)
         case p.Fill():
@@ -129,53 +129,50 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
         case p.Examples():
             chunk = f"{function.chunk} a call" if function.chunk > 1 else "one a call"
             return chunk + (f"; {_GUARDS[function.guard]}" if function.guard != "none" else "")
-        case p.Each():
+        case p.MapRequest():
             return "example of the request"
-        case p.Keep():
-            missing = "what the cache has not" if function.at_once is None else f"what the cache has not, {function.at_once} at a time"
+        case p.FillCache():
+            missing = "missing records" if function.at_once is None else f"missing records, {function.at_once} at a time"
             return missing + (f"; {_GUARDS[function.examples.guard]}" if function.examples.guard != "none" else "")
-        case p.Fetch():
+        case p.ReadCache():
             return "a whole batch from the cache" if function.whole else "an example from the cache"
         case p.Sort():
-            return "into the order of their slots"
+            return "by slot"
         case p.Join():
             return f"{function.size // function.chunk} chunks to a batch"
         case p.Trim():
-            return "what filled it up"
-        case p.Settle():
-            return f"{function.rows} rows, always"
+            return "the repeated rows"
+        case p.SetBatchSize():
+            return f"{function.rows} rows"
         case p.Rows():
-            return "of a whole batch" + (
-                f", but for {' and '.join(function.in_place)}, which is read in place" if function.in_place else ""
-            )
+            in_place = " and ".join(function.in_place)
+            return f"of a whole batch, except {in_place}, which the kernel reads in place" if in_place else "of a whole batch"
         case p.Kernel():
             return f"{function.batch} rows" if function.batch else "any number of rows"
         case p.Prepare():
-            return "parameters of what the device does:"
-        case p.Own():
-            return "rows of this host alone"
-        case p.Choose():
-            return f"the functions of the bucket, of {len(function.sizes)}; those of {times(function.sizes[0])}:"
+            return "parameters of a kernel on the device:"
+        case p.SliceOwnRows():
+            return "rows of this host"
+        case p.SwitchBucket():
+            return f"one of {len(function.sizes)} buckets; the functions of {times(function.sizes[0])}:"
         case p.Emit():
-            return emit_text(function.node) + (", what pads weighs nothing" if function.weighs else "")
-        case p.Send():
-            names = ", ".join(function.features)
-            return (
-                f"{names} and the parameters" + (", with the weights" if function.weighs else "") + f"; there: {emit_text(function.node)}"
-            )
+            return emit_text(function.node) + (", padding has weight 0" if function.weighs else "")
+        case p.SplitForDevice():
+            weights = ", with the weights" if function.weighs else ""
+            return f"{', '.join(function.features)} and the parameters{weights}; there: {emit_text(function.node)}"
         case p.Deliver():
             what = "the batch, its epoch and step" if function.numbered else "the batch alone"
-            return what + (", which are noted" if function.notes else "")
+            return what + ("; the position is stored" if function.notes else "")
 
 
-def _name(name: p.Index) -> str:
-    mix = mix_text(name.parts, interleaves=name.interleaves)
-    parts = [mix + order_text(name.order, name.window_bytes, blocks=name.blocks)]
-    parts += [bucket_text(name.buckets)] if name.buckets else []
-    parts += ["sampled"] if name.sampled else []
-    parts += [f"block {name.shard[0]} of {name.shard[1]}"] if name.shard[1] > 1 else []
-    parts += [f"{name.rows} rows, which are whole mix groups"] if name.rows else []
-    parts += [_drawn(name.draws)] if name.draws else []
+def _index(index: p.Index) -> str:
+    mix = mix_text(index.parts, interleaves=index.interleaves)
+    parts = [mix + order_text(index.order, index.window_bytes, blocks=index.blocks)]
+    parts += [bucket_text(index.buckets)] if index.buckets else []
+    parts += ["sampled"] if index.sampled else []
+    parts += [f"block {index.shard[0]} of {index.shard[1]}"] if index.shard[1] > 1 else []
+    parts += [f"{index.rows} rows in whole mix groups"] if index.rows else []
+    parts += [_drawn(index.draws)] if index.draws else []
     return ", ".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Checks that a physical plan is well formed: a table of rules."""
+"""The rules of a well-formed physical plan."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Rule = Callable[[p.Physical], "str | None"]
 
 
 def verify(plan: p.Physical) -> None:
-    """Checks every rule.
+    """Checks all rules.
 
     Raises:
-        InternalError: Naming the rule, what broke it and the plan.
+        InternalError: With the broken rule, the cause and the plan.
     """
     for rule in RULES:
         problem = rule(plan)
@@ -36,7 +36,8 @@ def _grains_follow(plan: p.Physical) -> str | None:
                 grain = "step"
             case p.Map() if operation.grain == grain:
                 cut = any(isinstance(f, p.Cut) for f in operation.functions)
-                grain = "batch" if isinstance(operation.functions[-1], (p.Emit, p.Send)) else "example" if grain == "record" else grain
+                whole = isinstance(operation.functions[-1], (p.Emit, p.SplitForDevice))
+                grain = "batch" if whole else "example" if grain == "record" else grain
             case p.Unbatch() if grain in ("epoch", "step"):
                 grain = "chunk" if cut else "example"
             case p.Filter() if grain == "example":
@@ -52,7 +53,7 @@ def _grains_follow(plan: p.Physical) -> str | None:
 
 
 def _chunks_are_joined(plan: p.Physical) -> str | None:
-    """Requires that what is cut into chunks is worked on and joined in chunks of that size, and what is filled up is trimmed."""
+    """Chunks keep their size until they are joined, and filled batches are trimmed."""
     sizes = [f.chunk for f in plan.functions if isinstance(f, (p.Cut, p.Examples, p.Join)) and f.chunk > 1]
     stacks = [o.size for o in plan.operations if isinstance(o, p.Stack) and not o.held]
     joined = [f.size // f.chunk for f in plan.functions if isinstance(f, p.Join)]
@@ -63,16 +64,16 @@ def _chunks_are_joined(plan: p.Physical) -> str | None:
 
 
 def _guards_see_single_records(plan: p.Physical) -> str | None:
-    """A guard looks after one record at a time, from its reading on."""
+    """A guard covers one record at a time, from its reading on."""
     for f in plan.functions:
-        examples = f if isinstance(f, p.Examples) else f.examples if isinstance(f, (p.Keep, p.Fetch)) else None
+        examples = f if isinstance(f, p.Examples) else f.examples if isinstance(f, (p.FillCache, p.ReadCache)) else None
         if examples is not None and examples.guard != "none" and (examples.chunk > 1 or not isinstance(examples.nodes[0], Read)):
             return f"it is given {examples.chunk} records, from {type(examples.nodes[0]).__name__} on."
     return None
 
 
 def _derived_holds_no_memory(plan: p.Physical) -> str | None:
-    """Requires that what more is built on uses no memory again, and guards its records."""
+    """A derived form reuses no memory, and guards its records."""
     if not plan.form.derived:
         return None
     if any(isinstance(f, p.Kernel) and f.depth for f in plan.functions):
@@ -83,47 +84,48 @@ def _derived_holds_no_memory(plan: p.Physical) -> str | None:
 
 
 def _position_is_noted_where_it_is_kept(plan: p.Physical) -> str | None:
-    """Only batches whose epochs come from the variable are noted there, and not on a device, which takes them ahead."""
+    """The position is stored if epochs come from the variable, but not on a device, which takes batches ahead."""
     notes = any(isinstance(f, p.Deliver) and f.notes for f in plan.functions)
     kept = plan.form.enters == "variable" and plan.form.device is None
     return None if notes == kept else f"{plan.form.name} {'notes' if notes else 'does not note'} it."
 
 
 def _single_steps_stay_apart(plan: p.Physical) -> str | None:
-    """Requires that of single steps none takes the examples of the next."""
+    """No requested step takes examples of the next."""
     short = [o for o in plan.operations if isinstance(o, p.Stack) and not o.full]
     return f"{len(short)} batches may be short." if plan.form.single and short else None
 
 
 def _widened_batches_are_cut(plan: p.Physical) -> str | None:
-    """Requires that what is named for whole mix groups is left out behind the last kernel that mixes, and not before."""
+    """Batches widened to whole mix groups are cut to the host's rows after the last kernel that mixes, and not before."""
     kinds = [type(f) for f in plan.functions]
     wide = next((f.rows for f in plan.functions if isinstance(f, p.Index)), None)
-    if (wide is not None) != (p.Own in kinds) or kinds.count(p.Own) > 1:
-        return f"{wide} rows are named, and {kinds.count(p.Own)} functions leave the others out."
-    own = kinds.index(p.Own) if p.Own in kinds else -1
+    if (wide is not None) != (p.SliceOwnRows in kinds) or kinds.count(p.SliceOwnRows) > 1:
+        return f"{wide} rows are read, and {kinds.count(p.SliceOwnRows)} functions cut them."
+    own = kinds.index(p.SliceOwnRows) if p.SliceOwnRows in kinds else -1
     sizes = [f.batch for f in plan.functions[:own] if isinstance(f, p.Kernel)] if wide is not None else []
     return f"{sizes} rows before that." if any(size != wide for size in sizes) else None
 
 
 def _caches_are_filled_first(plan: p.Physical) -> str | None:
-    """Requires that what is fetched from a cache was kept there before, and is computed from its reading on."""
-    found = [f for f in plan.functions if isinstance(f, (p.Keep, p.Fetch))]
-    if found and ([type(f) for f in found] != [p.Keep, p.Fetch] or any(not isinstance(f.examples.nodes[0], Read) for f in found)):
+    """A cache is filled before it is read, and computes records from their reading on."""
+    found = [f for f in plan.functions if isinstance(f, (p.FillCache, p.ReadCache))]
+    in_order = [type(f) for f in found] == [p.FillCache, p.ReadCache]
+    if found and (not in_order or any(not isinstance(f.examples.nodes[0], Read) for f in found)):
         return f"got {[type(f).__name__ for f in found]} of {[type(f.examples.nodes[0]).__name__ for f in found]}."
     return None
 
 
 def _everything_runs_once(plan: p.Physical) -> str | None:
-    """Every node of the plan that works runs exactly once, in its order."""
+    """Every node of the plan that computes runs exactly once, in order."""
     run: list[object] = []
     for f in plan.functions:
         match f:
-            case p.Examples() | p.Each():
+            case p.Examples() | p.MapRequest():
                 run += f.nodes
-            case p.Keep():
+            case p.FillCache():
                 run += [*f.examples.nodes, f.cache]
-            case p.Rows() | p.Kernel() | p.Prepare() | p.Emit() | p.Send():
+            case p.Rows() | p.Kernel() | p.Prepare() | p.Emit() | p.SplitForDevice():
                 run.append(f.node)
     all_kinds = (Read, Element, Cache, Kernel, Emit)
     kinds = {"record": (Read, Element), "batch": (Element, Kernel, Emit)}.get(plan.form.takes, all_kinds)
@@ -132,9 +134,9 @@ def _everything_runs_once(plan: p.Physical) -> str | None:
 
 
 def _what_is_sent_is_whole(plan: p.Physical) -> str | None:
-    """Requires that a plan for a device prepares its kernels in their order, and that nothing works on what they will have changed."""
+    """A plan for a device prepares its kernels in order, and no later kernel on the host uses the features that they change."""
     prepared = [f for f in plan.functions if isinstance(f, p.Prepare)]
-    sends = any(isinstance(f, p.Send) for f in plan.functions)
+    sends = any(isinstance(f, p.SplitForDevice) for f in plan.functions)
     if sends != plan.form.sends or bool(prepared) != sends or [f.number for f in prepared] != list(range(len(prepared))):
         return f"{len(prepared)} kernels are prepared, and {'sent' if sends else 'not sent'}."
     changed: set[str] = set()
@@ -144,7 +146,7 @@ def _what_is_sent_is_whole(plan: p.Physical) -> str | None:
         if isinstance(f, p.Kernel):
             read = {name for stage in f.node.stages for name in (*stage.touches(), *stage.needs())} & changed
             if read:
-                return f"a kernel on the host works on {' and '.join(sorted(read))}."
+                return f"a kernel on the host uses {' and '.join(sorted(read))}."
     return None
 
 

@@ -1,4 +1,4 @@
-"""The plan of a split whose batches have the sizes of buckets, and which examples an epoch has."""
+"""Plans of splits with bucketed batches, and checks of the sections `batch.buckets`, `sampling` and `order`."""
 
 from __future__ import annotations
 
@@ -36,16 +36,9 @@ def build_plan(
     whole: bool = True,
     guessed: bool = False,
 ) -> Built:
-    """Builds the plan of a split of a single source.
+    """Builds the plan of a split of a single source; of `source`, which may have only some of the features of `record`.
 
-    Args:
-        spec: The spec.
-        split: The split.
-        locate: Finds the places for findings.
-        source: The type of a record, or of some features of it.
-        record: The type of a whole record.
-        whole: See `Builder.build`.
-        guessed: Likewise.
+    For `whole` and `guessed` see `Builder.build`.
     """
     if not bucketed(spec, split):
         builder = Builder(of_bucket(spec), split, locate, source, record)
@@ -59,10 +52,10 @@ def build_plan(
 
 
 def sound_plan(spec: PipelineSpec, split: str, locate: Locate, source: ElementType, record: ElementType | None = None) -> Plan:
-    """Builds the same, which has to be right.
+    """Builds the plan of a split, see `build_plan`.
 
     Raises:
-        SpecError: When there are errors.
+        SpecError: If there are errors.
     """
     built = build_plan(spec, split, locate, source, record)
     if built.plan is None:
@@ -71,7 +64,7 @@ def sound_plan(spec: PipelineSpec, split: str, locate: Locate, source: ElementTy
 
 
 def _indexed(plan: Plan, sizes: tuple[tuple[int, int], ...]) -> Plan:
-    """The plan of a bucket whose index knows the order and the share: only there can batches of several buckets be permuted."""
+    """Moves shuffle and shard into the index, the only place where batches of several buckets can be permuted."""
     shuffled = any(isinstance(n, Shuffle) for n in plan.nodes)
     shared = any(isinstance(n, Shard) for n in plan.nodes)
     index = replace(plan.index, order="global" if shuffled else "stored", shard=shared, buckets=sizes)
@@ -79,7 +72,7 @@ def _indexed(plan: Plan, sizes: tuple[tuple[int, int], ...]) -> Plan:
 
 
 def _merged(builders: list[Builder], sizes: tuple[tuple[int, int], ...]) -> tuple[list[Diagnostic], set[Diagnostic]]:
-    """Collects what was found in the plans of all buckets, once; what only some have says which."""
+    """Merges the findings of all buckets; one that only some buckets have names these."""
     first: dict[tuple[str, str], Diagnostic] = {}
     where: dict[tuple[str, str], list[int]] = {}
     ordinary: set[tuple[str, str]] = set()
@@ -99,7 +92,7 @@ def _merged(builders: list[Builder], sizes: tuple[tuple[int, int], ...]) -> tupl
 
 
 def _places(spec: PipelineSpec) -> Iterator[tuple[Transform, KeyPath]]:
-    """The steps of a spec, behind the common ones those of views and of parts of a mix, with their places."""
+    """Yields all steps of a spec with their places: the common ones, then those of views and of parts of a mix."""
     for i, step in enumerate(spec.transforms):
         yield step, step_path(i, step)
     for name, view in spec.views.items() if isinstance(spec.views, dict) else ():
@@ -111,93 +104,94 @@ def _places(spec: PipelineSpec) -> Iterator[tuple[Transform, KeyPath]]:
 
 
 def check_buckets(spec: PipelineSpec, locate: Locate, record: ElementType | None) -> Iterator[Diagnostic]:
-    """Yields every finding about the section `batch.buckets` itself; `record` is the type of a record, `None` for a mix."""
+    """Checks the section `batch.buckets`; `record` is the type of a record, `None` for a mix."""
     if spec.batch.buckets is None:
         for step, path in _places(spec):
             if says_bucket([step]):
-                message = f"`{step.op}` has the size of a bucket, and `batch` has no `buckets`"
+                message = f"`{step.op}` has the size of a bucket, but `batch` has no `buckets`"
                 sizes = "batch: {buckets: {sizes: [[224, 224], [192, 256], [256, 192]]}}"
-                yield make("PG260", message, locate(path, key=True), help=write(sizes, "spec", "say which sizes there are, as {}"))
+                yield make("PG260", message, locate(path, key=True), help=write(sizes, "spec", "list the sizes, for example {}"))
         return
     here = locate(("batch", "buckets"), key=True)
     if not any(bucketed(spec, split) for split in spec.split_names()):
-        help_ = (write("- resize: {size: bucket, mode: crop}", "transforms", "let a step take them, as {}"), "or leave `buckets` out")
-        yield make("PG260", "`batch` has `buckets`, and no step has the size of one", here, help=help_)
-    yield from _beside(spec, locate)
+        help_ = (write("- resize: {size: bucket, mode: crop}", "transforms", "use them in a step, such as {}"), "or leave `buckets` out")
+        yield make("PG260", "`batch` has `buckets`, but no step has the size `bucket`", here, help=help_)
+    yield from _bucket_conflicts(spec, locate)
     if record is not None:
-        yield from _known_by(spec, locate, record)
+        yield from _check_measured(spec, locate, record)
 
 
-def _beside(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Yields what cannot stand beside buckets, since an epoch has each example once, and a cache images of one size."""
+def _bucket_conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Checks for sections that conflict with buckets: an epoch has each example once, and a cache holds images of one size."""
     here = locate(("batch", "buckets"), "beside buckets", key=True)
     once = "with buckets, an epoch has each example of a split once, in batches of one bucket"
     if spec.source.mixed():
-        yield make("PG261", f"{once}, and `mix` interleaves those of its parts", locate(("source",)), here, help="leave `buckets` out")
+        yield make("PG261", f"{once}; `mix` interleaves the examples of its parts", locate(("source",)), here, help="leave `buckets` out")
     for section in ("sampling", "order") if spec.samples else ():
         if getattr(spec, section) is not None and (section == "order" or (spec.sampling and spec.sampling.feature)):
-            message = f"{once}, and `{section}` chooses others"
+            message = f"{once}; `{section}` chooses other examples"
             yield make("PG261", message, locate((section,), key=True), here, help=f"leave `{section}` or `buckets` out")
     if isinstance(spec.shuffle, WindowShuffle):
         help_ = (write("global", "value", "use {}, which costs no memory", shown="shuffle: global"),)
-        yield make("PG261", f"{once}, and windows of the stored order hold examples of several", locate(("shuffle",)), here, help=help_)
+        message = f"{once}; windows of the stored order mix the buckets"
+        yield make("PG261", message, locate(("shuffle",)), here, help=help_)
     if spec.runtime.cache not in ("auto", "none"):
         help_ = (write("auto", "value", "use {}", shown="cache: auto"),)
-        message = "a cache holds images of one size, and with buckets there are several"
+        message = "a cache holds images of one size, but buckets have several"
         yield make("PG261", message, locate(("runtime", "cache")), here, help=help_)
 
 
-def _known_by(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
-    """Yields what is wrong with the features that say how large an image is."""
+def _check_measured(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
+    """Checks the features that decide the size of an image."""
     buckets = spec.batch.buckets
     assert buckets is not None  # noqa: S101 - asked before
     at: KeyPath = ("batch", "buckets")
     images = [name for name, t in record.items() if kind_of(t).levels]
     if buckets.image is not None and buckets.image not in images:
         help_ = meant_feature(buckets.image, images)
-        yield make("PG217", f"there is no image `{buckets.image}` whose size could decide", locate((*at, "image")), help=help_)
+        yield make("PG217", f"unknown image `{buckets.image}`, whose size chooses the bucket", locate((*at, "image")), help=help_)
     for i, name in enumerate(buckets.measured.columns if isinstance(buckets.measured, Columns) else ()):
         place = locate((*at, "measured", "columns", i))
         numbers = [other for other, t in record.items() if kind_of(t).numbers and all(side == 1 for side in t.shape)]
         if name not in record:
-            help_ = meant_feature(name, numbers) if numbers else "a column of a table can be one, as `kind: tensor`"
-            yield make("PG217", f"there is no feature `{name}` that says how large an image is", place, help=help_)
+            help_ = meant_feature(name, numbers) if numbers else "read the size from a column of a table, as a feature of `kind: tensor`"
+            yield make("PG217", f"unknown feature `{name}`, which would hold the size of an image", place, help=help_)
         elif name not in numbers:
-            message = f"the size of an image is one number, and `{name}` is none"
+            message = f"`{name}` is not a single number, so it cannot be the height or width of an image"
             yield make("PG262", message, place, help=f"numbers are {', '.join(f'`{n}`' for n in numbers)}" if numbers else "use `headers`")
 
 
 def sampled_features(spec: PipelineSpec) -> tuple[str, ...]:
-    """Returns the features that say which examples an epoch has."""
+    """The features that `sampling` and `order` select examples by."""
     sampling = (spec.sampling.feature,) if spec.sampling is not None else ()
     ordered = (spec.order.by,) if spec.order is not None else ()
     return tuple(name for name in (*sampling, *ordered) if name is not None)
 
 
 def measuring_features(spec: PipelineSpec) -> tuple[str, ...]:
-    """Returns the features that say how large images are, so that these have a bucket."""
+    """The features that hold the sizes of images, which assign them to buckets."""
     buckets = spec.batch.buckets
     return buckets.measured.columns if buckets is not None and isinstance(buckets.measured, Columns) else ()
 
 
 def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
-    """Every finding about `sampling` and `order` that needs no data; `record` is the type of a record."""
+    """Checks `sampling` and `order` without data; `record` is the type of a record."""
     sections = [name for name in ("sampling", "order") if getattr(spec, name) is not None]
     if not sections:
         return
     if "train" not in spec.split_names():
-        message = f"`{sections[0]}` says which examples of split `train` an epoch has, and there is no split `train`"
-        yield make("PG474", message, locate((sections[0],), key=True), help="evaluation sees each example once: leave it out")
+        message = f"`{sections[0]}` selects examples of split `train`, which does not exist"
+        yield make("PG474", message, locate((sections[0],), key=True), help="leave it out: evaluation sees each example once")
         return
     yield from _conflicts(spec, locate)
     subset = spec.sampling.subset if spec.sampling is not None else None
     if subset is not None and subset.where is not None and not spec.source.has_columns():
-        message = f"`where` compares columns of a table, and `{spec.source.op}` is none"
-        yield make("PG472", message, locate(("sampling", "subset", "where")), help="with files, `errors: {exclude: FILE}` leaves some out")
+        message = f"`where` compares columns of a table, but the source `{spec.source.op}` has no columns"
+        yield make("PG472", message, locate(("sampling", "subset", "where")), help="to leave files out, use `errors: {exclude: FILE}`")
     if spec.sampling is not None and spec.sampling.feature is not None:
-        yield from _sampled(spec, locate, record)
+        yield from _check_sampled(spec, locate, record)
     if spec.order is not None:
-        yield from _number(spec.order.by, ("order", "by"), locate, record, "sorts examples")
+        yield from _check_number(spec.order.by, ("order", "by"), locate, record, "sorts examples")
 
 
 def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -205,41 +199,41 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         return
     what = "order" if spec.order is not None else "sampling"
     if spec.shuffle != "global":
-        message = f"`{what}` takes examples from the whole split, and `shuffle` keeps them near where they are stored"
+        message = f"`{what}` takes examples from the whole split, but `shuffle` keeps them near where they are stored"
         help_ = write("global", "value", "use {}, which costs no memory", shown="shuffle: global")
         yield make("PG470", message, locate(("shuffle",)), locate((what,), "from the whole split", key=True), help=help_)
     if spec.order is not None and spec.sampling is not None and spec.sampling.feature is not None:
         rule = spec.sampling.feature_path()[0]
-        message = f"`order` and `{rule}` both say which examples an epoch has"
-        labels = (locate(("order",), key=True), locate(("sampling", rule), "says so too", key=True))
+        message = f"`order` and `{rule}` both select the examples of an epoch"
+        labels = (locate(("order",), key=True), locate(("sampling", rule), "selects them, too", key=True))
         yield make("PG471", message, *labels, help="leave one of them out; `subset` may stand beside `order`")
 
 
-def _sampled(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
+def _check_sampled(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
     sampling = spec.sampling
     assert sampling is not None  # noqa: S101 - asked before
     name, path = str(sampling.feature), ("sampling", *sampling.feature_path())
     if sampling.weights is not None:
-        yield from _number(name, path, locate, record, "says how often an example is seen")
+        yield from _check_number(name, path, locate, record, "decides how often an example is seen")
     elif name not in record:
         yield _missing(name, path, locate, record, lambda t: kind_of(t).labels)
     elif not kind_of(record[name]).labels:
         labels = [other for other, t in record.items() if kind_of(t).labels]
-        help_ = f"labels are {one_of(labels)}" if labels else "the source has no label; `weights: FEATURE` goes by a number"
-        yield make("PG472", f"`{path[1]}` counts classes, and `{name}` is no label", locate(path), help=help_)
+        help_ = f"labels are {one_of(labels)}" if labels else "the source has no label; to sample by a number, use `weights: FEATURE`"
+        yield make("PG472", f"`{path[1]}` counts classes, but `{name}` is not a label", locate(path), help=help_)
     elif sampling.balance is not None and several_labels(record[name]):
-        message = f"`balance` gives each example to one class, and an example can have several of `{name}`"
-        help_ = f"`repeat_factor: {{feature: {name}}}` goes by the rarest class of an example"
+        message = f"`balance` needs one class for each example, but an example can have several of `{name}`"
+        help_ = f"use `repeat_factor: {{feature: {name}}}`, which goes by the rarest class of an example"
         yield make("PG472", message, locate(path), help=help_)
 
 
-def _number(name: str, path: tuple[str, ...], locate: Locate, record: ElementType, what: str) -> Iterator[Diagnostic]:
+def _check_number(name: str, path: tuple[str, ...], locate: Locate, record: ElementType, what: str) -> Iterator[Diagnostic]:
     if name not in record:
         yield _missing(name, path, locate, record, _is_number)
     elif not _is_number(record[name]):
         numbers = [other for other, t in record.items() if _is_number(t)]
         help_ = f"numbers are {one_of(numbers)}" if numbers else "a table can have a column of `kind: tensor` or `kind: weight`"
-        yield make("PG472", f"one number {what}, and `{name}` is none", locate(path), help=help_)
+        yield make("PG472", f"one number {what}, but `{name}` is not a single number", locate(path), help=help_)
 
 
 def _is_number(t: FeatureType) -> bool:
@@ -249,7 +243,5 @@ def _is_number(t: FeatureType) -> bool:
 def _missing(name: str, path: tuple[str, ...], locate: Locate, record: ElementType, fits: Callable[[FeatureType], bool]) -> Diagnostic:
     known = [other for other, t in record.items() if fits(t)]
     near = closest(name, known)
-    help_ = (
-        f"did you mean `{near}`?" if near else f"there is {one_of(known, 'and')}" if known else "only tables have columns beside the images"
-    )
-    return make("PG217", f"there is no feature `{name}` to sample by", locate(path), help=help_)
+    help_ = f"did you mean `{near}`?" if near else f"there is {one_of(known, 'and')}" if known else "only tables have columns beside images"
+    return make("PG217", f"unknown feature `{name}`, to sample by", locate(path), help=help_)

@@ -1,7 +1,7 @@
-"""From a spec to a typed plan, one for each split: inference runs here, and every type error is found here.
+"""The builder that turns a spec into a typed plan for one split; it infers all types and finds all type errors.
 
-The plan that leaves is the plainest one that means what the spec says: one node a step, one example at a time, in the
-order written. The passes make it fast.
+The plan is the plainest one that means what the spec says: one node a step, one example at a time, in the order written.
+The passes make it fast.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
-from pipegen.errors import OpError, SpecError
+from pipegen.errors import OpError
 from pipegen.ops.acting import anchor as anchor_of
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop, window_name
@@ -30,7 +30,7 @@ from pipegen.plan.lanes import Act, Lanes
 from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
-from pipegen.plan.recipe import Assembly, Colour, Doubts, Geometric, reading
+from pipegen.plan.recipe import Assembly, Colour, Geometric, Unknowns, reading
 from pipegen.spec.locate import Locate
 from pipegen.spec.mismatch import UnknownStep
 from pipegen.spec.models import PipelineSpec, WindowShuffle
@@ -38,61 +38,57 @@ from pipegen.types import ElementType, FeatureType
 
 
 class Builder(Assembly):
-    """Builds the plan of one split. Findings are collected; after an error no more is said about a feature's values, nor about the
-    feature at all where the error leaves its shape in doubt."""
+    """Builder of the plan of one split.
+
+    Findings are collected. After an error, findings about the values of that feature are suppressed, and all findings about
+    it if the error leaves its shape unknown.
+    """
 
     def __init__(self, spec: PipelineSpec, split: str, locate: Locate, source_type: ElementType, record: ElementType | None = None) -> None:
         self.split = split
         self.locate = locate
         super().__init__(source_type.padded())
         self.record = self.type
-        """The type of the features of a record."""
+        """Type of a record."""
         self.lanes = Lanes(spec, split, self.record)
         self.spec = self.lanes.spec
         self.followed = followers.followed(record or source_type)
-        """Returns the images that something is aligned with, whether it is here or, in a plan of some features, left out."""
+        """Images that another feature is aligned with, even if this plan drops that feature."""
         self.findings = wrong_buckets(source_type, locate)
         self.ordinary: set[Diagnostic] = set()
-        """Findings about random steps, which run on the training split as a matter of course."""
+        """Findings about random steps; these need not name the split, as they run on the training split anyway."""
         self.poisoned = {"buckets"} if self.findings else set()
-        self.doubts = Doubts()
+        self.unknowns = Unknowns()
         self.segment: Geometric | Colour | Items | None = None
         self.images = Images()
         self.windows: set[str] = set()
-        """What is called the window of each crop that items choose."""
+        """Names of the crop windows chosen so far."""
         self.like: dict[str, tuple[str, StepRef[DecodeTransform]]] = {}
-        """Returns, for a feature aligned with an image, that image and what decodes it."""
+        """The image of each feature that is aligned with one, and the use of a step that decodes it."""
         self.fills = Fills()
         self.mixed: StepRef | None = None
-        """The first step that mixes examples: from there on whole batches flow."""
+        """The first step that mixes examples; everything after it works on batches."""
 
     def build(self, *, whole: bool = True, guessed: bool = False) -> Plan | None:
-        """The plan, or `None` when there are errors. Unless `whole`, steps are missing, and what leaves the last one is not judged; where
-        it is `guessed`, another source may be meant, so that values are in doubt from the start."""
+        """Builds the plan; `None` if there are errors.
+
+        Args:
+            whole: Whether the spec has all of its steps; if not, what leaves the last one is not checked.
+            guessed: Whether the source is a guess, so that the values of images are unknown from the start.
+        """
         self._start()
-        self.doubts.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
+        self.unknowns.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
         for run, mixing in self.lanes.runs(self._features):
             for acts in self._led(run):
                 self._apart(acts)
             if mixing is not None:
                 (ref, features), later = mixing
                 self._mixing(ref, features, later)
-        self.poisoned |= self.doubts.all()
+        self.poisoned |= self.unknowns.all()
         if not whole:
             self.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
         self._finish()
         return None if self.poisoned else Plan(self.split, marked(self.nodes))
-
-    def sound(self) -> Plan:
-        """The plan.
-
-        Raises:
-            SpecError: When there are errors.
-        """
-        plan = self.build()
-        if plan is None:
-            raise SpecError(self.findings)
-        return plan
 
     def _start(self) -> None:
         spec, draws = self.spec, self.lanes.draws
@@ -111,8 +107,7 @@ class Builder(Assembly):
         self.edge = self.type
 
     def _led(self, acts: list[Act]) -> Iterator[list[Act]]:
-        """Yields a run of steps in parts, in each of which the crops of an image choose their windows by the same feature: that one is
-        worked on first."""
+        """Splits a run so that one feature guides all crops of an image; plans that feature first."""
         part: list[Act] = []
         leading: dict[str, str | None] = {}
         for ref, features in acts:
@@ -125,14 +120,14 @@ class Builder(Assembly):
         yield part
 
     def _leaders(self, ref: StepRef, features: tuple[str, ...]) -> dict[str, str | None]:
-        """Returns for each image that a crop cuts the feature by which it chooses its window, if it does."""
+        """Maps each image that a crop cuts to the feature that guides it, if any."""
         if not isinstance(ref.step, ItemCrop):
             return {}
         images = dict.fromkeys(anchor_of(self.type, feature) for feature in features)
         return {image: followers.leader(ref.step, self.type, image, self.lanes.home) for image in images}
 
     def _apart(self, acts: list[Act]) -> None:
-        """Runs steps on one feature after another, since none looks at two; an aligned feature takes the draws of its image."""
+        """Plans a run of steps for one feature after another, since no step looks at two; an aligned feature shares its image's draws."""
         found: dict[str, list[Diagnostic]] = {}
         leading = {name for ref, features in acts for name in self._leaders(ref, features).values() if name is not None}
         for feature in followers.in_order(self.type, leading):
@@ -151,18 +146,18 @@ class Builder(Assembly):
             done = 0
             for ref, acting in near:
                 if not acting:
-                    self._close()  # what divides the segments of an image divides those of what is aligned with it
+                    self._close()  # a step that ends a segment of the image also ends it for what is aligned with the image
                     continue
                 done += 1
                 if isinstance(ref.step, UnknownStep):
                     self._close()
-                    self.type = self.type.replace(**{feature: self.doubts.after_unknown(ref.step, feature, self.type[feature])})
+                    self.type = self.type.replace(**{feature: self.unknowns.after_unknown(ref.step, feature, self.type[feature])})
                 else:
                     self._step(self._decoding(ref, feature), feature, mine[done] if done < len(mine) else None)
             self._close()
             found[feature] = self.findings[known:]
-        # What is wrong with a step on an image and on what is aligned with it is said once.
         self._place()
+        # An error that a step has on an image and on an aligned feature is reported once.
         own = {name: anchor_of(self.type, name) == name for name in found}
         said = {(d.code, d.labels) for name, ds in found.items() if own[name] for d in ds}
         again = {id(d) for name, ds in found.items() if not own[name] for d in ds if (d.code, d.labels) in said}
@@ -173,7 +168,7 @@ class Builder(Assembly):
         self.fills = Fills()
 
     def _decoding(self, ref: StepRef, feature: str) -> StepRef:
-        """A use of `decode` as it acts on a feature that has a decoder of its own."""
+        """A use of `decode` with the feature's own decoder, if it has one."""
         own = self.spec.source.decoders().get(self.lanes.home(feature)) if isinstance(ref.step, DecodeTransform) else None
         return replace(ref, step=own) if own is not None else ref
 
@@ -192,21 +187,21 @@ class Builder(Assembly):
             self.ordinary.add(finding)
 
     def _inferred(self, ref: StepRef, feature: str) -> FeatureType | None:
-        """Infers what leaves a step, where that is known, and notes what is wrong or odd."""
+        """Infers the type that leaves a step, if known, and reports errors and lints."""
         x = self.type[feature]
-        if feature in self.poisoned | self.doubts.lost:
+        if feature in self.poisoned | self.unknowns.lost:
             return None
         try:
             y = ref.step.infer(x)
             if ref.choice is not None:
                 require_same_shape(ref.step, x, y)
         except OpError as error:
-            if not self.doubts.explain(error, feature, x):
+            if not self.unknowns.explain(error, feature, x):
                 self._report(ref, error)
             self._close()
-            self.type = self.type.replace(**{feature: self.doubts.after_error(ref.step, feature, x)})
+            self.type = self.type.replace(**{feature: self.unknowns.after_error(ref.step, feature, x)})
             return None
-        if feature in self.doubts.all():
+        if feature in self.unknowns.all():
             self._close()
             self.type = self.type.replace(**{feature: y})
             return None
@@ -215,7 +210,7 @@ class Builder(Assembly):
         return y
 
     def _move(self, ref: StepRef, feature: str) -> None:
-        """A step that moves items with their image."""
+        """Plans a step on items, which move with their image."""
         self._choose(ref, feature)
         try:
             run = self.images.moved(self.segment, ref, feature, self.type)
@@ -231,7 +226,7 @@ class Builder(Assembly):
             self._report(ref, odd)
 
     def _choose(self, ref: StepRef, feature: str) -> None:
-        """Adds what chooses the window of a crop, if that is done by a feature."""
+        """Adds the stage that chooses a crop's window, if this feature guides it."""
         if window_name(ref) in self.windows or feature not in self._leaders(ref, (feature,)).values():
             return
         self._close()
@@ -279,8 +274,11 @@ class Builder(Assembly):
         return s.Crop(feature, ref.of(CropTransform)) if traits.crops else s.Apply(feature, ref.of(ElementTransform))
 
     def _needed(self, feature: str, y: FeatureType, following: StepRef | None) -> tuple[int, int] | None:
-        """Returns how small a file may be decoded. What else is aligned with the image has to go the same way: where the frame that the
-        next step shows follows from the size before, it would differ by a pixel."""
+        """The size to which a file may be scaled while it is decoded.
+
+        With aligned features that is safe only if the next step crops or stretches: else its frame follows from the size
+        before and would differ by a pixel.
+        """
         needed = None if following is None or feature in self.like else following.step.needed_size()
         if following is None or needed is None:
             return None
@@ -290,7 +288,7 @@ class Builder(Assembly):
         return needed if self.lanes.home(feature) not in self.followed or traits.crops or traits.stretches else None
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
-        """Add a stage, unless it takes one example and a step before has mixed them."""
+        """Adds a stage, unless it takes single examples and an earlier step has mixed them."""
         if self.mixed is not None and stage.one_example:
             self.type = self.type.replace(**{feature: y})
             self._report(stage.uses()[-1], late(self.mixed, stage.uses()[-1]))
@@ -301,8 +299,10 @@ class Builder(Assembly):
         super()._emit(stage, feature, y)
 
     def _geometric(self, ref: StepRef, step: Transform, feature: str, x: FeatureType, y: FeatureType) -> None:
-        """A step in a geometric segment. What `step` says, as it is written, divides segments: they are the same for what lives
-        on the image, which is read as `ref` says."""
+        """Adds a step to a geometric segment.
+
+        `step` as it is written divides segments, so that they are equal for all aligned features; `ref` has the form for this one.
+        """
         mode, alone = reading(step)
         last = self.segment if isinstance(self.segment, Geometric) and self.segment.feature == feature else None
         before = last if not alone else None
@@ -366,7 +366,7 @@ class Builder(Assembly):
         for feature, stage, y in output.stages:
             self._emit(stage, feature, y)
         idle = next((t for f, t in self.type.items() if kind_of(t).pictured and not t.is_static), None)
-        if idle is not None:  # the output does not take it, but it is batched with the rest
+        if idle is not None:  # it is batched, though it is not part of the output
             self.findings.append(unbatchable(self.spec, self.split, idle, self.locate))
             self.poisoned.add("output")
             return
@@ -376,11 +376,11 @@ class Builder(Assembly):
         self.nodes.append(Emit(self.nodes[-1].out, output.output))
 
     def _mixing(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
-        """A step that mixes examples: labels are encoded first, and from here on whole batches flow."""
+        """Plans a step that mixes examples: labels are encoded first; everything after it works on batches."""
         taken = {f: y for f in features if (y := self._inferred(ref, f)) is not None}
         plan = plan_mixing(self.spec, self.split, ref.of(MixingTransform), self.type, taken, later, self.locate)
         for error in plan.errors:
-            if self.mixed is None or error.code != "PG223":  # the first step has told what is wrong with the label
+            if self.mixed is None or error.code != "PG223":  # the first step has reported the label
                 self._report(ref, error)
         self.findings.extend(plan.findings)
         self.poisoned |= plan.poisoned

@@ -1,6 +1,6 @@
-"""The kinds of cache: where one keeps its rows, and what plans and reports have to know of that.
+"""The kinds of cache, as plans and reports see them.
 
-A new kind is a class here, what reads and writes it in `backend/reading/caches.py`, and a line of the table at the end of
+To add a kind: a class here, its reader and writer in `backend/reading/caches.py`, and a line in the table at the end of
 `backend/datasets/engine.py`.
 """
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CacheKind:
-    """Where a cache keeps its rows.
+    """A place for the rows of a cache.
 
     Attributes:
-        name: What reports call it.
-        where: Where that is, in the text of a plan.
+        name: Its name in reports.
+        where: The place in the text of a plan.
         in_memory: Whether its rows take memory of this process.
-        outlives: Whether it outlives the process, so that others may have filled it: steps before it have to give the same there.
-        variables: What of it a graph holds as variables, in words.
-        files: What reading it calls Python for, in words.
+        outlives: Whether it outlives the process, so that other processes may fill it: the steps before it have to give equal
+            results there.
+        variables: What a graph holds of it in variables, in words.
+        files: What is read of it in Python, in words.
     """
 
     name: ClassVar[str]
@@ -48,7 +49,7 @@ class InMemory(CacheKind):
 
 @dataclass(frozen=True, slots=True)
 class OnDisk(CacheKind):
-    """Rows in files of a folder that the spec names, for later runs and other processes, too."""
+    """Rows in files of a folder that the spec names, shared with later runs and other processes."""
 
     name = "disk"
     where = "on disk"
@@ -61,7 +62,7 @@ IN_MEMORY, ON_DISK = InMemory(), OnDisk()
 
 
 def wanted_kind(runtime: Runtime) -> CacheKind | None:
-    """Returns the kind of cache that a spec asks for: in memory where it leaves that to us, `None` where it wants none."""
+    """The kind of cache that a spec asks for: memory for `auto`, `None` for `none`."""
     if runtime.cache == "none":
         return None
     return ON_DISK if isinstance(runtime.cache, DiskCache) else IN_MEMORY

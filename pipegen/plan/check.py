@@ -1,4 +1,4 @@
-"""Everything that can be found without data: plans for every split, and the findings on the way."""
+"""All checks that need no data: plans of every split, and the findings on the way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Locate) -> Iterator[Diagnostic]:
-    """Yields what cannot work about the tests, whatever the data is; splits that do not exist are found with the other uses of splits."""
+    """Finds tests that cannot work whatever the data is; unknown splits are found by `check_splits`."""
     if not spec.tests:
         return
     known = known_of(spec, plans)
@@ -47,20 +47,20 @@ def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Loca
 
 
 def known_of(spec: PipelineSpec, plans: Mapping[str, Plan]) -> Known:
-    """Returns what tests may know of a spec without its data."""
+    """What tests can know of a spec without its data."""
     from pipegen.ops.testing.base import Known  # here, as most specs have no tests
 
     return Known(spec.split_names(), spec.source, {split: plan.out for split, plan in plans.items()})
 
 
 def place_of_test(index: int, test: DataTest, field: str | None = None) -> KeyPath:
-    """Returns the place of a test, or of one of its arguments that was given."""
+    """The place of a test, or of one of its given arguments."""
     own = (field,) if field is not None and field in test.model_fields_set else ()
     return ("tests", index, test.op, *own)
 
 
 def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> list[Diagnostic]:
-    """Every finding about such steps that the plan of a split does not show."""
+    """Checks steps that call a Python function."""
     found = []
     for index, step in enumerate(spec.transforms):
         if not isinstance(step, CustomTransform):
@@ -68,43 +68,43 @@ def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> 
         path = step_path(index, step)
         left = _left_behind(step, record) if step.moves_pixels else None
         if left is not None:
-            message = f"`{step.op}` may move the pixels of `{left[0]}`, and `{left[1]}`, which is aligned with it, would stay where it is"
-            advice = ("`moves_pixels: false` says that every pixel stays in its place", "a step of pipegen's own moves both")
+            message = f"`{step.op}` may move the pixels of `{left[0]}`, but not those of `{left[1]}`, which is aligned with it"
+            advice = ("set `moves_pixels: false` if every pixel stays in its place", "or use a step of pipegen, which moves both")
             found.append(make("PG203", message, locate(path, key=True), help=advice))
-        message = f"`{step.op}` calls the Python function `{step.function}`, on one image at a time however many threads there are"
+        message = f"`{step.op}` calls the Python function `{step.function}`, on one image at a time for any number of threads"
         package = step.module.partition(".")[0]
-        help_ = (f'who builds the spec allows it: `pipegen.build(…, allow_code=["{package}"])`',)
+        help_ = (f'to allow it, build the spec with `pipegen.build(…, allow_code=["{package}"])`',)
         found.append(make("PG520", message, locate((*path, "function")), help=help_))
     return found
 
 
 def _left_behind(step: CustomTransform, record: ElementType) -> tuple[str, str] | None:
-    """Returns an image that the step acts on, and what is aligned with it."""
+    """The first image that the step acts on and a feature that is aligned with it."""
     acted = (step.feature,) if step.feature is not None else acted_on(step, record)
     pairs = ((anchor(record, name), name) for name, _ in record.items())
     return next(((image, name) for image, name in pairs if image in acted and image != name), None)
 
 
 SERVICE = ("runtime", "service")
-PREPARE = "`pipegen prepare SPEC OUT` writes a store that workers read by themselves, and the spec of the rest"
+PREPARE = "write a store that workers can read, and the remaining spec: `pipegen prepare SPEC OUT`"
 WITHOUT = "or leave `runtime.service` out"
 
 
 def check_service(spec: PipelineSpec, plan: Plan | None, locate: Locate) -> Iterator[Diagnostic]:
-    """Yields a finding for each step, and each source, that calls Python for the training split; `plan` is that split's."""
+    """Finds steps and sources that call Python on the training split, whose plan is `plan`: service workers cannot."""
     if spec.runtime.service is None:
         return
     asked = locate(SERVICE, "workers are asked for here", key=True)
     if plan is None:
         if "train" not in spec.split_names():
-            message = "the workers make batches of the training split, and there is none"
+            message = "workers make batches of split `train`, which does not exist"
             yield make("PG488", message, locate(SERVICE, key=True), help="leave `runtime.service` out, or name a split `train`")
         return
     stages = (*plan.part_stages(), *plan.stages())
     called = {ref.path: ref.step for stage in stages for ref in stage.uses() if ref.step.calls_python == "always"}
     for path, step in called.items():
         message = f"`{step.op}` calls the Python function `{getattr(step, 'function', step.op)}`, which workers do not have"
-        help_ = ("say it with steps of the language (`pipegen ops` lists them)", WITHOUT)
+        help_ = ("use steps of pipegen in its place (listed by `pipegen ops`)", WITHOUT)
         yield make("PG485", message, locate(path, key=True), asked, help=help_)
     parts = spec.source.mixed()
     for part, source in ({name: one.source for name, one in parts.items()} if parts else {"": spec.source}).items():
@@ -116,32 +116,37 @@ def check_service(spec: PipelineSpec, plan: Plan | None, locate: Locate) -> Iter
 
 
 _OF_SPLITS_ALONE = frozenset({"PG105", "PG301"})
-"""What is wrong with splits whatever the source is."""
+"""Errors in splits that do not depend on the source."""
 Record = ElementType | Records
-"""The type of a record; of a mix, that of each part."""
+"""The type of a record; of a mix, of a record of each part."""
 _OF_FEATURES = frozenset({"PG203", "PG217"})
-"""What only the features of the source decide."""
+"""Errors that depend on the features of the source."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The plainest plan of each split, where there is one, and every finding."""
+    """The unoptimised plan of each split that has no errors, and all findings."""
 
     plans: dict[str, Plan]
     diagnostics: Diagnostics
 
 
 def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, record: Record | None = None) -> Checked:
-    """Build every split's plan and collect the findings, each once.
+    """Builds the plan of every split and collects the findings, each once.
 
-    `classes` is their number once the data has been listed, `record` the type of a record where the data says more of it than the spec.
+    Args:
+        spec: The spec.
+        locate: Finds the places for findings.
+        classes: The number of classes, once the data has been listed.
+        record: The type of a record, if the data shows more of it than the spec.
     """
     diagnostics = Diagnostics()
     diagnostics.extend(check_splits(spec, locate))
     diagnostics.extend(check_fitting(spec, locate))
     possible = possible_types(spec, classes, record)
     diagnostics.extend(check_buckets(spec, locate, possible[0] if isinstance(possible[0], ElementType) else None))
-    views = _once(_of_views(spec, locate, possible[0]))
+    records = [possible[0]] if isinstance(possible[0], ElementType) else possible[0].values()
+    views = _once(finding for type_ in records for finding in check_views(spec, type_, locate))
     diagnostics.extend(views)
     built, places = first_view(spec, locate, possible[0]) if views else (spec, locate)
     plans, findings = _build(built, places, possible[0])
@@ -151,13 +156,13 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics.extend(check_service(spec, plans.get("train"), locate))
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
-    diagnostics.extend(_of_tests(spec, locate, plans, possible[0]))
+    diagnostics.extend(check_data_tests(spec, _first_view_plans(spec, locate, plans, possible[0]), locate))
     diagnostics.extend(_once(_alone(spec, locate, possible[0])))
     return Checked(plans, diagnostics)
 
 
 def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagnostic]:
-    """Yields the findings about a recipe that no plan shows; of a mix, those of each part with the common steps."""
+    """Checks the steps without a plan; those of a mix for each part, with the common steps."""
     if not isinstance(record, ElementType):
         for name, type_ in record.items():
             yield from _alone(joined(spec, name), relocated_part(locate, spec, name), type_)
@@ -169,21 +174,13 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
     yield from check_functions(spec, locate, record)
 
 
-def _of_views(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagnostic]:
-    """Yields what is wrong with the views of a spec; of a mix, of the examples of each part."""
-    for type_ in [record] if isinstance(record, ElementType) else record.values():
-        yield from check_views(spec, type_, locate)
-
-
-def _of_tests(spec: PipelineSpec, locate: Locate, plans: dict[str, Plan], record: Record) -> Iterator[Diagnostic]:
-    """Yields the findings about the tests of the data, which look at the first view of an example."""
-    if spec.tests and spec.views != 1:
-        plans, _ = _build(*first_view(spec, locate, record), record)
-    yield from check_data_tests(spec, plans, locate)
+def _first_view_plans(spec: PipelineSpec, locate: Locate, plans: dict[str, Plan], record: Record) -> dict[str, Plan]:
+    """The plans that tests of the data look at: those of the first view of an example."""
+    return _build(*first_view(spec, locate, record), record)[0] if spec.tests and spec.views != 1 else plans
 
 
 def _once(findings: Iterator[Diagnostic]) -> list[Diagnostic]:
-    """Returns findings of which several parts of a mix may have the same, each once."""
+    """Drops findings that another part of a mix has, too."""
     found: dict[tuple[str, tuple[Label, ...]], Diagnostic] = {}
     for finding in findings:
         found.setdefault((finding.code, finding.labels[:1]), finding)
@@ -191,7 +188,7 @@ def _once(findings: Iterator[Diagnostic]) -> list[Diagnostic]:
 
 
 def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
-    """The findings that the sound part of a wrong spec allows: none that could come from what was left out."""
+    """Checks the valid part of an invalid spec; leaves out findings that may come from the invalid part."""
     broken, diagnostics = draft.broken, Diagnostics()
     if "splits" not in broken:
         found = check_splits(draft.spec, locate)
@@ -225,14 +222,14 @@ def _of_every_source(spec: PipelineSpec, locate: Locate, *, whole: bool, guessed
 def _build(
     spec: PipelineSpec, locate: Locate, source: Record, *, whole: bool = True, guessed: bool = False
 ) -> tuple[dict[str, Plan], list[Diagnostic]]:
-    """Every split's plan, where there is one, and the findings, each once; for `whole` and `guessed` see `Builder.build`."""
+    """Builds the plans of the splits that have no errors; merges the findings. For `whole` and `guessed` see `Builder.build`."""
     plans: dict[str, Plan] = {}
     per_split: dict[str, list[Diagnostic]] = {}
     ordinary: set[Diagnostic] = set()
     for split in spec.split_names():
         try:
             made = build_split(spec, split, locate, source, whole=whole, guessed=guessed)
-        except OpError as error:  # an op broke its contract by raising outside `infer`
+        except OpError as error:  # against its contract, an op raised outside of `infer`
             made = Built(None, [make(error.code, error.message, locate(("transforms",)))], set())
         per_split[split] = made.findings
         ordinary |= made.ordinary
@@ -249,7 +246,7 @@ def build_split(spec: PipelineSpec, split: str, locate: Locate, source: Record, 
 
 
 def possible_types(spec: PipelineSpec, classes: int | None = None, record: Record | None = None) -> tuple[Record, ...]:
-    """The types that a record may have, the likeliest first; for the arguments see `check`."""
+    """The possible types of a record, the likeliest first; for the arguments see `check`."""
     if spec.source.mixed():
         known = record if isinstance(record, Mapping) else {}
         each = {name: possible_types(joined(spec, name), classes, known.get(name)) for name in spec.source.mixed()}
@@ -264,7 +261,7 @@ def possible_types(spec: PipelineSpec, classes: int | None = None, record: Recor
 
 
 def _of_all_classes(types: Mapping[str, ElementType], main: str | None, classes: int | None) -> dict[str, ElementType]:
-    """The types of the records of each part of a mix, with labels of the classes of all parts, as far as their number is known."""
+    """Gives labels the number of classes of all parts of a mix, as far as that is known."""
     known: dict[str, set[int | None]] = {}
     for type_ in types.values():
         for name, t in type_.items():
@@ -280,7 +277,7 @@ def _of_all_classes(types: Mapping[str, ElementType], main: str | None, classes:
 
 
 def _with_room_for_all(types: Mapping[str, ElementType]) -> dict[str, ElementType]:
-    """The same with room for as many items as any record of a part has; 0 where only data that is yet to be listed says so."""
+    """Gives ragged features of all parts of a mix the largest `most` of any; 0 if only data that is not listed yet has it."""
     most: dict[str, set[int]] = {}
     for name, t in (item for type_ in types.values() for item in type_.items()):
         if t.most is not None:
@@ -295,9 +292,9 @@ def _with_room_for_all(types: Mapping[str, ElementType]) -> dict[str, ElementTyp
 def _whatever_comes(
     plans: dict[str, Plan], findings: list[Diagnostic], spec: PipelineSpec, locate: Locate, others: tuple[Record, ...]
 ) -> tuple[dict[str, Plan], list[Diagnostic]]:
-    """Returns the plans, and the findings that stand whatever type the data turns out to have; the others wait until it is there.
+    """Keeps the findings that hold for all `others`, the possible types of a record; the rest depends on the data.
 
-    A spec that only some types suit has the plans of one that does. Where none suits, the findings about the first one stand.
+    If only some types fit the spec, the plans are those of one that fits. If none fits, the findings about the first type stay.
     """
     splits, standing = len(spec.split_names()), findings
     for type_ in others:
@@ -311,13 +308,13 @@ def _whatever_comes(
 
 
 def _common(findings: list[Diagnostic], elsewhere: list[Diagnostic]) -> list[Diagnostic]:
-    """Returns the findings that are made elsewhere, too."""
+    """The findings that are also in `elsewhere`."""
     places = {(f.code, f.labels[:1]) for f in elsewhere}
     return [f for f in findings if (f.code, f.labels[:1]) in places]
 
 
 def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) -> list[Diagnostic]:
-    """One finding for what several splits share; what only some have names them, unless that goes without saying.
+    """Merges equal findings of several splits; one that only some splits have names these, unless it is `ordinary`.
 
     A random step and its evaluation form can fail in the same way at the same place: the first finding stands for both.
     """
@@ -341,11 +338,11 @@ def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) ->
 
 
 def _shares(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Reports a global batch that cannot be shared out among the hosts that the spec names."""
+    """Finds a global batch that cannot be split among the hosts of the spec."""
     shard = spec.runtime.shard
-    problem = None
-    if isinstance(shard, ShardIndex):
-        problem = share_problem(spec.batch.size, shard.count, uneven=spec.runtime.shares == "uneven")
+    if not isinstance(shard, ShardIndex):
+        return []
+    problem = share_problem(spec.batch.size, shard.count, uneven=spec.runtime.shares == "uneven")
     if problem is None:
         return []
     labels = (locate(("batch", "size")), locate(("runtime", "shard", "count"), "hosts"))
@@ -353,7 +350,7 @@ def _shares(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
 
 
 def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:
-    """One finding for a missing `resize` that concerns several splits alike."""
+    """Merges findings about a missing `resize` of several splits."""
     unbatchable = [f for f in findings if f.code == "PG201"]
     if len(unbatchable) < 2:
         return findings
@@ -365,7 +362,7 @@ def _join_unbatchable(findings: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
-    """DESIGN rule 3: every split gives the model the same element type; of views those that splits have in common."""
+    """Finds splits that give the model different element types; of views, those that both splits have are compared."""
     first, *others = plans or ("",)
     for split in others:
         given, output = plans[first].emit.output, plans[split].emit.output
@@ -374,20 +371,20 @@ def _same_type(plans: dict[str, Plan], locate: Locate) -> list[Diagnostic]:
             if kind_of(t).pictured and (t.dtype != other.dtype or not _one_model(t, other)):
                 what = "" if own == name else f"`{own}` is "
                 message = f"`{name}` is {t} in split `{first}` and {what}{other} in split `{split}`"
-                help_ = "let the steps of every split end at the same size, channels and dtype"
+                help_ = "make the steps of every split end at the same size, channels and dtype"
                 return [make("PG210", f"{message}; a model takes one of them", locate(("transforms",), key=True), help=help_)]
     return []
 
 
 def _one_model(a: FeatureType, b: FeatureType) -> bool:
-    """Returns whether a model can take both: one whose batches are of buckets leaves sides open, and takes any there."""
+    """Compares two types as inputs of one model; a side that buckets leave open fits any size."""
     if not a.shapes and not b.shapes:
         return a.shape == b.shape
     return len(a.shape) == len(b.shape) and all(own == other or None in (own, other) for own, other in zip(a.shape, b.shape, strict=True))
 
 
 def _alike(a: Features | None, b: Features | None) -> list[tuple[str, str]]:
-    """The features that two splits give for the same input or target of a model."""
+    """Pairs the features that two splits give for the same input or target of a model."""
     if isinstance(a, dict) and isinstance(b, dict):
         return [(name, b[key]) for key, name in a.items() if key in b]
     if isinstance(a, list) and isinstance(b, list) and len(a) != len(b):
@@ -398,12 +395,12 @@ def _alike(a: Features | None, b: Features | None) -> list[tuple[str, str]]:
 def check_stages(
     spec: PipelineSpec | None, plans: Mapping[str, Plan], stages: Sequence[Mapping[str, Plan]], locate: Locate
 ) -> Iterator[Diagnostic]:
-    """Yields what only a look at the whole spec and at its stages shows.
+    """Checks the stages of training against the whole spec.
 
     Args:
-        spec: The spec, where it could be loaded.
-        plans: Its plainest plans, by split.
-        stages: Those of each stage.
+        spec: The spec, if it could be loaded.
+        plans: Its unoptimised plans, by split.
+        stages: The same of each stage.
         locate: Finds the places for findings.
     """
     if spec is None or not spec.stages:
@@ -411,15 +408,15 @@ def check_stages(
     if "train" not in spec.split_names():
         named = ", ".join(f"`{name}`" for name in spec.split_names())
         help_ = (f"the splits are {named}: name the one that the model is trained on `train`, or leave `stages` out",)
-        yield make("PG561", "there are stages of training, and no split `train`", locate(("stages",), key=True), help=help_)
+        yield make("PG561", "`stages` need a split `train`, which does not exist", locate(("stages",), key=True), help=help_)
         return
     split = next((name for name in plans if name != "train"), "train")
     if stages and split in stages[-1] and split in plans:
         whole, last = plans[split].out, stages[-1][split].out
         for name, t in last.items():
             if name in whole and (t.shape, t.dtype) != (whole[name].shape, whole[name].dtype):
-                message = f"the last stage trains with `{name}` of {_said(t)}, and the spec as it is written gives {_said(whole[name])}"
-                help_ = ("prediction and evaluation outside the stages go by the latter: let the params have the values of the last stage",)
+                message = f"the last stage trains with `{name}` of {_said(t)}, but the spec without stages gives {_said(whole[name])}"
+                help_ = ("give the params the values of the last stage: prediction and evaluation outside of the stages use the params",)
                 yield make("PG562", message, locate(("stages", len(stages) - 1)), help=help_)
                 return
 

@@ -1,9 +1,9 @@
-"""Predicts the cost of a plan: processor time per image for each stage, and bytes in memory.
+"""A model of the cost of a plan: processor time per image for each stage, and bytes in memory.
 
-The model is small on purpose. A stage costs so many nanoseconds for each value (pixel × channel) that it writes, a decoder
-so many for each stored byte, and a batch so many for each byte of fresh memory that it takes. Each stage says its own; the
-constants are times of one core, which `python -m benchmarks.costs` compares with a clock. Other machines are faster or slower as a
-whole, so shares and ratios say more than the figures. A step that is unlike its family says so by its trait `weight`.
+The model is small on purpose. A stage has a cost in nanoseconds for each value (pixel × channel) that it writes, a decoder
+for each stored byte, a batch for each byte of fresh memory. The constants are times of one core; `python -m benchmarks.costs`
+compares them with measurements. Other machines are faster or slower as a whole, so ratios are more reliable than the
+figures. A step that costs more or less than its family has the trait `weight`.
 """
 
 from __future__ import annotations
@@ -22,55 +22,55 @@ from pipegen.spec.units import format_bytes
 from pipegen.types import ElementType, FeatureType, times
 
 ASSUMED_FILE = 80_000
-"""Bytes of a stored image, and ..."""
+"""Bytes of a stored image if the data is unknown."""
 ASSUMED_VALUES = 500 * 375 * 3
-"""... values of a decoded one, where nothing is known of the data: a photograph of 500 × 375 pixels."""
+"""Values of a decoded image if the data is unknown: a photograph of 500 × 375 pixels."""
 ASSUMED_CLASSES = 100
-"""Classes of an encoded label, likewise."""
+"""Classes of an encoded label if the data is unknown."""
 
 LARGE = 1 << 20
-"""Bytes from which on what a kernel gives takes the memory of earlier batches; the C library keeps smaller blocks at hand."""
+"""Bytes from which on the output of a kernel reuses the memory of earlier batches; the C library caches smaller blocks."""
 HANDED_OVER = 2
-"""Batches that are neither being computed nor prefetched: one is on its way, one is with the user."""
+"""Batches that are neither being computed nor prefetched: one in transit, one with the user."""
 
 _BETWEEN = 4
 """Batches of floats that plain TensorFlow holds at a time while it works on one batch."""
 _EXAMPLE_US = 12.0
 """Taking a batch of records apart and handing them on one by one."""
 _READ_US = 20.0
-"""Opening a file, and a place in the element stage."""
+"""Opening a file, and a call of the element stage."""
 _STEP_US = 10.0
-"""What a stage on single examples costs whatever it does."""
+"""The fixed cost of a stage on a single example."""
 _DRAW_US = 0.15
 """One random number."""
 _MATRIX_US = 4.0
 """The matrix of one step, and its place in a product."""
 _FRESH_NS = 0.25
-"""A byte of a batch, which the system hands out page by page."""
+"""A byte of fresh memory for a batch, allocated page by page."""
 _COPY_NS = 0.1
 """A byte, copied into a batch."""
 _FETCH_US = 130.0
-"""Looking a record up in a cache by itself, where single examples are worked on behind it, ..."""
+"""Reading a single record from a cache."""
 _ROW_US = 5.0
-"""... or as a row of a batch, ..."""
+"""Reading a record from a cache as a row of a batch."""
 _FILL_US = 25.0
-"""... having been written into it before, ..."""
+"""Writing a record into a cache."""
 _GATHER_NS = 0.3
-"""... and a byte of it, fetched."""
+"""A byte read from a cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Holds what the costs of a plan depend on beside the plan.
+    """The data and machine that the costs of a plan depend on.
 
     Attributes:
         file_bytes: The mean size of a stored record.
         threads: Threads of the pipeline's pool.
         examples: Examples in the split, or `None` without data.
         assumed: Whether `file_bytes` is a guess.
-        factors: How many times what the constants of this file say a part takes on this machine, by `fitted_as`; 1 where nothing is said.
-        hosts: How many processes share a batch.
-        stored: Bytes that the source keeps in memory of what is stored, or `None` where only the types of records are known.
+        factors: Measured cost on this machine over that by the constants of this file, keyed by `fitted_as`; 1 if missing.
+        hosts: The number of processes that share a batch.
+        stored: Bytes that the source keeps in memory, or `None` if only the types of records are known.
     """
 
     file_bytes: float = ASSUMED_FILE
@@ -84,13 +84,13 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class NodeCost:
-    """Holds the cost of a node.
+    """The cost of a node.
 
     Attributes:
         us: Microseconds of one core per image, stages included.
         stages: The same of each stage.
-        bytes: What it is expected to hold in memory.
-        cached: Whether a full cache behind it spares this.
+        bytes: The expected memory.
+        cached: Whether a full cache after it saves this cost.
     """
 
     us: float
@@ -101,14 +101,14 @@ class NodeCost:
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """Holds the cost of a plan, node by node in the order of its nodes, and what was assumed."""
+    """The cost of a plan for each of its nodes, and what was assumed."""
 
     nodes: tuple[NodeCost, ...]
     given: Circumstances
 
     @property
     def first_us(self) -> float:
-        """Microseconds of one core per image while nothing is cached yet."""
+        """Microseconds of one core per image while the cache is empty."""
         return sum(n.us for n in self.nodes)
 
     @property
@@ -118,12 +118,12 @@ class PlanCost:
 
     @property
     def bytes(self) -> int:
-        """Bytes in memory that the pipeline is expected to hold, TensorFlow itself not counted."""
+        """The expected bytes in memory, without TensorFlow itself."""
         return sum(n.bytes for n in self.nodes)
 
 
 def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
-    """The expected cost of every node of a plan; where there are buckets, of the first."""
+    """Computes the expected cost of a plan; of a plan with buckets, that of the first."""
     if plan.buckets:
         return plan_cost(plan.buckets[0], given)
     at = next((i for i, n in enumerate(plan.nodes) if isinstance(n, Cache)), 0)
@@ -142,7 +142,7 @@ def plan_cost(plan: Plan, given: Circumstances) -> PlanCost:
 
 
 def _parts_us(node: Read, given: Circumstances) -> float:
-    """Microseconds of one core that an example takes until its part of a mix is like the others: the mean of the parts."""
+    """Microseconds of one core for the steps that single parts of a mix have: the mean of the parts."""
     total = 0.0
     for part in node.parts:
         for entry, inner in pairwise(part):
@@ -151,44 +151,43 @@ def _parts_us(node: Read, given: Circumstances) -> float:
 
 
 def stage_us(stage: Stage, entry: ElementType, out: ElementType, given: Circumstances) -> float:
-    """Microseconds of one core that a stage takes for an image, from the types of what enters and leaves its node."""
+    """Microseconds of one core that a stage takes for an image, by the types that enter and leave its node."""
     own = _STEP_US if stage.one_example else sum(r.num_draws > 0 for r in stage.uses()) * _MATRIX_US
     x = entry.get(stage.feature) or out[stage.feature]
-    # A feature that the same node hands on as views is not there any more.
+    # A feature that the same node forks into views does not leave it.
     return own + stage.decode_us(given.file_bytes) + stage.ns(x) * _values(out.get(stage.feature) or x, x) / 1e3
 
 
 def fitted_as(node: Node, stage: Stage | None = None) -> str:
-    """Returns by which name a machine's factors have a node, or a stage of it: a name for each kind of work. The stages of a kernel share
-    its own, since within one that is compiled nothing can be measured."""
+    """The key of a node or stage in a machine's factors; stages of a kernel share one, since they cannot be measured apart."""
     if stage is None or isinstance(node, Kernel):
         return type(node).__name__.lower()
     return ".".join((stage.name.lower(), *sorted({ref.step.op for ref in stage.uses()})))
 
 
 def gather_us(out: ElementType, *, together: bool) -> float:
-    """Microseconds that fetching an example from a cache takes, by itself or as a row of a batch."""
+    """Microseconds for reading an example from a cache, alone or as a row of a batch."""
     return (_ROW_US if together else _FETCH_US) + example_bytes(out) * _GATHER_NS / 1e3
 
 
 def gathers(plan: Plan, number: int) -> bool:
-    """Returns whether a node is a cache out of which batches are gathered, or the batch that is."""
+    """Tests if a node is a cache that whole batches are read from, or the batch behind it."""
     kinds = [type(node) for node in plan.nodes]
     return (Cache, Batch) in (tuple(kinds[number : number + 2]), tuple(kinds[max(number - 1, 0) : number + 1]))
 
 
 def example_bytes(out: ElementType) -> int:
-    """Bytes of one example, labels not counted; a dimension that is not known stands for a photograph's."""
+    """Bytes of one example without labels; unknown dimensions are those of a photograph."""
     return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if not kind_of(t).indexed)
 
 
 def reads_rows(node: Read) -> bool:
-    """Returns whether records are rows of arrays in memory, and no files."""
+    """Tests if records are rows of arrays in memory, not files."""
     return all(not t.encoded for type_ in node.stored for _, t in type_.items())
 
 
 def _values(out: FeatureType, entry: FeatureType) -> int:
-    """Values that a stage writes, as far as that is known."""
+    """The number of values that a stage writes, assumed if unknown."""
     for t in (out, entry):
         if t.shape and all(d is not None for d in t.shape):
             return math.prod(d or 0 for d in t.shape)
@@ -196,7 +195,7 @@ def _values(out: FeatureType, entry: FeatureType) -> int:
 
 
 def _own_us(node: Node, together: bool) -> float:
-    """Returns the cost of a node beside its stages; `together` says whether a batch is gathered as one."""
+    """Microseconds of a node without its stages; `together` if a batch is read from a cache as one."""
     size = example_bytes(node.out)
     match node:
         case Index():
@@ -215,7 +214,7 @@ def _own_us(node: Node, together: bool) -> float:
 
 
 def _held(node: Node, plan: Plan, given: Circumstances) -> int:
-    """Bytes that a node keeps: what a parallel map has ready, a batch being stacked, batches that wait, a cache."""
+    """Bytes that a node holds: results of a parallel map, a batch being stacked, waiting batches, a cache."""
     example = example_bytes(node.out)
     rows = -(-plan.batch.size // given.hosts)
     match node:
@@ -227,7 +226,7 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
             return example * (given.examples or 0)
         case Element():
             decoded = example * min(node.chunk, rows)
-            if any(stage.decode_us(ASSUMED_FILE) for stage in node.stages):  # the whole image, before it is cut or made smaller
+            if any(stage.decode_us(ASSUMED_FILE) for stage in node.stages):  # the whole image, before it is cropped or scaled
                 decoded += int(ASSUMED_VALUES * given.file_bytes / ASSUMED_FILE)
             return decoded * (given.threads if node.parallel else 1)
         case Cache():
@@ -242,9 +241,9 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
 
 
 def _at_a_time(node: Kernel, plan: Plan, given: Circumstances) -> int:
-    """Counts the batches of a kernel that there are at a time, less those that are prefetched.
+    """The number of batches of a kernel in memory at a time, without prefetched ones.
 
-    Large results of what is compiled have places, which are kept: one for each batch that is computed, waits or is in use.
+    Large results of a compiled kernel have buffers that are kept: one for each batch that is computed, waits or is in use.
     """
     computed = given.threads if node.parallel else 1
     if not node.compiled or plan.index.buckets or example_bytes(node.out) * plan.batch.size < LARGE * given.hosts:
@@ -254,7 +253,7 @@ def _at_a_time(node: Kernel, plan: Plan, given: Circumstances) -> int:
 
 
 def _between(node: Kernel, given: Circumstances) -> int:
-    """Counts the bytes for each example of what the operations of a kernel hand on to each other, where they are not compiled into one."""
+    """Bytes per example of the intermediate results of a kernel that is not compiled."""
     if node.compiled or not any(stage.compilable for stage in node.stages):
         return 0
     values = sum(_values(t, t) for _, t in node.out.items() if not kind_of(t).indexed)
@@ -262,9 +261,9 @@ def _between(node: Kernel, given: Circumstances) -> int:
 
 
 def render_cost(plan: Plan, cost: PlanCost, *, dearest: int | None = None) -> str:
-    """Returns the cost of each stage in their order, and the memory that each node holds, ending in a newline.
+    """Renders the cost of each stage and the memory of each node as text, ending in a newline.
 
-    With `dearest`, it is that of so many stages, the dearest first, and of the memory the sum alone.
+    With `dearest`, only that many stages are listed, the dearest first, and only the sum of the memory.
     """
     given = cost.given
     read = next(n for n in plan.nodes if isinstance(n, Read))
@@ -297,7 +296,7 @@ def _memory(plan: Plan, cost: PlanCost, open_end: bool) -> Iterator[str]:
 
 
 _LEAST_US = 0.05
-"""What rounds to nothing has no line of its own."""
+"""The least cost that has a line of its own; less rounds to 0.0."""
 
 
 def _totals(plan: Plan, cost: PlanCost) -> list[str]:
@@ -311,7 +310,7 @@ def _totals(plan: Plan, cost: PlanCost) -> list[str]:
 
 
 def _parts(plan: Plan, cost: PlanCost) -> Iterator[tuple[float, str]]:
-    """The microseconds and the text of each stage, and of each node that does something of its own."""
+    """Yields microseconds and text of each stage, and of each node that has a cost of its own."""
     for node, shown in zip(cost.nodes, plan_json(plan)["nodes"], strict=True):
         own = node.us - sum(node.stages)
         if own:
@@ -321,7 +320,7 @@ def _parts(plan: Plan, cost: PlanCost) -> Iterator[tuple[float, str]]:
 
 
 def cost_json(plan: Plan, cost: PlanCost) -> dict[str, Any]:
-    """The expected cost as plain values: microseconds of one core per image, and bytes."""
+    """The expected cost as JSON values: microseconds of one core per image, and bytes."""
     return {
         "file_bytes": round(cost.given.file_bytes),
         "assumed": cost.given.assumed,

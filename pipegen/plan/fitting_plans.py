@@ -1,4 +1,4 @@
-"""The plans that steps are fitted with: what reaches such a step on the training split, without augmentation."""
+"""Plans for fitting steps and for prediction: the steps of an evaluation split, on some features of a record."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType
 
 _BATCH = 64
-"""Images whose numbers are handed over together."""
+"""Images per batch of measurements."""
 
 
 def learning_steps(spec: PipelineSpec) -> list[tuple[int, FittedTransform]]:
-    """The steps that take numbers from the training split, with their places among the steps."""
+    """The steps that are fitted to the training split, with their indices."""
     return [(i, step) for i, step in enumerate(spec.transforms) if isinstance(step, FittedTransform) and step.learns()]
 
 
 def check_fitting(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Checks that there is a training split for the steps that take numbers from it."""
+    """Finds steps that need a training split where there is none."""
     for index, step in learning_steps(spec) if "train" not in spec.split_names() else ():
-        message = f"`{step.op}` takes its numbers from the training split, and there is no split `train`"
+        message = f"`{step.op}` is fitted to split `train`, which does not exist"
         yield make("PG230", message, locate(step_path(index, step), key=True), help=step.untrained)
 
 
 def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
-    """A spec with the numbers and functions that were handed to the same steps of an earlier reading of it."""
+    """Copies fitted numbers and functions that were handed to steps of `earlier` into the same steps of a newly read spec."""
     steps = list(spec.transforms)
     for index, (step, called) in enumerate(zip(steps, earlier.transforms, strict=False)):
         if isinstance(called, CustomTransform) and called.has_been_handed and called.meaning() == step.meaning():
@@ -49,7 +49,7 @@ def with_given(spec: PipelineSpec, earlier: PipelineSpec) -> PipelineSpec:
 
 
 def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementType) -> tuple[str, ...]:
-    """Returns the features that a step acts on, without those that the model does not receive and that nothing received is aligned with."""
+    """The features to fit a step to: those it acts on that the model receives, or that a received feature is aligned with."""
     acted = (step.feature,) if step.feature is not None else acted_on(step, record)
     wanted = {name for name in received(spec.output) if name in record} | {*(viewed(record) if spec.views != 1 else ())}
     wanted |= {anchor(record, name) for name in wanted}
@@ -57,20 +57,20 @@ def fitted_features(spec: PipelineSpec, step: FittedTransform, record: ElementTy
 
 
 def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, record: ElementType) -> tuple[PipelineSpec, Plan]:
-    """A plan that gives what step number `index` is fitted with, of each image of `feature` as it reaches the step: float64 `(n, ...)`.
+    """Plans the measurement of images of `feature` for fitting step `index`: float64 `(n, ...)` as they reach the step.
 
-    The steps before it are those of an evaluation split: `validation` where there is one, else the first that is not
-    trained on, else what such a split would have. Steps that learn have to have their numbers already.
+    The steps before it are those of an evaluation split: `validation` if it exists, else the first other than `train`, else
+    a hypothetical one. Fitted steps among them need their numbers already.
 
     Returns:
-        The plan, and the spec that it belongs to.
+        The spec of the measurement, and its plan.
 
     Raises:
-        SpecError: When a step before does not fit the data.
+        SpecError: If a step before does not fit the data.
     """
     step = spec.transforms[index]
     if not isinstance(step, FittedTransform):
-        raise InternalError(f"`{step.op}` learns nothing")
+        raise InternalError(f"`{step.op}` is not a fitted step")
     measures = step.measuring(feature)
     before = tuple(s for s in spec.transforms[:index] if feature in ((s.feature,) if s.feature else acted_on(s, record)))
     changes = {
@@ -94,12 +94,12 @@ def fitting_plan(spec: PipelineSpec, index: int, feature: str, locate: Locate, r
 
 
 def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | None = None) -> Plan:
-    """The steps of the first split that is not trained on, else those of a split named `predict`, in source order.
+    """Plans the evaluation steps for images alone, in source order: those of the first split other than `train`, else of `predict`.
 
-    `record` is the type of a record, where the data says more of it than the spec.
+    `record` is the type of a record, if the data shows more of it than the spec.
 
     Raises:
-        SpecError: When those steps do not end in a fixed size, or the model takes more than images.
+        SpecError: If those steps do not end at a fixed size, or the model takes more than images.
     """
     record = record or spec.source.infer()
     spec, locate = first_view(spec, locate, record)
@@ -107,18 +107,19 @@ def unlabelled_plan(spec: PipelineSpec, locate: Locate, record: ElementType | No
     images = ElementType(tuple((name, t) for name, t in record.items() if kind_of(t).levels and t.of is None and name in wanted)[:1])
     beside = [f"`{name}`" for name in wanted if name in record and name not in images]
     if beside:
-        message = f"`predict_on` is given images alone, and the model takes {' and '.join(beside)} as well"
-        help_ = "make a split of the rows to predict, and give `model.predict` that split"
+        message = f"`predict_on` takes images alone, but the model also needs {' and '.join(beside)}"
+        help_ = "make a split of the rows to predict, and pass that split to `model.predict`"
         raise SpecError([make("PG217", message, locate(("output", "x")), help=(help_,))])
     return evaluation_plan(spec, locate, images, record)
 
 
 def evaluation_plan(spec: PipelineSpec, locate: Locate, features: ElementType, record: ElementType) -> Plan:
-    """The steps of the first split that is not trained on, else those of a split named `predict`, on some features of a record, which
-    are all that the model takes; in source order, and without a target.
+    """Plans the steps of the first split other than `train`, else of `predict`, in source order and without a target.
+
+    `features` are those features of a record that the model takes.
 
     Raises:
-        SpecError: When those steps do not end in a fixed size.
+        SpecError: If those steps do not end at a fixed size.
     """
     split = next((s for s in spec.split_names() if s != "train"), "predict")
     output = spec.output.model_copy(update={"y": None, "sample_weight": None, "encode": {}})

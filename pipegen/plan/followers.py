@@ -1,4 +1,4 @@
-"""Features aligned with another one: a mask or a depth map moves with its image, and images aligned with none draw for themselves."""
+"""Alignment of features: a mask or a depth map moves with its image; an image that is aligned with no other has its own draws."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType
 
 
 def anchors(type_: ElementType) -> tuple[str, ...]:
-    """The features that draw for themselves, in order."""
+    """The features with draws of their own, in order."""
     return tuple(name for name, t in type_.items() if kind_of(t).pictured and anchor(type_, name) == name)
 
 
 def followed(type_: ElementType) -> frozenset[str]:
-    """Returns the features that others are aligned with."""
+    """The features that others are aligned with."""
     return frozenset(anchor(type_, name) for name, _ in type_.items() if anchor(type_, name) != name)
 
 
 def left_behind(step: Transform, type_: ElementType) -> str | None:
-    """A feature that a step narrowed to one feature would leave behind: it is aligned with the same image, and the step moves pixels at
-    random, or by a matrix."""
+    """A feature that would no longer match its image, since `feature` narrows a step that moves pixels to another one."""
     if (
         step.feature is None
         or step.feature not in type_
@@ -47,8 +46,10 @@ def left_behind(step: Transform, type_: ElementType) -> str | None:
 
 
 def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ...]:
-    """Returns every feature, aligned ones first: its file is still at hand then. Of these, those by which a step chooses its window come
-    before what is cut to that, and boxes before what else there is."""
+    """Sorts features into the order of planning: aligned ones before their image, whose file is still encoded then.
+
+    Among them come first the `leading` ones, by which a crop chooses its window, and then boxes.
+    """
 
     def place(name: str) -> tuple[bool, bool, bool]:
         return anchor(type_, name) == name, name not in leading, kind_of(type_[name]).leads != "boxes"
@@ -57,13 +58,13 @@ def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ..
 
 
 def leader(step: ItemCrop, type_: ElementType, image: str, home: Callable[[str], str]) -> str | None:
-    """Returns the feature on an image that a crop chooses its window by; `None` where there is none.
+    """Finds the feature that guides a crop's choice of its window, if any.
 
     Args:
         step: The crop.
         type_: The type of an example.
-        image: The feature that it crops.
-        home: Names the feature of a record that one is a view of.
+        image: The image that it crops.
+        home: Maps a view to the feature of the record.
     """
     wanted = step.leader()
     able = [n for n, t in type_.items() if anchor(type_, n) == image and kind_of(t).leads in step.led_by and wanted in (None, home(n))]
@@ -71,22 +72,26 @@ def leader(step: ItemCrop, type_: ElementType, image: str, home: Callable[[str],
 
 
 def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:
-    """Returns what is wrong with the feature that a crop is to choose its window by."""
-    wanted = step.leader() if isinstance(step, ItemCrop) else None
-    if wanted is None or not isinstance(step, ItemCrop):
+    if not isinstance(step, ItemCrop) or (wanted := step.leader()) is None:
         return None
     if wanted not in type_:
-        return OpError("PG217", f"there is no feature `{wanted}`", field="around", help=meant_feature(wanted, type_))
+        return OpError("PG217", f"unknown feature `{wanted}`", field="around", help=meant_feature(wanted, type_))
     if kind_of(type_[wanted]).leads in step.led_by:
         return None
     able = sorted(kind.name for kind in kinds() if kind.leads in step.led_by)
-    message = f"`{step.op}` has no window around `{wanted}`, which is a feature of kind `{type_[wanted].kind}`"
-    return OpError("PG203", message, field="around", help=f"name one of kind {', '.join(f'`{name}`' for name in able)}, or none")
+    message = f"`{step.op}` cannot crop around `{wanted}`, a feature of kind `{type_[wanted].kind}`"
+    help_ = f"name a feature of kind {', '.join(f'`{name}`' for name in able)}, or leave `around` out"
+    return OpError("PG203", message, field="around", help=help_)
 
 
 def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tuple[tuple[str, ...], OpError | None]:
-    """Returns the features that a use of a step acts on, of those that enter it, and what is wrong with that; `written` are the spec's
-    steps."""
+    """Selects the features that a use of a step acts on, and the error in that choice, if any.
+
+    Args:
+        ref: The use of the step.
+        type_: The type of what enters it.
+        written: All steps of the spec.
+    """
     step = ref.step
     wrong = _wrong_leader(step, type_)
     if wrong is not None:
@@ -94,24 +99,26 @@ def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tu
     if step.feature is not None:
         if step.feature not in type_:
             help_ = meant_feature(step.feature, type_)
-            return (), OpError("PG217", f"there is no feature `{step.feature}`", field="feature", help=help_)
+            return (), OpError("PG217", f"unknown feature `{step.feature}`", field="feature", help=help_)
         left = left_behind(step, type_)
         if left is None:
             return (step.feature,), None
-        message = f"`{step.op}` moves `{step.feature}` alone, and `{left}` belongs to it"
-        return (step.feature,), OpError("PG203", message, help="leave `feature` out: a mask moves with its image")
+        message = f"`{step.op}` moves `{step.feature}` alone, but not `{left}`, which is aligned with it"
+        return (step.feature,), OpError("PG203", message, help="leave `feature` out, so that both move")
     found = acted_on(step, type_)
-    if ref.path == ("transforms",):  # the step that the spec does not write leaves alone what another one decodes
+    if ref.path == ("transforms",):  # the implicit decode skips what a written one decodes
         found = tuple(name for name in found if name not in {t.feature for t in written if isinstance(t, DecodeTransform)})
     if found or isinstance(step, UnknownStep):
         return found, None
-    message = f"`{step.op}` works on features of kind {' or '.join(f'`{kind}`' for kind in step.known_kinds())}, and there is none"
-    return (), OpError("PG203", message, help="leave the step out")
+    kinds_ = " or ".join(f"`{kind}`" for kind in step.known_kinds())
+    return (), OpError("PG203", f"`{step.op}` needs a feature of kind {kinds_}, and the source has none", help="leave the step out")
 
 
 def own_draws(ref: StepRef, offset: int, name: str) -> StepRef:
-    """The use of a step on another image than the first of those that draw for themselves: its numbers begin at `offset`, and its name
-    keys them beside the step's id. Without a name it is the first."""
+    """The use of a step on one of several images: its draws begin at `offset`, and the image's name is part of their key.
+
+    Without a name it is the first image, whose draws the step's id alone keys.
+    """
     if not name:
         return ref
     choice = ref.choice and replace(ref.choice, policy=own_draws(ref.choice.policy, offset, name))
@@ -119,19 +126,18 @@ def own_draws(ref: StepRef, offset: int, name: str) -> StepRef:
 
 
 def marked(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Returns the nodes, of one stage each, in which every stage says whether its floats are rounded later."""
-    exact: dict[int, Node] = {place: replace(node, stages=(replace(stage, exact=True),)) for place, node, stage in _meant(nodes)}
+    """Marks the stages whose floats are rounded later as `exact`; each node has one stage."""
+    exact: dict[int, Node] = {place: replace(node, stages=(replace(stage, exact=True),)) for place, node, stage in _rounded(nodes)}
     return tuple(exact.get(place, node) for place, node in enumerate(nodes))
 
 
 def unmarked(nodes: Sequence[Node]) -> list[Stage]:
-    """Returns the stages, in nodes of one stage each, that do not say that their floats are rounded later."""
-    return [stage for _, _, stage in _meant(nodes) if not stage.exact]
+    """The stages that `marked` would mark and that are not `exact`."""
+    return [stage for _, _, stage in _rounded(nodes) if not stage.exact]
 
 
-def _meant(nodes: Sequence[Node]) -> Iterator[tuple[int, Element | Kernel, Computes]]:
-    """Yields the stages that compute floats which are rounded later, or that round them, with their nodes and the places of those; the
-    last one first."""
+def _rounded(nodes: Sequence[Node]) -> Iterator[tuple[int, Element | Kernel, Computes]]:
+    """Yields the stages whose floats are rounded by them or later, with place and node, from last to first."""
     rounded: set[str] = set()
     for place in range(len(nodes) - 1, 0, -1):
         node = nodes[place]
@@ -158,7 +164,7 @@ def _dtype(edge: ElementType, feature: str) -> str | None:
 
 
 def another_fill(ref: StepRef, before: tuple[Fill, str] | None) -> OpError:
-    """Returns the lint on a geometric step that does not fill or read as those before it, given by fill and interpolation."""
+    """The lint on a geometric step whose fill or interpolation differs from that of the steps before, `before`."""
     field = "fill" if before is None or getattr(ref.step, "fill", None) != before[0] else "interpolation"
     message = f"`{ref.step.op}` has another `{field}` than the geometric steps before it, so the image is resampled once more"
     help_ = ("give the steps of one run the same `fill` and `interpolation`", write("exact: true", "arguments", "or write {}"))
@@ -166,32 +172,34 @@ def another_fill(ref: StepRef, before: tuple[Fill, str] | None) -> OpError:
 
 
 class Fills:
-    """The images that enter each use of a step that fills with a constant. A mask is filled with its `ignore`, and 0 is nothing in
-    every unit, so neither is of interest."""
+    """A check that a constant fill means the same on an image and on the images aligned with it.
+
+    Masks are exempt, since they are filled with their `ignore`, and so is 0, which means nothing in every unit.
+    """
 
     def __init__(self) -> None:
         self._met: dict[tuple[Path, int], tuple[StepRef, float, dict[str, FeatureType]]] = {}
 
     def note(self, ref: StepRef, feature: str, x: FeatureType) -> None:
-        """Keep what enters a use of a step."""
+        """Notes the type that enters a use of a step."""
         fill = getattr(ref.step, "fill", None)
         if kind_of(x).levels and isinstance(fill, ConstantFill) and fill.constant:
             self._met.setdefault((ref.path, ref.start), (ref, fill.constant, {}))[2][feature] = x
 
     def apart(self, record: ElementType) -> Iterator[tuple[StepRef, OpError]]:
-        """Returns the uses whose constant means something else on an image than on one aligned with it."""
+        """Yields the uses whose constant means something else on an aligned image."""
         for ref, value, images in self._met.values():
             for feature, x in images.items():
                 home = anchor(record, feature)
                 if home != feature and home in images and not _alike(images[home], x):
                     message = (
-                        f"`{ref.step.op}` fills with {value:g}, and `{home}` ({images[home]}) and `{feature}` ({x}), "
-                        "which is aligned with it, have different units"
+                        f"`{ref.step.op}` fills with {value:g}, which differs in meaning between `{home}` ({images[home]}) "
+                        f"and `{feature}` ({x}), aligned with it"
                     )
-                    help_ = "`{constant: 0}` means nothing in both, and `reflect` shows what is there"
+                    help_ = "use `fill: {constant: 0}`, which means nothing in both units, or `fill: reflect`"
                     yield ref, OpError("PG207", message, field="fill", help=help_)
 
 
 def _alike(a: FeatureType, b: FeatureType) -> bool:
-    """Returns whether a number means the same in two images: both hold the same whole numbers, or values of one range."""
+    """Compares the units of two images: equal for one range of values, or one integer dtype."""
     return a.interval == b.interval or (a.dtype == b.dtype and a.dtype in INTEGER_RANGES)

@@ -1,4 +1,4 @@
-"""Follows the items of a ragged feature, such as points, through the steps that move their image, into batches."""
+"""Planning for items of ragged features, such as points, which move with their image into batches."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Items:
-    """An open run of steps whose matrices multiply, as they do for the image.
+    """An open run of steps whose matrices are multiplied, as for the image.
 
     Attributes:
         feature: The items.
         kind: Their kind.
-        mode: The fill and the interpolation of its steps, which divide runs; those of a mirror show nowhere.
+        mode: The fill and the interpolation of its steps; a step with others starts a new run. A mirror has none.
         canvas: Height and width of the image that enters, in pixels.
         size: The same of the image that leaves.
         type_: The type of an example.
-        alike: Whether images have one size, if only the data says which.
-        closed: Whether no more steps belong to it.
-        displaced: Whether its step, which stands alone, has a field in place of a matrix.
+        alike: Whether all images have one size, even if only the data has it.
+        closed: Whether the run takes no more steps.
+        displaced: Whether its only step has a displacement field in place of a matrix.
         projective: Whether the matrix of a step can have a last row other than (0, 0, 1).
         refs: The uses of steps so far.
     """
@@ -74,7 +74,7 @@ class Items:
     refs: list[StepRef] = field(default_factory=list)
 
     def stage(self) -> Stage:
-        """Returns the stage that moves the items; where a size is not known, one that works on each example by itself."""
+        """Makes the stage that moves the items, for single examples if a size is unknown."""
         known = self.alike or None not in (*self.canvas, *self.size)
         x, riders = self.type_[self.feature], self.type_.riders(self.feature)
         made = (Bend if known else BendEach) if self.displaced else (Move if known else MoveEach)
@@ -82,7 +82,7 @@ class Items:
 
 
 class Images:
-    """The images that items are moved with: their types so far, as far as the size goes."""
+    """The images that items move with: their types so far, which hold the sizes."""
 
     def __init__(self) -> None:
         self._types: dict[str, FeatureType] = {}
@@ -90,9 +90,11 @@ class Images:
     def stored(
         self, feature: str, type_: ElementType, like: tuple[str, StepRef[DecodeTransform]] | None
     ) -> Iterator[tuple[Stage, FeatureType]]:
-        """Notes what image, as it is stored, the items of a feature are aligned with, before the first step. Yields what measures it, where
-        images differ in size (of a file, `like` has the name and what decodes it), and what brings the items into the form that steps work
-        on; each with the type that the items then have."""
+        """Notes the stored image of the items of a feature, before the first step.
+
+        Yields a stage that measures the image, if sizes differ, and one that brings the items into the form that steps work
+        on, each with the type of the items after it. `like` is the image's name and decoder, if it is a file.
+        """
         if feature in self._types:
             return
         items = type_[feature]
@@ -109,15 +111,15 @@ class Images:
             yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside), kind_of(items).entered(items)
 
     def canvas(self, feature: str) -> tuple[int | None, int | None]:
-        """Returns height and width of the image that the items of a feature are on so far, in pixels."""
+        """Height and width in pixels of the image that the items of a feature are on so far."""
         image = self._types[feature]
         return image.height, image.width
 
     def moved(self, open_: object, ref: StepRef, feature: str, type_: ElementType) -> Items:
-        """Adds a use of a step to the run that is open, whatever it is, or opens another one.
+        """Adds a use of a step to the open run, or opens a new one.
 
         Raises:
-            OpError: `PG203` for a step that items of that kind cannot follow; and what the step says of the image.
+            OpError: `PG203` for a step that items of that kind cannot follow; any error of the step on the image.
         """
         image, items = self._types[feature], type_[feature]
         step, traits = ref.step, ref.step.traits(image)
@@ -139,27 +141,27 @@ class Images:
         return run
 
     def repeats_objects(self, ref: StepRef, feature: str) -> OpError | None:
-        """Returns the lint on a use of a step whose fill shows what is on the image once more, beside the items of a feature."""
+        """The lint on a fill that repeats objects of the image, of which the items have no copies."""
         step = ref.step
         if not isinstance(step, GeometricTransform) or step.fill not in ("reflect", "wrap"):
             return None
         if step.traits(self._types[feature]).moves_pixels_only:
             return None
-        message = f"`{step.op}` fills with `{step.fill}`, which shows objects a second time, and those are not in `{feature}`"
+        message = f"`{step.op}` fills with `{step.fill}`, which repeats objects that `{feature}` does not have"
         return OpError("PG580", message, field="fill", help=write("fill: {constant: 0}", "arguments"))
 
 
 def nothing_chooses(ref: StepRef, feature: str) -> OpError:
-    """Returns the lint on a crop that has no items to choose its window by."""
+    """The lint on a crop that has no items to choose its window by."""
     step = ref.of(ItemCrop).step
-    named = [kind.plural for kind in kinds() if kind.leads in step.led_by]
+    named = " or ".join(sorted(kind.plural for kind in kinds() if kind.leads in step.led_by))
     other, then = step.without_items
-    message = f"`{step.op}` chooses its window by {' or '.join(sorted(named))}, and there are none on `{feature}`, so {then}"
-    return OpError("PG590", message, help=f"give the {' or '.join(sorted(named))} as a feature of the source, or use `{other}`")
+    message = f"`{step.op}` chooses its window by {named}, and `{feature}` has none, so {then}"
+    return OpError("PG590", message, help=f"give the {named} as a feature of the source, or use `{other}`")
 
 
 def limits(type_: ElementType) -> Iterator[Limit]:
-    """Yields what gives each feature that says so its number of places."""
+    """Yields the stages that limit features to their largest number of items."""
     for name, t in type_.items():
         most = kind_of(t).limit(t)
         if most is not None and most != t.shape[0]:
@@ -167,25 +169,21 @@ def limits(type_: ElementType) -> Iterator[Limit]:
 
 
 def resized(stage: Stage, type_: ElementType, room: int | None) -> dict[str, FeatureType]:
-    """Returns the types of what a stage touches with so many places for items."""
+    """The types of all features that a stage touches, with `room` for items."""
     return {name: type_[name].with_(shape=(room, *type_[name].shape[1:])) for name in stage.touches()}
 
 
 def wrong_buckets(type_: ElementType, locate: Locate) -> list[Diagnostic]:
-    """Returns a finding for each feature whose `buckets` are no lengths in ascending order."""
+    """Finds features whose `buckets` are not ascending lengths."""
+    said = {name: ", ".join(map(str, t.buckets)) for name, t in type_.items() if any(a >= b for a, b in pairwise((0, *t.buckets)))}
     return [
-        make(
-            "PG105",
-            f"the `buckets` of `{name}` are {', '.join(map(str, t.buckets))}, and lengths have to ascend from 1",
-            locate(("source",)),
-        )
-        for name, t in type_.items()
-        if any(a >= b for a, b in pairwise((0, *t.buckets)))
+        make("PG105", f"the `buckets` of `{name}` are {lengths}; lengths have to ascend from 1", locate(("source",)))
+        for name, lengths in said.items()
     ]
 
 
 def shortened(edge: ElementType) -> Iterator[Kernel]:
-    """Yields what cuts the batches of each feature that has `buckets`."""
+    """Yields the kernels that cut batches of features with `buckets` to a bucket's length."""
     for name, t in edge.items():
         if kind_of(t).ragged and t.buckets and t.beside is None:
             stage = Shorten(name, t.buckets, edge.riders(name))
@@ -195,21 +193,21 @@ def shortened(edge: ElementType) -> Iterator[Kernel]:
 
 if TYPE_CHECKING:
     Emitted = Iterator[tuple[Stage, dict[str, FeatureType]]]
-    """Stages, each with the types of what it changes."""
+    """Stages, each with the types of the features that it changes."""
 
 
 def number_of(type_: ElementType, home: str) -> str | None:
-    """Returns the feature that has the number of each item of `home`, under whatever name a view of it has; `None` where none has."""
+    """The feature that holds the number of each item of `home` (or of its view), if any."""
     return next((rider for rider in type_.riders(home) if kind_of(type_[rider]).numbers_items), None)
 
 
 def masks_of(type_: ElementType, home: str) -> tuple[str, ...]:
-    """Returns the masks whose pixels have the numbers of the items of `home`."""
+    """The masks whose pixels are the numbers of the items of `home`."""
     return tuple(name for name, t in type_.items() if t.instances == home)
 
 
 def renumbered(type_: ElementType, home: str | None = None, sources: int = 1) -> Emitted:
-    """Yields what gives the pixels of masks the places of their items, of those of `home` or of any."""
+    """Yields the stages that replace item numbers in masks by positions, for the items of `home` or of all."""
     for name, t in type_.items():
         number = number_of(type_, t.instances) if t.instances is not None else None
         if number is not None and t.instances is not None and home in (None, t.instances):
@@ -217,8 +215,8 @@ def renumbered(type_: ElementType, home: str | None = None, sources: int = 1) ->
 
 
 def joined(type_: ElementType, home: str, sources: int) -> Emitted:
-    """Yields what follows when the items of several images were joined: no more stay than masks tell apart, the largest, and both get new
-    numbers."""
+    """Yields the stages after a join of the items of several images: a limit to the number that masks can hold, keeping the
+    largest, and new numbers for items and masks."""
     number = number_of(type_, home)
     if number is None or not masks_of(type_, home):
         return
@@ -231,7 +229,7 @@ def joined(type_: ElementType, home: str, sources: int) -> Emitted:
 
 
 def about_items(type_: ElementType, home: str) -> dict[str, Any]:
-    """Returns what a stage that joins the items of `home` with those of other images knows of them, as its arguments."""
+    """The arguments, but for its own, of a stage that joins the items of `home` with those of other images."""
     t, riders = type_[home], type_.riders(home)
     moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).lives)
     return {"kind": t.kind, "details": t.details, "riders": riders, "moved": moved, "number": number_of(type_, home)}
@@ -240,8 +238,10 @@ def about_items(type_: ElementType, home: str) -> dict[str, Any]:
 def pasted_by(
     step: PastingTransform, type_: ElementType, taken: Iterable[str], received: tuple[str, ...]
 ) -> tuple[str | None, OpError | None]:
-    """Returns the mask of instances by which a step pastes: where the model receives one, or the items that one numbers, no other mask says
-    what becomes of these. `None` where it pastes by a mask of classes, or by none. And what is wrong with the mask that it is to paste by.
+    """Selects the instance mask that a step pastes by, and the error in that choice, if any.
+
+    A mask that the model receives, or whose items it receives, comes first: no other mask decides which of them stay.
+    `None` if the step pastes by a mask of classes, or by none.
     """
     marked = {name: home for name in taken if (home := type_[name].instances) is not None}
     due = [name for name, home in marked.items() if {name, home, valid_name(home), *type_.riders(home)} & {*received}]
@@ -249,17 +249,16 @@ def pasted_by(
     chosen = step.mask if step.mask is not None else next(iter(due or (() if classes else marked)), None)
     other = next((name for name in due if chosen is None or marked[name] != marked.get(chosen)), None)
     if other is not None and chosen in marked:
-        message = f"`{step.op}` pastes the objects that `{chosen}` shows, and `{other}` numbers others, `{marked[other]}`"
-        return chosen, OpError(
-            "PG203", message, help=f"leave `{other}` and what it numbers out of `output`, or `{step.op}` out of `transforms`"
-        )
+        message = f"`{step.op}` pastes the objects of `{chosen}`, but `{other}` numbers other objects, `{marked[other]}`"
+        help_ = f"leave `{other}` and the items it numbers out of `output`, or `{step.op}` out of `transforms`"
+        return chosen, OpError("PG203", message, help=help_)
     if other is not None:
-        message = f"`{step.op}` pastes by `{chosen}`, which does not say which of `{marked[other]}` a pixel shows"
+        message = f"`{step.op}` pastes by `{chosen}`, whose pixels do not number the items of `{marked[other]}`"
         return None, OpError("PG203", message, field="mask", help=write(f"mask: {other}", "arguments", "paste by its numbers: {}"))
     if chosen not in marked:
         return None, None
     if getattr(step, "background", 0):
-        message = f"`background` is a class, and `{chosen}` numbers the objects, with 0 where there is none"
+        message = f"`background` is a class, but `{chosen}` numbers objects, with 0 for background"
         return chosen, OpError("PG596", message, field="background", help="leave `background` out")
     return chosen, None
 
@@ -267,8 +266,10 @@ def pasted_by(
 def pasted(
     ref: StepRef[PastingTransform], type_: ElementType, mask: str, canvas: tuple[int | None, int | None]
 ) -> tuple[PasteItems, tuple[Stage, ...]]:
-    """Returns what joins the items that a mask of instances pastes, and what comes before anything is pasted: its numbers become places, so
-    that pixels of items that were dropped are none's."""
+    """Makes the stage that joins the items of an instance mask, and the stages before it.
+
+    These replace the mask's numbers by positions, so that pixels of dropped items belong to none.
+    """
     home, number = type_[mask].instances, number_of(type_, type_[mask].instances or "")
     assert home is not None and number is not None  # noqa: S101, PT018 - a mask of instances has both
     items = PasteItems(home, ref=ref, canvas=canvas, mask=mask, ignore=type_[mask].ignore, **about_items(type_, home))

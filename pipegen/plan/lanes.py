@@ -1,6 +1,6 @@
-"""The views of an example on one split: the features of each, the steps that they go through, and where those find their draws.
+"""The views of an example on one split: their features, their steps, and the places of their draws.
 
-Each view goes through its steps by itself; only what mixes examples is done to all views together, by the same draws.
+The steps of each view run apart; only steps that mix examples run on all views together, with the same draws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.outputs import names
-from pipegen.plan.recipe import Recipe, recipe
+from pipegen.plan.recipe import Recipe, implicit_decode, recipe
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
@@ -46,9 +46,9 @@ class Lanes:
         type_: The type of a record, padded.
 
     Attributes:
-        viewed: The features that may have views, images and what is aligned with them, each with its image.
+        viewed: The features that can have views (images and features aligned with them), each with its image.
         spec: The spec, with the output of this split.
-        draws: What the steps draw, in the order of the vector of draws.
+        draws: The uses of steps that draw, in the order of the vector of draws.
     """
 
     def __init__(self, spec: PipelineSpec, split: str, type_: ElementType) -> None:
@@ -67,7 +67,7 @@ class Lanes:
                 if not self._in(lane, image):
                     continue
                 name = self._name(lane, image)
-                # The first view of an image is the image as it is without views, whose own name keys its draws.
+                # The first view of an image draws as the image does without views, so the image's name keys it.
                 key = image if lane is self._lanes[0] else name
                 self._places[name] = place = (offset, key if self._places else "")
                 draws += [followers.own_draws(ref, *place) for ref in made.draws]
@@ -76,11 +76,11 @@ class Lanes:
 
     @property
     def several(self) -> bool:
-        """Returns whether there is more than the feature itself."""
+        """Whether there are several views, or one with a name of its own."""
         return len(self._lanes) > 1 or bool(self._lanes[0].suffix)
 
     def forks(self) -> Iterator[s.Fork]:
-        """Yields what makes the views of each feature."""
+        """Yields the stages that make the views of each feature."""
         for name in self.viewed if self.several else ():
             of = self._type[name].of
             having = [lane for lane in self._lanes if lane.shows(self.viewed[name])]
@@ -91,22 +91,22 @@ class Lanes:
                 yield s.Fork(name, tuple(self._name(lane, name) for lane in having), homes, besides)
 
     def home(self, feature: str) -> str:
-        """The feature of a record that one is a view of; itself where it is none."""
+        """The feature of a record that `feature` is a view of, else `feature` itself."""
         return next((name for name in self.viewed for lane in self._lanes if self._name(lane, name) == feature), feature)
 
     def own(self, ref: StepRef, anchor: str) -> StepRef:
-        """The use of a step on an image, or on what is aligned with it, which reads its own draws."""
+        """The use of a step on an image, or on features aligned with it, with that image's draws."""
         return followers.own_draws(ref, *self._places.get(anchor, (0, "")))
 
     def scales(self, ref: StepRef, feature: str, *, crops: bool) -> bool:
-        """Returns whether a step decides how small the file of a feature may be decoded: all of its views have to need the same."""
+        """Tests if a step may decide the decoded size of a feature's file: all of its views have to need the same size."""
         return not self.several or feature == self.home(feature) or (ref.path[:1] == ("transforms",) and not crops and not ref.is_random)
 
     def runs(self, chosen: Chosen) -> Iterator[tuple[list[Act], tuple[Act, tuple[StepRef, ...]] | None]]:
-        """Yields the steps of all views up to the next one that mixes examples, and that one, with all steps behind it.
+        """Yields the steps of all views up to the next one that mixes examples, and that one with all later steps.
 
         Args:
-            chosen: Returns the features of a record that a use of a step acts on.
+            chosen: Selects the features of a record that a use of a step acts on.
         """
         each = [_runs(steps) for steps in self._steps]
         found = {id(ref): chosen(ref) for steps in self._steps for ref in steps}
@@ -121,11 +121,11 @@ class Lanes:
             yield run, ((mixing, features), later)
 
     def _of(self, lane: Lane, features: tuple[str, ...]) -> tuple[str, ...]:
-        """The features of one view; what has no views goes with the first."""
+        """The names of features in one view."""
         return tuple(self._name(lane, name) for name in features if self._in(lane, name))
 
     def _in(self, lane: Lane, feature: str) -> bool:
-        """Returns whether a feature goes through the steps of a view: its own, or the first where it has none."""
+        """Tests if a feature goes through the steps of a view; one without views goes through those of the first."""
         image = self.viewed.get(feature)
         if image is not None and lane.shows(image):
             return True
@@ -139,12 +139,12 @@ class Lanes:
 
 
 def first_view(spec: PipelineSpec, locate: Locate, record: ElementType | Mapping[str, ElementType]) -> tuple[PipelineSpec, Locate]:
-    """The spec of an example's first view alone, as prediction, serving and tests of the data have it, and what finds its places.
+    """The spec of the first view alone, for prediction, serving and tests of the data, and the `Locate` for it.
 
     Args:
         spec: The spec.
         locate: Finds the places for findings.
-        record: The type of a record; of a mix that of each part.
+        record: The type of a record; of a mix, of a record of each part.
     """
     if spec.views == 1:
         return spec, locate
@@ -159,7 +159,7 @@ def recipes(spec: PipelineSpec, split: str) -> list[Recipe]:
 
 
 def viewed(type_: ElementType) -> dict[str, str]:
-    """The features of a record that may have views, images and what is aligned with them, each with its image."""
+    """The features of a record that can have views (images and features aligned with them), each with its image."""
 
     def root(name: str) -> str:
         above = anchor_of(type_, name)
@@ -170,7 +170,7 @@ def viewed(type_: ElementType) -> dict[str, str]:
 
 
 def _runs(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:
-    """Steps cut behind each one that mixes examples, which stands apart."""
+    """Splits steps at those that mix examples: pairs of the steps before one, and that one."""
     found: list[tuple[tuple[StepRef, ...], StepRef | None]] = []
     done = 0
     for place, ref in enumerate(steps):
@@ -181,29 +181,27 @@ def _runs(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef
 
 
 def _with_decode(steps: tuple[StepRef, ...], type_: ElementType) -> tuple[StepRef, ...]:
-    """The steps with the one in front that decodes files, where the spec does not write it."""
+    """Adds the implicit `decode` in front, unless the spec has one for all files."""
     leading = [ref.step.feature for ref in takewhile(lambda ref: isinstance(ref.step, DecodeTransform), steps)]
     if None in leading or all(not t.encoded or name in leading for name, t in type_.items()):
         return steps
-    from pipegen.ops.registry import default_decoder
-
-    return StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps
+    return implicit_decode(), *steps
 
 
 def check_views(spec: PipelineSpec, record: ElementType, locate: Locate) -> Iterator[Diagnostic]:
-    """Yields what is wrong with the views of a spec, whose records are of the type `record`."""
+    """Checks the views of a spec; `record` is the type of a record."""
     if spec.views == 1:
         return
     features, at = viewed(record.padded()), locate(("views",), key=True)
     if not features:
-        message = "`views` are of images, and no feature of the source is one"
+        message = "`views` need an image, and the source has none"
         yield make("PG245", message, at, help="leave `views` out")
         return
     views = (lane.name(name) for name, image in features.items() for lane in every_lane(spec) if lane.suffix and lane.shows(image))
     known = Counter([*record.padded(), *views])
     twice = next((name for name, times in known.items() if times > 1), None)
     if twice is not None:
-        message = f"there would be two features `{twice}`, since the views of a feature have its name and their own"
+        message = f"`views` makes two features `{twice}`, since a view is named by its feature and its branch"
         yield make("PG244", message, at, help="give the feature, or the branch of `views`, another name")
     yield from _chosen(spec, features, locate)
     yield from _lacking(spec, features, locate)
@@ -211,67 +209,67 @@ def check_views(spec: PipelineSpec, record: ElementType, locate: Locate) -> Iter
 
 
 def _lacking(spec: PipelineSpec, features: Mapping[str, str], locate: Locate) -> Iterator[Diagnostic]:
-    """Reports splits of which the model would receive nothing, since they have none of the views that it takes."""
+    """Finds splits that have none of the views that the model takes."""
     for split in spec.split_names():
         output = arranged(spec, lanes(spec, split), features)
         for key, wanted in (("x", output.x), ("y", output.y)):
             if wanted is not None and not names(wanted):
                 of = ", ".join(f"`{name}`" for name in names(getattr(spec.output, key)))
-                message = f"split `{split}` has one view of an example, the first, and `output.{key}` takes {of} alone"
+                message = f"split `{split}` has only the first view of an example, but `output.{key}` takes only {of}"
                 if len(lanes(spec, split)) > 1:
                     message = f"split `{split}` has none of the views that `output.{key}` takes: {of}"
                 help_ = (
-                    "give that split the view as well: a branch of `views` has `when: all`",
-                    "or name a feature, such as `image`, which stands for all of its views that are there",
+                    "give that split the view, too: set `when: all` on a branch of `views`",
+                    "or name a feature, such as `image`, which stands for all of its views",
                 )
                 yield make("PG246", message, locate(("output", key)), help=help_)
                 return
 
 
 def _chosen(spec: PipelineSpec, features: Mapping[str, str], locate: Locate) -> Iterator[Diagnostic]:
-    """Reports branches that are of what is no image, or of an image whose first view there is not."""
+    """Finds branches of unknown images, and of images that the first branch leaves out."""
     images, first = sorted({*features.values()}), next(iter(branches(spec).items()))
     for name, view in branches(spec).items():
         for chosen in view.images() or ():
             at = locate(("views", str(name), "of"))
             if chosen in features and chosen not in images:
-                message = f"`{chosen}` is aligned with `{features[chosen]}`, and has the views of that"
-                yield make("PG247", message, at, help=f"`{features[chosen]}` is the image to name")
+                message = f"`{chosen}` is not an image: it has the views of `{features[chosen]}`, which it is aligned with"
+                yield make("PG247", message, at, help=f"name the image, `{features[chosen]}`")
             elif chosen not in images:
                 near = closest(chosen, images)
-                message = f"`{name}` is of `{chosen}`, and there is no image of that name"
+                message = f"unknown image `{chosen}` in the view `{name}`"
                 yield make("PG247", message, at, help=f"did you mean `{near}`?" if near else f"images are {one_of(images, 'and')}")
             elif (own := first[1].images()) is not None and chosen not in own and {*own} <= {*images}:
-                message = f"`{name}` is of `{chosen}`, and the first branch, `{first[0]}`, is not: other splits have the view of that one"
-                help_ = (f"let `{first[0]}` be of `{chosen}` as well", "or write first the branch that is of both")
+                message = f"`{name}` is of `{chosen}`, but the first branch, `{first[0]}`, is not; other splits have only the first view"
+                help_ = (f"name `{chosen}` in `of` of `{first[0]}`, too", "or write the branch that is of both first")
                 yield make("PG248", message, at, locate(("views", str(first[0]), "of"), "not of that image"), help=help_)
 
 
 def _branches(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports steps of branches that all views have to have, and those that would draw the same numbers."""
+    """Finds steps of branches that have to be common to all views, and ids that two steps of a view share."""
     for name, view in branches(spec).items() if isinstance(spec.views, dict) else ():
         for i, step in enumerate(view.transforms):
             why = _why_common(step)
             if why:
                 help_ = "write it in `transforms`, which all views go through"
                 at = locate(("views", str(name), "transforms", i, step.op), key=True)
-                yield make("PG243", f"`{step.op}` {why}, so it is no step of `{name}` alone", at, help=help_)
+                yield make("PG243", f"`{step.op}` {why}, so it cannot be a step of `{name}` alone", at, help=help_)
         yield from _same_ids(spec, str(name), locate)
 
 
 def _why_common(step: Transform) -> str:
-    """Says why a step is one of all views, if it is."""
+    """Explains why a step has to be common to all views, or ""."""
     if isinstance(step, DecodeTransform):
-        return "makes pixels of the file, which is decoded once for all views"
+        return "decodes the file, once for all views"
     if isinstance(step, MixingTransform):
         return "mixes whole examples, with all of their views and their label"
     if isinstance(step, FittedTransform) and step.learns():
-        return "takes its numbers from the training split"
+        return "is fitted to the training split"
     return "calls a Python function" if isinstance(step, CustomTransform) else ""
 
 
 def _same_ids(spec: PipelineSpec, name: str, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports steps of one view that would draw the same numbers; those of `transforms` alone are found when the spec is read."""
+    """Finds steps of one view that share an id; those of `transforms` alone are found when the spec is read."""
     common = len(spec.transforms)
     places, ids = zip(*found, strict=True) if (found := every_id(of_branch(spec, name).transforms)) else ((), ())
     for first, second in collisions(ids):
@@ -279,7 +277,7 @@ def _same_ids(spec: PipelineSpec, name: str, locate: Locate) -> Iterator[Diagnos
             continue
         paths = [_path(places[i], common, name) for i in (first, second)]
         labels = locate((*paths[1], "id"), "again here"), locate((*paths[0], "id"), "first here")
-        help_ = "steps with one id would draw the same random numbers: give one of them another `id`"
+        help_ = "give one of them another `id`: steps with equal ids draw the same random numbers"
         yield make("PG216", f"two steps of the view `{name}` have the id `{ids[first]}`", *labels, help=help_)
 
 

@@ -1,4 +1,4 @@
-"""Legal but unwise: findings about a recipe as a whole. What concerns one step alone is the step's own `lints`."""
+"""Lints about the steps as a whole: valid but unwise. Lints about a single step are the step's own `lints`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipegen.ops.traits import Family
 from pipegen.plan.bucketed import measuring_features, sampled_features
 from pipegen.plan.caches import CacheKind, wanted_kind
 from pipegen.plan.outputs import received, settled
-from pipegen.plan.recipe import recipe, step_path
+from pipegen.plan.recipe import implicit_decode, recipe, step_path
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec, ShardIndex, WindowShuffle
 from pipegen.types import ElementType, FeatureType
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 _LEAST = 8
-"""The least side of what can be a picture; a matrix of a camera is smaller."""
+"""The least side of an array that may be a picture; a camera matrix is smaller."""
 _LONGEST = 4
-"""The most times that a side of a picture of unknown size is longer than the other."""
+"""The largest ratio of the sides of an array that may be a picture of unknown size."""
 
 
 def arrays_left_behind(
     spec: PipelineSpec, locate: Locate, record: ElementType, image: str, steps: Sequence[StepRef]
 ) -> Iterator[Diagnostic]:
-    """Yields a warning for each array that may be aligned with the image, where one of the steps moves that."""
+    """Warns of arrays that may be aligned with the image if a step moves the image."""
     arrays = {name: shape for name in received(settled(spec)) if name in record and (shape := _dense(spec, name, record[name]))}
     type_, sizes = record[image], []
     for ref in (ref for ref in steps if ref.step.feature in (None, image)) if arrays else ():
@@ -53,10 +53,10 @@ def arrays_left_behind(
     sizes = sizes[1:] if len(sizes) > 1 and record[image].encoded else sizes  # the first one enters the decoder
     for name, shape in arrays.items():
         if any(_agree(shape, size) for size in sizes):
-            message = f"`{ref.step.op}` moves `{image}`, and `{name}` of the shape {list(shape)} stays as it is"
+            message = f"`{ref.step.op}` moves `{image}`, but not `{name}`, an array of shape {list(shape)}"
             help_ = (
-                "where each place of it belongs to a pixel, leave the step out: steps move images, masks, boxes and keypoints",
-                "where it does not, say so: `# pipegen: ignore[PG628]`",
+                "if its values belong to pixels, leave the step out: steps move images, masks, boxes and keypoints",
+                "if not, silence this warning: `# pipegen: ignore[PG628]`",
             )
             yield make("PG628", message, locate(ref.path, key=True), locate(_place(spec, name), "the array", key=True), help=help_)
 
@@ -66,7 +66,7 @@ def _place(spec: PipelineSpec, name: str) -> tuple[str | int, ...]:
 
 
 def _dense(spec: PipelineSpec, name: str, x: FeatureType) -> tuple[int, ...]:
-    """The shape of a feature of numbers that no step acts on; nothing for any other, and for those of less than two dimensions."""
+    """The shape of an array of numbers that no step acts on, if it has two or more dimensions; else `()`."""
     kind = kind_of(x)
     if kind.aligns or kind.ragged or kind.labels or kind.weighs or kind.valid or x.beside is not None:
         return ()
@@ -80,7 +80,7 @@ def _dense(spec: PipelineSpec, name: str, x: FeatureType) -> tuple[int, ...]:
 
 
 def _moves(step: Transform, x: FeatureType) -> bool:
-    """Tells whether a step moves what an image shows, other than by resizing the whole."""
+    """Tests if a step moves the content of an image, other than by a resize of the whole."""
     if isinstance(step, Policy):
         return any(_moves(part.step, x) for part in step.parts())
     traits = step.traits(x)
@@ -88,21 +88,21 @@ def _moves(step: Transform, x: FeatureType) -> bool:
 
 
 def _agree(shape: tuple[int, ...], size: tuple[int | None, int | None]) -> bool:
-    """Tells whether an array may be of an image of a size, whose sides may be unknown; the channels come last or first."""
+    """Tests if an array, channels last or first, may belong to an image of a size; sides may be unknown."""
     sides = {shape[:2], shape[-2:]}
     plausible = (own for own in sides if min(own) >= _LEAST and max(own) <= _LONGEST * min(own))
     return any(all(side in (None, own_side) for side, own_side in zip(size, own, strict=True)) for own in plausible)
 
 
 _CACHE = ("runtime", "cache")
-_HELP_ORDER = ("`resize` first, and crop or turn what comes out of it", "or leave `cache` out: the other splits are cached where they fit")
-_HELP_VERSION = ("`resize` first", "or give the step a `version`, and another one whenever its code gives something else")
+_HELP_ORDER = ("`resize` first, then crop or rotate", "or leave `cache` out: the other splits are cached if they fit")
+_HELP_VERSION = ("`resize` first", "or give the step a `version`, to be changed whenever its code gives other results")
 _HELP_SKIP = ("list damaged files in `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one",)
-_HELP_SERVICE = ("leave `cache` out: the other splits are cached where they fit",)
+_HELP_SERVICE = ("leave `cache` out: the other splits are cached if they fit",)
 
 
 def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
-    """Every lint about the order and the use of steps; `record` is the type that enters the first of them."""
+    """Yields all lints about the order and use of steps; `record` is the type of a record."""
     yield from _augmented_evaluation(spec, locate)
     yield from _weak_shuffle(spec, locate)
     yield from _padded(spec, locate)
@@ -115,7 +115,7 @@ def _augmented_evaluation(spec: PipelineSpec, locate: Locate) -> Iterator[Diagno
     for index, step in enumerate(spec.transforms):
         others = [s for s in spec.split_names() if s != "train" and runs_on(step, s)]
         if step.random and step.when is not None and others:
-            message = f"`{step.op}` is random and also runs on `{'`, `'.join(others)}`, so what is measured there is not the data itself"
+            message = f"`{step.op}` is random and also runs on `{'`, `'.join(others)}`, so evaluation there is on augmented data"
             help_ = "leave `when` out: random steps run on `train` alone"
             yield make("PG507", message, locate((*step_path(index, step), "when")), help=help_)
 
@@ -125,7 +125,7 @@ def _weak_shuffle(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         return
     if spec.shuffle == "none" or isinstance(spec.shuffle, WindowShuffle):
         kind = "is not shuffled" if spec.shuffle == "none" else "is shuffled in windows only"
-        message = f"the training split is stored class by class and {kind}, so that a batch holds few classes"
+        message = f"the training split is stored class by class and {kind}, so each batch holds few classes"
         help_ = write("global", "value", "{} costs no memory here", shown="shuffle: global")
         yield make("PG505", message, locate(("shuffle",)), help=help_)
 
@@ -139,7 +139,7 @@ def _padded(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _cut_groups(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Warns where each step computes examples of the batches beside it, for the sake of the groups that it shares with them."""
+    """Warns of batches that cut groups of mixed examples: each batch computes the examples of whole groups."""
     mixing = [step_path(i, t) for i, t in enumerate(spec.transforms) if isinstance(t, MixingTransform) and runs_on(t, "train")]
     index, count = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
     first, last = rows_of(spec.batch.size, index, count)
@@ -149,16 +149,16 @@ def _cut_groups(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     if not mixing or "train" not in spec.split_names() or not own or rows == own:
         return []
     share = "" if count == 1 else " on this host"
-    message = f"batches of {own}{share} begin inside the groups of {GROUP} that are mixed, so that up to {rows} examples are made for each"
+    message = f"batches of {own}{share} cut groups of {GROUP} mixed examples, so up to {rows} examples are computed for each batch"
     labels = (locate(("batch", "size")), locate(mixing[0], "mixed here", key=True))
-    return [make("PG513", message, *labels, help=f"a multiple of {GROUP if count == 1 else f'{GROUP} for each host'} saves that")]
+    return [make("PG513", message, *labels, help=f"use a multiple of {GROUP if count == 1 else f'{GROUP} for each host'}")]
 
 
 def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
-    """Warns of a feature that neither reaches the model nor says where something belongs or which class an example is of."""
+    """Warns of features that neither the model nor anything else uses."""
     record, wanted = record.padded(), received(settled(spec))
     if any(name not in record for name in wanted):
-        return  # which feature was meant there is not known
+        return  # a misspelt name may mean the feature
     used = {*wanted, *(anchor(record, name) for name in wanted), spec.source.class_feature()}
     used.update((*sampled_features(spec), *measuring_features(spec)))
     used |= {name for test in spec.tests for name in test.features()}
@@ -167,7 +167,7 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
             form = kind_of(record[name]).output.format(name)
             message = f"the feature `{name}` is never used: the model does not receive it"
             if kind_of(record[name]).weighs and settled(spec).y is None:
-                # Weights are those of a loss, which needs a target.
+                # Weights are of use only with a target.
                 target = next((other for other in record if kind_of(record[other]).holds_classes), None)
                 form = f"output: {{y: {target}, sample_weight: {name}}}" if target is not None else ""
             help_: tuple[str, ...] = ("remove it",)
@@ -177,7 +177,7 @@ def _unused(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator
 
 
 def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
-    """Follow the training recipe's types and look at neighbours."""
+    """Infers the types along the training steps and lints neighbouring steps."""
     splits = spec.split_names()
     split = "train" if "train" in splits else splits[0]
     name, type_ = next(((name, t) for name, t in record.items() if kind_of(t).levels), ("", None))
@@ -185,20 +185,23 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
         return
     arithmetic: StepRef | None = None
     resized: StepRef | None = None
-    steps = _with_decoder(spec, split) if type_.encoded else recipe(spec, split).steps
+    steps = recipe(spec, split).steps
+    if type_.encoded and not (steps and isinstance(steps[0].step, DecodeTransform)):
+        steps = implicit_decode(), *steps
     yield from _vain_cache(spec, locate, type_, steps)
     yield from arrays_left_behind(spec, locate, record, name, steps)
     for ref in (ref for ref in steps if ref.step.feature in (None, name)):
         traits, here = ref.step.traits(type_), locate(ref.path, key=True)
         if traits.family is Family.GEOMETRIC and not traits.moves_pixels_only and arithmetic is not None:
-            message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and gives nothing"
-            yield make("PG504", message, here, locate(arithmetic.path, "floats from here", key=True), help="put it before")
+            message = f"`{ref.step.op}` comes after `{arithmetic.step.op}`, so it works on floats, which is slower and no better"
+            help_ = f"move `{ref.step.op}` before `{arithmetic.step.op}`"
+            yield make("PG504", message, here, locate(arithmetic.path, "floats from here", key=True), help=help_)
             arithmetic = None
         if traits.family is Family.POINTWISE:
             arithmetic = ref
         if traits.resizes:
             if resized is not None and resized.path != ref.path:
-                message = f"`{ref.step.op}` resizes what `{resized.step.op}` has already resized, which blurs and costs twice"
+                message = f"`{ref.step.op}` resizes the output of `{resized.step.op}`, which blurs and costs twice"
                 yield make("PG506", message, here, locate(resized.path, "resized here", key=True))
             resized = ref
         try:
@@ -207,37 +210,28 @@ def _walk(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[D
             break
 
 
-def _with_decoder(spec: PipelineSpec, split: str) -> tuple[StepRef, ...]:
-    from pipegen.ops.registry import default_decoder
-
-    steps = recipe(spec, split).steps
-    if steps and isinstance(steps[0].step, DecodeTransform):
-        return steps
-    return StepRef(default_decoder(), "decode", ("transforms",), 0, False), *steps
-
-
 def _vain_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: Sequence[StepRef]) -> list[Diagnostic]:
-    """Warns of a cache that the spec asks for by name and that has nothing to hold of the training split, whose images enter as `entry`."""
+    """Warns of an explicit cache that cannot hold the training split; `entry` is the type of a stored image."""
     if spec.runtime.cache in ("auto", "none") or "train" not in spec.split_names():
         return []
     if spec.runtime.service is not None:
-        message = "the training split is not cached: workers of the tf.data service make its batches anew in every epoch, and keep nothing"
+        message = "the training split is not cached: workers of the tf.data service compute its batches again in every epoch"
         return [make("PG518", message, locate(_CACHE), locate(("runtime", "service"), "by these", key=True), help=_HELP_SERVICE)]
     if spec.errors.skip is not None:
-        message = "the training split is not cached: `errors: skip` replaces damaged records, and a cache would keep a replacement for good"
+        message = "the training split is not cached: `errors: skip` replaces damaged records, and a cache would keep the replacements"
         return [make("PG518", message, locate(_CACHE), locate(("errors", "decode"), "skipped here"), help=_HELP_SKIP)]
     early = _early(entry, steps, wanted_kind(spec.runtime))
     if early is None:
         return []
     why, label, help_ = ("is random", "drawn anew in every epoch", _HELP_ORDER)
     if not early.is_random:
-        why, label, help_ = ("is Python code without a `version`", "may give something else in another process", _HELP_VERSION)
+        why, label, help_ = ("is Python code without a `version`", "may give other results in another process", _HELP_VERSION)
     message = f"the training split is not cached: `{early.step.op}` {why} and comes before images have a fixed size"
     return [make("PG518", message, locate(_CACHE), locate(early.path, label, key=True), help=help_)]
 
 
 def _early(entry: FeatureType, steps: Sequence[StepRef], kind: CacheKind | None) -> StepRef | None:
-    """The first step that no cache can stand behind, where it comes before the size of images is fixed."""
+    """The first step that cannot be cached, if it comes before the size of images is fixed."""
     type_ = entry
     for ref in steps:
         if not type_.encoded and type_.is_static:

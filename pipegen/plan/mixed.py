@@ -1,7 +1,8 @@
-"""The plan of a split of a mix: each part's own plan, with its steps in front of the common ones, up to where all of them are alike.
+"""The plan of a split of a mix of sources.
 
-A part is planned as if it were alone. From the end backwards, the nodes that do the same in every plan are those of the mix; what stands
-before them is done when a record is read, by what its part says. So the pixels of a part are those that it has alone.
+Each part is planned as if it were alone, its own steps before the common ones. The nodes at the end that are equal in all
+plans become those of the mix; the nodes before them run when a record of that part is read. So each part has the pixels that
+it has alone.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Records = Mapping[str, ElementType]
 
 @dataclass
 class Built:
-    """Holds the plan of a split, where there is one, and what was found."""
+    """The plan of a split, `None` if there are errors, and the findings."""
 
     plan: Plan | None
     findings: list[Diagnostic]
@@ -67,13 +68,13 @@ def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records
 
 
 def _lacking(spec: PipelineSpec, parts: Mapping[str, Any], records: Records, locate: Locate) -> list[Diagnostic]:
-    """Reports the features that the model receives and that a part lacks while another has them."""
+    """Finds features that the model receives and that only some parts have."""
     found = []
     for feature in received(settled(spec)):
         having = [name for name in records if feature in records[name]]
         for name in parts if having else ():
             if feature not in records[name]:
-                message = f"the part `{name}` has no feature `{feature}`, which the model receives, and `{having[0]}` has one"
+                message = f"the part `{name}` has no feature `{feature}`, which the model receives; the part `{having[0]}` has one"
                 kind = kind_of(records[having[0]][feature])
                 help_ = f"name the part's own: `features: {{{feature}: NAME}}`"
                 if kind.labels or kind.numbers:
@@ -83,38 +84,35 @@ def _lacking(spec: PipelineSpec, parts: Mapping[str, Any], records: Records, loc
 
 
 def _mixing_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
-    """Reports steps of one part that mix the examples of a batch, which are of all parts, or learn from the training split."""
+    """Finds steps of a single part that have to be common to all parts."""
     found = []
     for name, part in parts.items():
         for i, step in enumerate(part.transforms):
             at = locate((*part_path(name), "transforms", i, step.op), key=True)
             if isinstance(step, CustomTransform):
-                message = f"`{step.op}` calls a Python function, and it is a step of `{name}` alone"
+                message = f"`{step.op}` calls a Python function, so it cannot be a step of `{name}` alone"
                 help_ = "write it in `transforms`, which all parts go through"
                 found.append(make("PG468", message, at, help=help_))
             if isinstance(step, FittedTransform) and step.learns():
-                message = f"`{step.op}` takes its numbers from the training split as a whole, so it is no step of `{name}` alone"
+                message = f"`{step.op}` is fitted to the whole training split, so it cannot be a step of `{name}` alone"
                 help_ = f"write it in `transforms`, which all parts go through; {step.untrained}"
                 found.append(make("PG466", message, at, help=help_))
             if isinstance(step, MixingTransform):
-                message = f"`{step.op}` mixes the examples of a batch, which are of all parts, so it is no step of `{name}` alone"
-                found.append(
-                    make("PG465", message, locate((*part_path(name), "transforms", i, step.op), key=True), help="write it in `transforms`")
-                )
+                message = f"`{step.op}` mixes examples of all parts, so it cannot be a step of `{name}` alone"
+                found.append(make("PG465", message, at, help="write it in `transforms`"))
     return found
 
 
 def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Reports common steps that learn from the training split behind steps of one part alone, which would have to be measured apart."""
+    """Finds common steps that are fitted to the training split while a part has steps of its own before them."""
     own = next((name for name, part in spec.source.mixed().items() if part.transforms), None)
     learning = [(i, step) for i, step in enumerate(spec.transforms) if isinstance(step, FittedTransform) and step.learns()]
     if own is None:
         return []
-    message = "takes its numbers from the training split as it reaches the step, and the part"
     return [
         make(
             "PG466",
-            f"`{step.op}` {message} `{own}` has steps of its own before that",
+            f"`{step.op}` is fitted to the training split, but the part `{own}` has steps of its own before it",
             locate(("transforms", i, step.op), key=True),
             help=(step.untrained, f"or leave out the `transforms` of `{own}`"),
         )
@@ -123,14 +121,14 @@ def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
 
 
 def _shared(records: Records) -> dict[str, ElementType]:
-    """The types of records less the features that a part lacks, in one order."""
+    """Drops features that not all parts have, and puts the rest into one order."""
     order = [*dict.fromkeys(name for type_ in records.values() for name in type_)]
     common = [name for name in order if all(name in type_ for type_ in records.values())]
     return {name: ElementType(tuple((feature, type_[feature]) for feature in common)) for name, type_ in records.items()}
 
 
 def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: Locate) -> tuple[Plan | None, list[Diagnostic]]:
-    """The plan of the mix, or what stands in its way."""
+    """Joins the plans of the parts, or finds why they cannot be joined."""
     placed = _Placed(spec, plans)
     bodies = {name: placed.body(name) for name in plans}
     entries = {name: plan.read for name, plan in plans.items()}
@@ -166,13 +164,13 @@ def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: L
 
 
 class _Placed:
-    """Gives every use of a step its place: in the spec, and in the one vector of draws, where the common steps come first."""
+    """Places of the steps of all parts: in the spec, and in the one vector of draws, common steps first."""
 
     def __init__(self, spec: PipelineSpec, plans: Mapping[str, Plan]) -> None:
         self._plans = plans
         self._own = {name: len(spec.source.mixed()[name].transforms) for name in plans}
         self._of = {name: self._runs(name) for name in plans}
-        """For each image, by what keys its draws: where its numbers begin, and how many its own and the common steps draw."""
+        """By part and by image key: where the image's draws begin, and the numbers of draws of own and of common steps."""
         images = dict.fromkeys(image for of in self._of.values() for image in of)
         most = {i: [max(of[i][k] for of in self._of.values() if i in of) for k in (1, 2)] for i in images}
         self._begin: dict[str, int] = {}
@@ -193,7 +191,7 @@ class _Placed:
         return len(ref.path) > 1 and isinstance(ref.path[1], int) and ref.path[1] < self._own[name]
 
     def ref(self, name: str, ref: StepRef) -> StepRef:
-        """A use of a step in a part's plan as the mix has it."""
+        """Moves a use of a step from a part's plan to its place in the mix."""
         path = relocate_part(ref.path, name, self._own[name])
         if not ref.num_draws and ref.choice is None:
             return replace(ref, start=0, path=path)
@@ -205,11 +203,11 @@ class _Placed:
         return replace(ref, start=start, path=path, choice=choice)
 
     def draws(self, name: str) -> tuple[StepRef, ...]:
-        """Lists what draws in a part, in the order of the vector."""
+        """The uses that draw in a part, in the order of the vector."""
         return tuple(sorted((self.ref(name, ref) for ref in self._plans[name].index.draws), key=lambda ref: ref.start))
 
     def body(self, name: str) -> tuple[Node, ...]:
-        """The nodes of a part's plan behind the one that reads."""
+        """The nodes of a part's plan after `Read`, with the places of the mix."""
         kept = (n for n in self._plans[name].nodes if not isinstance(n, (Index, Read, Shuffle, Shard)))
         return tuple(
             replace(n, stages=tuple(with_refs(stage, lambda ref: self.ref(name, ref)) for stage in n.stages))
@@ -220,12 +218,12 @@ class _Placed:
 
 
 def _image(ref: StepRef) -> str:
-    """Returns what keys the draws of a use beside the step's id: nothing for the first image, the name of another."""
+    """The key of a use's draws beside the step's id: the image's name, or "" for the first image."""
     return ref.id.partition("@")[2]
 
 
 def _plain(ref: StepRef) -> StepRef:
-    """A use of a step without its id: a step of one part may have made a common step the second one of its name there."""
+    """A use of a step without its id, which can differ between parts for a common step."""
     choice = replace(ref.choice, policy=_plain(ref.choice.policy)) if ref.choice is not None else None
     return replace(ref, id="", choice=choice)
 
@@ -237,7 +235,7 @@ def _nameless(node: Node) -> Node:
 
 
 def _alike(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> int | None:
-    """The number of nodes at the end that are the same in every plan and begin with the same type; `None` unless the batch is one."""
+    """The number of equal nodes at the end of all plans that start from one type; `None` unless it includes the batch."""
     plain = {name: [_nameless(node) for node in body] for name, body in bodies.items()}
     first = next(iter(plain.values()))
     same = sum(1 for _ in takewhile(lambda nodes: nodes.count(nodes[0]) == len(nodes), zip(*map(reversed, plain.values()), strict=False)))
@@ -251,7 +249,7 @@ def _alike(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> int | No
 
 
 def _closed(heads: Mapping[str, tuple[Node, ...]], tail: list[Node]) -> bool:
-    """Returns whether nothing but features passes from the heads to the tail: no matrix that waits, no size that was measured."""
+    """Tests if only features pass from the heads to the tail: no pending matrix, and no measured size."""
     for head in heads.values():
         stages = [stage for node in head if isinstance(node, Element) for stage in node.stages]
         waiting = {stage.feature for stage in stages if isinstance(stage, s.Composes)}
@@ -265,12 +263,12 @@ def _closed(heads: Mapping[str, tuple[Node, ...]], tail: list[Node]) -> bool:
 
 
 def _later(stages: list[Stage], end: int) -> bool:
-    """Returns whether another segment of a feature is opened behind the end of one."""
+    """Tests if another segment of the feature opens after position `end`."""
     return any(isinstance(stage, s.Composes) and stage.feature == stages[end].feature for stage in stages[end + 1 :])
 
 
 def _widened(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> tuple[dict[str, tuple[Node, ...]], bool]:
-    """The plans in which what enters the batch has the intervals of values of all parts, and whether more than those differ."""
+    """Widens the intervals of values that enter the batch to those of all parts; the flag is set if more than intervals differ."""
     at = {name: next(i for i, node in enumerate(body) if isinstance(node, Batch)) for name, body in bodies.items()}
     lengths = {len(body) - at[name] for name, body in bodies.items()}
     if len(lengths) > 1:
@@ -287,7 +285,7 @@ def _widened(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> tuple[
 
 
 def _union(types: list[ElementType]) -> ElementType | None:
-    """The type that holds all of these; `None` where they differ in more than the intervals of their values."""
+    """The type that includes all `types`; `None` if they differ in more than intervals."""
     first, *others = types
     found = []
     for name, t in first.items():
@@ -305,7 +303,7 @@ def _union(types: list[ElementType]) -> ElementType | None:
 
 
 def _argument_apart(feature: str, types: Mapping[str, FeatureType]) -> str | None:
-    """Says which argument of a feature two parts give differently, if they do."""
+    """Describes an argument of a feature that differs between two parts, if any."""
     (first, one), (other, another) = ((part, kind_of(t).arguments_of(t)) for part, t in types.items())
     name = next((name for name in {**one, **another} if one.get(name) != another.get(name)), None)
     if name is None:
@@ -315,7 +313,7 @@ def _argument_apart(feature: str, types: Mapping[str, FeatureType]) -> str | Non
 
 
 _SAID = {"ignore": "`ignore`", "classes": "number of classes", "of": "image", "details": "description"}
-"""What people call parts of a type."""
+"""Names of parts of a type in messages."""
 
 
 def _essence(t: FeatureType) -> FeatureType:
@@ -323,13 +321,13 @@ def _essence(t: FeatureType) -> FeatureType:
 
 
 def _apart(bodies: Mapping[str, tuple[Node, ...]], entries: Records, locate: Locate) -> Diagnostic:
-    """The finding about parts that do not come to one type."""
+    """The finding about parts whose types differ where the common steps begin."""
     types: dict[str, ElementType] = {}
     for name, body in bodies.items():
         at = next(i for i, node in enumerate(body) if isinstance(node, Batch))
         types[name] = body[at - 1].out if at else entries[name]
     first, *others = types
-    help_ = "let the steps of each part end where the common ones begin: at the same size, channels and dtype"
+    help_ = "make the steps of each part end at the same size, channels and dtype"
     for other in others:
         for feature, t in types[first].items():
             there = types[other].get(feature)
@@ -340,9 +338,8 @@ def _apart(bodies: Mapping[str, tuple[Node, ...]], entries: Records, locate: Loc
                     told = f"{getattr(t, part)} in the part `{first}` and {getattr(there, part)} in `{other}`"
                     message = f"the {_SAID.get(part, part)} of `{feature}` is {told}; a batch takes one of them"
                     message = _argument_apart(feature, {first: t, other: there}) or message
-                    help_ = f"give both the same, or leave `{feature}` out of one"
+                    help_ = f"make both equal, or leave `{feature}` out of one"
                 return make("PG462", message, locate(part_path(other), key=True), help=help_)
-    message = (
-        f"the common steps do not do the same in the parts `{first}` and `{others[0] if others else first}`, whose values lie elsewhere"
-    )
-    return make("PG462", message, locate(part_path(others[0] if others else first), key=True), help=help_)
+    other = others[0] if others else first
+    message = f"the common steps differ between the parts `{first}` and `{other}`, as their values have different ranges"
+    return make("PG462", message, locate(part_path(other), key=True), help=help_)

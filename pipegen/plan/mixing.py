@@ -1,8 +1,8 @@
-"""Checks what a step that mixes examples needs around it: images of one size, labels that can be weighed, nothing left behind."""
+"""Planning of a step that mixes examples: images of one size, soft labels, and a rule for every other feature."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipegen.diagnostics.diagnostic import Diagnostic, write
@@ -20,22 +20,22 @@ from pipegen.spec.models import PipelineSpec
 from pipegen.types import ElementType, FeatureType
 
 _SOFT = ("one_hot", "binary", "multi_hot")
-"""The encodings whose mean says how much of each class there is."""
+"""The encodings whose weighted mean is meaningful."""
 
 
 @dataclass
 class MixPlan:
-    """The stages of one use of a mixing step, and what is wrong with it.
+    """The stages of one use of a mixing step, and its errors.
 
     Attributes:
-        encodings: What has to be done to single examples before they are stacked.
-        stages: What works on whole batches.
-        items: What joins the items of two examples.
-        before: What comes before all of these.
-        last: What changes masks that all others read, and so comes behind them.
+        encodings: Stages on single examples, before they are stacked.
+        stages: Stages on whole batches.
+        items: Stages that join the items of several examples.
+        before: Stages before all of these.
+        last: Stages that change masks, after all others have read these.
         errors: Findings about the step.
         findings: Findings about something else.
-        poisoned: Features of which no more is said; `mixing` where there is an error that concerns none in particular.
+        poisoned: Features whose later findings are suppressed; `mixing` for an error that belongs to no single feature.
     """
 
     encodings: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
@@ -57,9 +57,16 @@ def plan_mixing(
     later: tuple[StepRef, ...],
     locate: Locate,
 ) -> MixPlan:
-    """Work out one use of a mixing step on what enters it, with the steps `later`.
+    """Plans one use of a mixing step.
 
-    `taken` is what leaves of each feature that it acts on itself; labels follow.
+    Args:
+        spec: The spec.
+        split: The split.
+        ref: The use of the step.
+        type_: The type that enters it.
+        taken: The types after it of the features that it acts on; labels follow from them.
+        later: The steps after it.
+        locate: Finds the places for findings.
     """
     plan = MixPlan()
     by, masks = {}, {}  # type: dict[str, str], dict[str, str]
@@ -75,7 +82,7 @@ def plan_mixing(
             left = y if y.instances is None else y.with_(dtype="int32")  # as long as it has the numbers of several images
             stages = plan.last if masks and (y.instances is not None or feature in masks.values()) else plan.stages
             stages.append((feature, _stage(ref, feature, y, masks, type_), left))
-        elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # it cannot fix the shape any more, and is the finding
+        elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # too late to fix the shape: the finding is about that step
             plan.poisoned.add("mixing")
         else:
             plan.findings.append(unbatchable(spec, split, type_[feature], locate))
@@ -91,17 +98,13 @@ def plan_mixing(
             joined = kind_of(home).joins(home) if joining is None else of in joining
             _follower(plan, spec, ref, name, type_, canvas, deciding, joined=joined)
     if joining is None:
-        plan.items += [MixItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in _joined(type_)]
+        joins = [name for name, t in type_.items() if kind_of(t).joins(t) and t.beside is None]
+        plan.items += [MixItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in joins]
     else:
         _pasting(plan, ref, type_, canvas, by, {name: masks.get(anchor(type_, name)) for name in points})
     if plan.errors:
         plan.poisoned.add("mixing")
     return plan
-
-
-def _joined(type_: ElementType) -> Iterator[str]:
-    """Yields what an image has any number of, so that it can stand beside that of another one."""
-    yield from (name for name, t in type_.items() if kind_of(t).joins(t) and t.beside is None)
 
 
 def _pasting(
@@ -112,8 +115,7 @@ def _pasting(
     by: dict[str, str],
     points: dict[str, str | None],
 ) -> None:
-    """Adds what becomes of items where `by` has the masks of instances that say what is pasted, and `points` for each feature the mask that
-    hides some of it."""
+    """Adds the stages on items: `by` has the instance masks that are pasted by, `points` the mask that hides some of each feature."""
     for mask in by.values():
         items, before = pasted(ref.of(PastingTransform), type_, mask, canvas)
         plan.items.append(items)
@@ -128,7 +130,7 @@ def _pasting(
 def _by_instances(
     step: PastingTransform, type_: ElementType, taken: Iterable[str], output: tuple[str, ...]
 ) -> tuple[dict[str, str], OpError | None]:
-    """Returns the mask of instances that says of each image what is pasted into it, where one does; and what is wrong with it."""
+    """Selects the instance mask to paste by for each image, if any, and the error in that choice."""
     found: dict[str, str] = {}
     for image in dict.fromkeys(anchor(type_, name) for name in taken):
         mask, wrong = pasted_by(step, type_, [name for name in taken if anchor(type_, name) == image], output)
@@ -139,21 +141,20 @@ def _by_instances(
 
 
 def late(mixed: StepRef, ref: StepRef) -> OpError:
-    """Reports a step that works on single examples and comes after the mixing."""
-    message = f"`{ref.step.op}` works on one image at a time, and `{mixed.step.op}` before it has stacked and mixed them"
+    """The error of a step on single examples after a mixing step."""
+    message = f"`{ref.step.op}` works on single images, but `{mixed.step.op}` before it has stacked and mixed them"
     return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
 
 
 def _masks(
     plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, taken: dict[str, FeatureType], by: dict[str, str]
 ) -> dict[str, str]:
-    """Returns the mask that decides for each image and what is aligned with it, of a step that pastes by masks; `by` has those of instances
-    that do, by their image."""
+    """Selects the mask to paste by for each image and its aligned features; `by` has the instance masks of images."""
     step = ref.of(PastingTransform).step
     if step.mask is not None and (step.mask not in taken or not kind_of(taken[step.mask]).categorical):
         known = [name for name, y in taken.items() if kind_of(y).categorical]
         help_ = write(f"mask: {known[0]}", "entry") if known else "leave the step out"
-        plan.errors.append(OpError("PG596", f"`{step.op}` pastes by `{step.mask}`, which is no mask", field="mask", help=help_))
+        plan.errors.append(OpError("PG596", f"`{step.op}` pastes by `{step.mask}`, which is not a mask", field="mask", help=help_))
         return {}
     found = {}
     for name in taken:
@@ -162,18 +163,16 @@ def _masks(
         if by.get(home, step.mask) in masks:
             masks = [by.get(home) or step.mask or ""]
         if len(masks) != 1:
-            which = f"there are {len(masks)} of `{home}`" if masks else f"`{home}` has none"
-            help_ = (
-                write(f"mask: {masks[0]}", "arguments", "say which one: {}") if masks else f"leave `{step.op}` out, or give `{home}` a mask"
-            )
-            plan.errors.append(OpError("PG596", f"`{step.op}` pastes what a mask shows, and {which}", help=help_))
+            has = f"has {len(masks)} masks" if masks else "has no mask"
+            help_ = write(f"mask: {masks[0]}", "arguments", "name one: {}") if masks else f"leave `{step.op}` out, or give `{home}` a mask"
+            plan.errors.append(OpError("PG596", f"`{step.op}` pastes by a mask, but `{home}` {has}", help=help_))
             return {}
         found[name] = masks[0]
     return found
 
 
 def _stage(ref: StepRef[MixingTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
-    """The stage of a step on a feature that it acts on itself."""
+    """The stage of a step on a feature that it acts on."""
     if feature not in masks:
         return Mix(feature, ref, _canvas(y), label=False) if y.instances is None else MixInstances(feature, ref, _canvas(y), y.ignore)
     paste = Paste if y.instances is None else PasteInstances
@@ -191,24 +190,21 @@ def _follower(
     *,
     joined: bool,
 ) -> None:
-    """A feature of the output that the step does not act on itself: a label follows, other images stay, the items of two are `joined`,
-    and the rest has no rule."""
+    """Plans a feature of the output that the step does not act on: labels are mixed, images stay, items are `joined`; others are errors."""
     op, x = ref.step.op, type_[name]
-    if ref.step.acts_on(kind_of(x)) or x.encoded:
-        return
-    if joined:
+    if ref.step.acts_on(kind_of(x)) or x.encoded or joined:
         return
     if not kind_of(x).labels:
-        message = f"`{op}` mixes two examples, and has no rule for a feature of kind `{kind_of(x).rules_of or x.kind}`, which `{name}` is"
+        message = f"`{op}` has no rule to mix `{name}`, a feature of kind `{kind_of(x).rules_of or x.kind}`"
         plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of `output`, or `{op}` out of `transforms`"))
         return
     encoding = encoding_of(spec.output, name, x)
     if encoding not in _SOFT:
-        message = f"`{op}` gives each image a part of two labels, and a class index as `{name}` can hold one alone"
+        message = f"`{op}` mixes labels, but a class index such as `{name}` cannot hold two classes"
         plan.errors.append(OpError("PG223", message, help=write(f"output: {{encode: {{{name}: one_hot}}}}", "spec")))
         return
     if encoding == "multi_hot" and not (several_labels(x) or is_encoded(x)):
-        return  # a finding about the output
+        return  # reported with the output
     y = x
     if not is_encoded(x):
         stage, y = encode(name, encoding, x)

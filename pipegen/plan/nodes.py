@@ -15,7 +15,7 @@ from pipegen.types import ElementType
 
 @dataclass(frozen=True, slots=True)
 class PartDraws:
-    """Says what the steps of one part of a mix draw, its own and the common ones: in the one vector of draws, each has its place."""
+    """The draws of one part of a mix: of its own steps and the common ones, which have fixed places in the one vector of draws."""
 
     name: str
     draws: tuple[StepRef, ...]
@@ -23,21 +23,21 @@ class PartDraws:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Names the examples: positions become records, and every random number of an example is drawn.
+    """The examples of an epoch: positions become records, and all random numbers of an example are drawn.
 
     Attributes:
-        order: `stored`, or `global` and `window` once shuffling has moved here.
+        order: `stored`, or `global` and `window` once a pass has moved shuffling here.
         window_bytes: The window of `order: window`, in bytes of stored records.
-        shard: Whether only this host's block of each global batch is named.
+        shard: Whether only this host's block of each global batch is read.
         draws: The steps that draw, in the order of the vector of draws.
-        blocks: What `order: window` permutes whole, in words, before windows of what stands there one after another: `files` of many
-            examples, or what such files are read by, such as `row groups`; empty for nothing.
-        sampled: Whether an epoch, or a pass through a part of a mix, has other examples than each of the split once.
-        parts: Of a mix, what each part draws. On the training split an epoch then has so many examples of each, interleaved, and `order` is
-            that within each part; the other splits hold the parts one after another.
+        blocks: What `order: window` permutes as a whole before windows within the result, in words: `files` of many examples,
+            or parts of such files, such as `row groups`; "" for nothing.
+        sampled: Whether an epoch, or a pass through a part of a mix, is not each example of the split once.
+        parts: Of a mix, the draws of each part. On the training split an epoch interleaves a number of examples of each part,
+            with `order` within each part; the other splits hold the parts one after another.
         width: Of a mix, the length of an example's vector of draws.
-        buckets: The sizes of which each batch has one, height and width in pixels each: an epoch then permutes the examples of each bucket,
-            and the batches of all. Empty for batches of one size.
+        buckets: The possible sizes of batches, height and width in pixels: an epoch permutes the examples of each bucket, and
+            the batches of all. Empty for batches of one size.
     """
 
     out: ElementType
@@ -64,22 +64,21 @@ class Index:
 
     @property
     def interleaves(self) -> bool:
-        """Returns whether an epoch has a number of examples of each part of a mix."""
+        """Whether an epoch interleaves examples of the parts of a mix."""
         return bool(self.parts) and self.split == "train"
 
     @property
     def scheduled(self) -> bool:
-        """Returns whether a step changes over the epochs."""
+        """Whether a step changes over the epochs."""
         return any(r.step.schedules() for r in (*self.draws, *(r for part in self.parts for r in part.draws)))
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Reads the stored record of each example.
+    """The stored record of each example.
 
     Attributes:
-        parts: Of a mix whose parts are not alike from the start: how a record of each part is read, and what is done to it alone until
-            all parts are of the type `out`.
+        parts: Of a mix whose parts differ at first: for each part, how a record is read, and the steps until it has the type `out`.
     """
 
     out: ElementType
@@ -87,13 +86,13 @@ class Read:
 
     @property
     def stored(self) -> tuple[ElementType, ...]:
-        """The types of records as they are stored: of a mix those of its parts, where they differ."""
+        """The types of stored records: of a mix, those of its parts if they differ."""
         return tuple(part[0].out for part in self.parts) or (self.out,)
 
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """Puts the examples of an epoch into the order of the spec, by holding them all."""
+    """A shuffle of an epoch that holds all of its examples."""
 
     out: ElementType
     order: Literal["global", "window"]
@@ -103,15 +102,14 @@ class Shuffle:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Keeps this host's block of each global batch."""
+    """This host's block of each global batch."""
 
     out: ElementType
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Works on single examples, of whatever shape: on up to `chunk` of a batch in one call, and where it is parallel in several calls at
-    once."""
+    """Stages on single examples of any shape: up to `chunk` examples of a batch in a call, several calls at once if parallel."""
 
     out: ElementType
     stages: tuple[Stage, ...]
@@ -121,7 +119,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Keeps what reaches it, by example."""
+    """A cache of examples."""
 
     out: ElementType
     kind: CacheKind = IN_MEMORY
@@ -129,7 +127,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Stacks `size` examples into a global batch; `remainder` is what happens to a last batch that is not full."""
+    """A stack of `size` examples, the global batch; `remainder` is the treatment of an incomplete last batch."""
 
     out: ElementType
     size: int
@@ -138,7 +136,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Works on a whole batch of fixed shape, compiled by XLA into one kernel or not; where it is parallel, on several batches at once."""
+    """Stages on a batch of fixed shape, compiled by XLA or not; several batches at once if parallel."""
 
     out: ElementType
     stages: tuple[Stage, ...]
@@ -148,7 +146,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Arranges the features as the model takes them: `x`, `(x, y)` or `(x, y, sample_weight)`."""
+    """The features in the structure that the model takes: `x`, `(x, y)` or `(x, y, sample_weight)`."""
 
     out: ElementType
     output: Output
@@ -156,8 +154,10 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Keeps finished batches ready, on a device or, where that is `None`, in this host's memory: so many besides those that a parallel
-    kernel has ready."""
+    """A buffer of finished batches on a device, or in this host's memory if `device` is `None`.
+
+    `batches` does not count those that a parallel kernel has ready.
+    """
 
     out: ElementType
     device: str | None
@@ -169,11 +169,13 @@ Node = Union[Index, Read, Shuffle, Shard, Element, Cache, Batch, Kernel, Emit, P
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A linear program for one split: its nodes from the first to the last.
+    """A linear program for one split.
 
     Attributes:
-        buckets: Where each batch has the size of a bucket: the plan of each, which runs. `nodes` then stand for all of them: the types on
-            their edges are those that a batch can have, their stages those of the first bucket.
+        split: The split.
+        nodes: The nodes, from the first to the last.
+        buckets: With buckets, the plan of each, which is what runs. `nodes` then stand for all of them: their types are those
+            that a batch can have, their stages those of the first bucket.
     """
 
     split: str
@@ -187,24 +189,24 @@ class Plan:
 
     @property
     def index(self) -> Index:
-        """The node that names the examples."""
+        """The node that selects the examples."""
         node = self.nodes[0]
         assert isinstance(node, Index)  # noqa: S101 - the verifier's first rule
         return node
 
     @property
     def read(self) -> ElementType:
-        """The type of a record as it is stored."""
+        """The type of a stored record."""
         return next(node.out for node in self.nodes if isinstance(node, Read))
 
     @property
     def emit(self) -> Emit:
-        """The node that arranges what the model takes."""
+        """The node that arranges the features for the model."""
         return next(node for node in reversed(self.nodes) if isinstance(node, Emit))
 
     @property
     def batch(self) -> Batch:
-        """The node that stacks them."""
+        """The node that stacks examples."""
         return next(n for n in self.nodes if isinstance(n, Batch))
 
     def stages(self) -> tuple[Stage, ...]:
@@ -212,28 +214,28 @@ class Plan:
         return tuple(s for n in self.nodes if isinstance(n, (Element, Kernel)) for s in n.stages)
 
     def part_reads(self, count: int) -> tuple[ElementType, ...]:
-        """The types of the records of so many parts, as they are stored."""
+        """The types of the stored records of `count` parts."""
         read = next(n for n in self.nodes if isinstance(n, Read))
         return read.stored if read.parts else (read.out,) * count
 
     def part_stages(self) -> tuple[Stage, ...]:
-        """Every stage that works on the records of one part of a mix alone."""
+        """Every stage that is of one part of a mix alone."""
         parts = next(n.parts for n in self.nodes if isinstance(n, Read))
         return tuple(s for part in parts for n in part if isinstance(n, Element) for s in n.stages)
 
     def with_nodes(self, nodes: list[Node] | tuple[Node, ...]) -> Plan:
-        """The same split with other nodes; where there are buckets, see `each`."""
+        """The same split with other nodes; for a plan with buckets, see `each`."""
         if self.buckets:
             raise InternalError("a plan of several buckets is changed bucket by bucket")
         return replace(self, nodes=tuple(nodes))
 
     def each(self, change: Callable[[Plan], Plan]) -> Plan:
-        """Returns what a change makes of the plan; where there are buckets, of that of each."""
+        """Applies a change to the plan, or to that of each bucket."""
         return for_buckets([change(plan) for plan in self.buckets]) if self.buckets else change(self)
 
 
 def for_buckets(plans: Sequence[Plan]) -> Plan:
-    """Joins the plans of all buckets to one, in their order."""
+    """Joins the plans of all buckets into one, in their order."""
     first = plans[0]
     alike = all([type(n) for n in plan.nodes] == [type(n) for n in first.nodes] for plan in plans)
     columns = zip(*(plan.nodes for plan in plans), strict=True) if alike else [(n,) for n in first.nodes]

@@ -1,4 +1,4 @@
-"""Checks `output` against the features that arrive, and says which stages produce what the model receives."""
+"""Planning of `output`: checks of the features that the model receives, and the stages that produce them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
 
 @dataclass
 class OutputPlan:
-    """The stages that produce the output, and what is wrong with it."""
+    """The stages that produce the output, and its errors."""
 
     output: Output
     locate: Locate
@@ -33,7 +33,7 @@ class OutputPlan:
     failed: bool = False
 
     def fail(self, code: str, message: str, at: KeyPath, help: str | tuple[str, ...], *, key: bool = False) -> None:
-        """Reports what is wrong at a place of the section."""
+        """Adds an error at a place of the section."""
         self.findings.append(make(code, message, self.locate(("output", *at), key=key), help=help))
         self.failed = True
 
@@ -54,14 +54,14 @@ def received(output: Output) -> tuple[str, ...]:
 
 
 def settled(spec: PipelineSpec) -> Output:
-    """The output section; where there are no labels and no target is named, there is none."""
+    """The output section, without the default `y` if the source has no labels."""
     if spec.source.has_labels() or "y" in spec.output.model_fields_set:
         return spec.output
     return spec.output.model_copy(update={"y": None})
 
 
 def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Locate, poisoned: set[str]) -> OutputPlan:
-    """Check the output section for one split; `poisoned` features had errors already and are not looked at."""
+    """Plans the output of one split; `poisoned` features, which had errors before, are not checked."""
     out = settled(spec)
     plan = OutputPlan(out, locate)
     wanted = {name: key for key in ("x", "y") for name in names(getattr(out, key))}
@@ -73,8 +73,8 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
         elif name not in type_:
             help_ = meant_feature(name, type_)
             if name == "label" and not spec.source.has_labels() and "labels" not in type_:  # which boxes have
-                help_ = "the source has no labels (`labels: none`), so leave `y` out"
-            plan.fail("PG217", f"there is no feature `{name}` to output", (key,), help_)
+                help_ = "leave `y` out: the source has no labels (`labels: none`)"
+            plan.fail("PG217", f"unknown feature `{name}`", (key,), help_)
         else:
             _feature(plan, name, type_[name], split, spec)
             if kind_of(type_[name]).ragged:
@@ -85,20 +85,20 @@ def infer_output(spec: PipelineSpec, split: str, type_: ElementType, locate: Loc
         if name not in wanted or (name in type_ and not kind_of(type_[name]).holds_classes):
             near = closest(name, [f for f in wanted if f in type_ and kind_of(type_[f]).holds_classes])
             help_ = f"did you mean `{near}`?" if near else "only labels and masks are encoded"
-            plan.fail("PG218", f"`{name}` is no label of the output, so it cannot be encoded", ("encode", name), help_, key=True)
+            plan.fail("PG218", f"`{name}` is not a label of the output, so it cannot be encoded", ("encode", name), help_, key=True)
     return plan
 
 
 def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:
     if plan.output.y is None:
-        message = f"`sample_weight: {name}` weighs the loss on targets, and the output has no `y`"
+        message = f"`sample_weight: {name}` weights the loss on targets, but the output has no `y`"
         plan.fail("PG203", message, ("sample_weight",), write("y: image", "entry", "for an autoencoder write {}"))
         return
     kind = kind_of(x)
     if kind.numbers and not x.shape:
         return
-    what = "class indices" if kind.labels else f"{'×'.join(map(str, x.shape))} of them" if kind.numbers else "no weights"
-    message = f"`sample_weight` needs a number that weighs each example in the loss, and `{name}` holds {what}"
+    what = "class indices" if kind.labels else f"{'×'.join(map(str, x.shape))} numbers" if kind.numbers else "no numbers"
+    message = f"`sample_weight` needs one number for each example, its weight in the loss, but `{name}` holds {what}"
     plan.fail("PG203", message, ("sample_weight",), "leave `sample_weight` out; to weigh classes, pass `class_weight=` to `fit`")
 
 
@@ -129,7 +129,7 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
 
 
 def _items(plan: OutputPlan, name: str, type_: ElementType) -> None:
-    """Items leave in the format that the output asks for."""
+    """Converts items to the format of the output."""
     x = type_[name]
     kind = kind_of(x)
     image = type_.get(x.of) if x.of is not None else None
@@ -146,19 +146,20 @@ def _channels_first(plan: OutputPlan, name: str, x: FeatureType) -> None:
 
 
 def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
-    """A mask stays the class index of each pixel, unless `encode` says otherwise."""
+    """Encodes a mask; by default it holds the class index of each pixel."""
     encoding = encoding_of(plan.output, name, x) if kind_of(x).holds_classes else UNENCODED
     problem: tuple[str, str] | None = None
     if encoding == "multi_hot":
-        problem = f"`multi_hot` is for several labels, and `{name}` has one class for each pixel", write("one_hot", "value", "use {}")
+        problem = f"`multi_hot` is for several labels, but `{name}` has one class for each pixel", write("one_hot", "value", "use {}")
     elif encoding == "binary" and x.classes is None:
         help_ = f"give `{name}` its `values`, such as `{{0: 0, 255: 1}}`"
-        problem = f"`binary` needs two classes, and how many `{name}` has is not said", help_
+        problem = f"`binary` needs two classes, but the number of classes of `{name}` is unknown", help_
     elif encoding == "binary" and (x.classes != 2 or x.ignore > 1):
         has = f"`{name}` has {x.classes}" if x.classes != 2 else f"`ignore` of `{name}` is a third one"
-        problem = f"`binary` needs two classes, and {has}", "use `int` or `one_hot`"
+        problem = f"`binary` needs two classes, but {has}", "use `int` or `one_hot`"
     elif encoding == "one_hot" and x.classes is None:
-        problem = f"`one_hot` needs to know how many classes `{name}` has", f"give the feature `{name}` its `classes`, such as `classes: 2`"
+        help_ = f"give the feature `{name}` its `classes`, such as `classes: 2`"
+        problem = f"`one_hot` needs the number of classes of `{name}`, which is unknown", help_
     if problem is not None:
         plan.fail("PG218", problem[0], ("encode", name), problem[1])
         return
@@ -171,7 +172,7 @@ def _mask(plan: OutputPlan, name: str, x: FeatureType) -> None:
 
 
 def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) -> Diagnostic:
-    """The finding about images of several sizes that would have to be stacked, with what is most likely to mend it."""
+    """The error of images of several sizes that are to be stacked, with the likeliest fix."""
     message = f"images of split `{split}` have no fixed size ({times(x.shape)}), so they cannot be stacked into a batch"
     steps = list(enumerate(spec.transforms))
     half = [(*step_path(i, t), "shorter_side") for i, t in steps if runs_on(t, split) and getattr(t, "shorter_side", None) is not None]
@@ -195,7 +196,7 @@ def meant_feature(name: str, known: Iterable[str]) -> str:
     known = list(known)
     near = closest(name, known)
     if not known:
-        return "there is no feature at all"
+        return "the source has no features"
     return f"did you mean `{near}`?" if near else f"the features are {' and '.join(f'`{k}`' for k in known)}"
 
 
@@ -203,35 +204,33 @@ def _fits_bytes(x: FeatureType) -> bool:
     return x.dtype == "uint8" or (x.interval is not None and BYTE_RANGE.contains(x.interval) and x.interval.width > 1)
 
 
-_OF_MORE = "use `one_hot`, or `int` for the class indices, which Keras' `class_mode='binary'` gave of more than two"
-
-
 def _label(plan: OutputPlan, name: str, x: FeatureType) -> None:
     encoding, at = encoding_of(plan.output, name, x), ("encode", name)
     if several_labels(x) and encoding != "multi_hot":
-        message = f"an example can have several labels in `{name}`, which `{encoding}` cannot say"
+        message = f"an example can have several labels in `{name}`, which `{encoding}` cannot hold"
         plan.fail("PG218", message, at, write("multi_hot", "value", "use {}, or leave it out"))
     elif encoding == "multi_hot" and not several_labels(x) and not is_encoded(x):
-        help_ = write("one_hot", "value", "use {}; where a column holds several labels, give the feature the `separator` between them")
-        plan.fail("PG218", f"`multi_hot` is for several labels, and `{name}` has one for each example", at, help_)
+        help_ = write("one_hot", "value", "use {}; if a column holds several labels, give the feature the `separator` between them")
+        plan.fail("PG218", f"`multi_hot` is for several labels, but `{name}` has one for each example", at, help_)
     elif encoding == "binary" and x.classes is not None and x.classes != 2:
-        plan.fail("PG218", f"`binary` needs two classes, and `{name}` has {x.classes}", at, _OF_MORE)
+        indices = "use `one_hot`, or `int` for class indices (as Keras' `class_mode='binary'` gives for more than two classes)"
+        plan.fail("PG218", f"`binary` needs two classes, but `{name}` has {x.classes}", at, indices)
     elif encoding != UNENCODED and not is_encoded(x):
         plan.stages.append((name, *encode(name, encoding, x)))
 
 
 def encoding_of(output: Output, name: str, x: FeatureType) -> Encoding:
-    """Returns the encoding of a label; by default several labels are `multi_hot`."""
+    """The encoding of a label, by default `multi_hot` for several labels."""
     return output.encode.get(name, "multi_hot" if several_labels(x) else UNENCODED)
 
 
 def is_encoded(x: FeatureType) -> bool:
-    """Returns whether a label is no class index any more: a step that mixes examples has its labels encoded before it."""
+    """Tests if a label is encoded already, as it is before a step that mixes examples."""
     return kind_of(x).labels and x.dtype == "float32"
 
 
 def encode(name: str, encoding: Encoding, x: FeatureType) -> tuple[s.EncodeLabel, FeatureType]:
-    """The stage that encodes a label, and what leaves it."""
+    """The stage that encodes a label, and the type after it."""
     shape = (1,) if encoding == "binary" else (x.classes,)
     y = x.with_(dtype="float32", shape=shape, interval=Interval(0.0, 1.0))
     return s.EncodeLabel(name, encoding, x.classes), y

@@ -1,4 +1,4 @@
-"""The steps that a split runs, and the nodes that they become while a plan is built."""
+"""The steps that a split runs, and the state of a plan being built: open segments, waiting stages, unknowns."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Recipe:
     """The steps of one split, in order.
 
     Attributes:
-        steps: Each use of a step, with its place in the vector of draws; a policy is there as its parts.
-        draws: The uses that draw, in the order of the vector; a policy is there as itself, once.
-        stand_ins: The paths of random steps whose evaluation form runs instead.
+        steps: Each use of a step, with its place in the vector of draws; a policy is expanded into its parts.
+        draws: The uses that draw, in the order of the vector; a policy counts as one.
+        stand_ins: The paths of random steps replaced by their evaluation form.
     """
 
     steps: tuple[StepRef, ...]
@@ -43,15 +43,21 @@ class Recipe:
 
 
 def step_path(index: int, step: Transform) -> Path:
-    """Returns the place of step number `index` in a spec."""
+    """The path of step number `index` in a spec."""
     return ("transforms", index, step.op)
 
 
-def recipe(spec: PipelineSpec, split: str, relocate: Callable[[Path], Path] = tuple) -> Recipe:
-    """The steps that `split` runs; `relocate` says where one stands in the file, if that is another place.
+def implicit_decode() -> StepRef:
+    """The use of the default decoder in front of steps that have none."""
+    from pipegen.ops.registry import default_decoder
 
-    A random step that fixes the shape and has no `when` of its own is replaced, off the training split, by its
-    evaluation form.
+    return StepRef(default_decoder(), "decode", ("transforms",), 0, False)
+
+
+def recipe(spec: PipelineSpec, split: str, relocate: Callable[[Path], Path] = tuple) -> Recipe:
+    """The steps that `split` runs; `relocate` maps the path of a step to that in the file.
+
+    On evaluation splits, a random step that fixes the shape and has no `when` is replaced by its evaluation form.
     """
     steps: list[StepRef] = []
     draws: list[StepRef] = []
@@ -86,7 +92,7 @@ def _add(step: Transform, step_id: str, path: Path, choice: Choice | None, steps
         decided = Choice(ref, part.choice) if ref.conditional or part.choice is not None else None
         if part.inner is None:
             steps.append(replace(ref, step=part.step, gated=False, choice=decided))
-        elif part.inner in once:  # at another place in an order that is drawn: it draws once
+        elif part.inner in once:  # a possible other position of it, in a random order: it draws once
             steps.append(replace(once[part.inner], choice=decided))
         else:
             _add(part.step, ids[part.inner], (*path, "steps", part.inner, part.step.op), decided, steps, draws)
@@ -101,23 +107,22 @@ class Geometric:
         self.entry = entry
         self.mode = mode
         self.reads = mode
-        """The same for this feature: a mask is not blended."""
+        """The mode for this feature: a mask is not interpolated."""
         self.copies = True
-        """Whether every step so far shows input pixels unchanged, so that it costs no resampling."""
+        """Whether every step so far copies input pixels, so that nothing is resampled."""
         self.behind: tuple[Fill, str] | None = None
-        """How the segment right before it resampled the image."""
+        """The mode of the segment right before it, which resampled the image."""
         self.projective = False
         self.closed = alone
         self.out: FeatureType | None = None
 
     def accepts(self, mode: tuple[Fill, str] | None) -> bool:
-        """Returns whether a step with this fill and interpolation (a crop has none) belongs to the segment."""
+        """Tests if a step with this fill and interpolation (a crop has none) fits the segment."""
         return not self.closed and (mode is None or mode == self.mode)
 
 
 def reading(step: Transform) -> tuple[tuple[Fill, str] | None, bool]:
-    """Returns the fill and the interpolation that a geometric step reads with, of which a plain crop has none, and whether it is a
-    segment of its own."""
+    """The fill and interpolation of a geometric step (a plain crop has none), and whether it is a segment of its own."""
     if isinstance(step, GeometricTransform):
         return (step.fill, step.interpolation), step.exact
     if isinstance(step, PaddedWindow) and step.pads():
@@ -136,7 +141,7 @@ class Colour:
 
 
 def varying(stages: Sequence[Stage]) -> set[int]:
-    """The places of those that are random or come behind what is on their feature; a segment stays whole."""
+    """The positions of random stages and of those behind one on the same feature; a segment stays whole."""
     found: set[int] = set()
     random: set[str] = set()
     for place, stage in enumerate(stages):
@@ -154,25 +159,25 @@ def varying(stages: Sequence[Stage]) -> set[int]:
 
 
 class Assembly:
-    """Takes stages, and makes nodes of them. It judges nothing: who adds a stage says what leaves it.
+    """Nodes, made of the stages that are added; types are those that the caller gives.
 
     Args:
-        entry: The type of what the first node gives.
+        entry: The type of a record.
     """
 
     def __init__(self, entry: ElementType) -> None:
         self.type = entry
-        """What is known of each feature behind the last stage."""
+        """The type after the last stage."""
         self.edge = entry
-        """The type of the edge behind the last node."""
+        """The type after the last node."""
         self.nodes: list[Node] = []
         self.waiting: list[tuple[Stage, dict[str, FeatureType]]] = []
-        """Stages that are not in nodes yet, and what leaves each of their features."""
+        """Stages that are not in nodes yet, and the types of the features that they change."""
         self.held: dict[str, Decode] = {}
-        """For a feature, the decode at a scale that the window of its next step decides."""
+        """Decodes that wait for the crop that decides their scale, by feature."""
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
-        """Add a stage; with the decode that was held for it, a crop is one stage."""
+        """Adds a stage; a crop is joined with the decode that was held for it."""
         self.type = self.type.replace(**{feature: y})
         held = self.held.pop(feature, None)
         if held is not None and isinstance(stage, s.Crop):
@@ -182,24 +187,24 @@ class Assembly:
         self.waiting.append((stage, {feature: y}))
 
     def _emit_all(self, stage: Stage, types: dict[str, FeatureType]) -> None:
-        """Add a stage that gives several features another type."""
+        """Adds a stage that changes the types of several features."""
         self.type = self.type.replace(**types)
         self.waiting.append((stage, types))
 
     def _hold(self, stage: Decode, y: FeatureType) -> None:
-        """Keep a decode until the crop that comes next."""
+        """Holds a decode for the crop that comes next."""
         self.held[stage.feature] = stage
         self.type = self.type.replace(**{stage.feature: y})
 
     def _pend(self, stage: s.Compose | s.ComposeColour, entry: FeatureType, y: FeatureType) -> None:
-        """Add a stage that composes a matrix: until the segment ends, the edge still carries the image that entered it."""
+        """Adds a stage that composes a matrix: until the segment ends, the edge carries the image that entered it."""
         self.waiting.append((stage, {stage.feature: entry}))
         self.type = self.type.replace(**{stage.feature: y})
 
     def _place(self) -> None:
-        """Make nodes of one stage each: on one example at a time, until a step has mixed them.
+        """Turns waiting stages into nodes of one stage: elements, or kernels after a batch.
 
-        What is the same in every epoch comes first, whichever feature it is about, so that it can be cached.
+        Stages that give the same in every epoch come first, for any feature, so that they can be cached.
         """
         waiting, self.waiting = self.waiting, []
         varies = varying([stage for stage, _ in waiting])
@@ -208,7 +213,7 @@ class Assembly:
             self.nodes.append(Element(self.edge, (stage,)) if self.edge.batch is None else Kernel(self.edge, (stage,)))
 
     def _stack(self, batch: models.Batch, split: str) -> None:
-        """Stack the examples, unless they are."""
+        """Adds the batch, unless there is one."""
         if self.type.batch is not None:
             return
         remainder = batch.remainder_for(split)
@@ -218,21 +223,21 @@ class Assembly:
 
 
 _OF_SHAPES = frozenset({"PG203", "PG204", "PG205", "PG206", "PG215", "PG231"})
-"""What an image's kind and shape alone show, whatever its values are."""
+"""Errors that depend on an image's kind and shape alone."""
 _OF_CHANNELS = frozenset({"PG205", "PG231"})
-"""What an image's channels alone show."""
+"""Errors that depend on an image's channels alone."""
 
 
 @dataclass(slots=True)
-class Doubts:
-    """The doubts of one split.
+class Unknowns:
+    """The features of one split of which something is unknown.
 
     Attributes:
-        values: Features whose values are in doubt.
-        sizes: Those whose height and width are; a step that fixes the size makes them known again.
-        channels: Those whose channels are.
-        failed: Those that something is wrong with.
-        lost: Those of which nothing is known.
+        values: Features with unknown values.
+        sizes: Features with unknown height and width, until a step fixes the size.
+        channels: Features with unknown channels.
+        failed: Features with an error.
+        lost: Features of which nothing is known.
     """
 
     values: set[str] = field(default_factory=set)
@@ -242,11 +247,11 @@ class Doubts:
     lost: set[str] = field(default_factory=set)
 
     def all(self) -> set[str]:
-        """Returns the features that no plan can be made for."""
+        """The features without a plan."""
         return self.values | self.sizes | self.channels | self.failed | self.lost
 
     def explain(self, error: OpError, feature: str, x: FeatureType) -> bool:
-        """Tells whether an error on `x` may come from what is not known of the feature, rather than from the spec."""
+        """Tests if an error on `x` may come from what is unknown of the feature, rather than from the spec."""
         if error.code not in _OF_SHAPES:
             return feature in self.values
         if error.code in _OF_CHANNELS and feature in self.channels:
@@ -254,7 +259,7 @@ class Doubts:
         return feature in self.sizes and (x.height is None or x.width is None)
 
     def after_unknown(self, step: UnknownStep, feature: str, x: FeatureType) -> FeatureType:
-        """Notes what a step that is not known may change; the result is what is left of the type."""
+        """Notes what an unknown step may change; returns the rest of the type."""
         if not step.keeps_values:
             self.values.add(feature)
         if not step.keeps_channels:
@@ -262,7 +267,7 @@ class Doubts:
         return x if step.keeps_size else self._without_size(feature, x)
 
     def after_error(self, step: Transform, feature: str, x: FeatureType) -> FeatureType:
-        """Notes what is in doubt behind a step that cannot run on `x`; the result is what the step declares to leave."""
+        """Notes what is unknown after a step that cannot run on `x`; returns the type that the step declares to leave."""
         self.failed.add(feature)
         if isinstance(step, CropTransform) and len(x.shape) == 3 and None not in step.output_size():
             return x.with_(shape=(*step.output_size(), x.channels))

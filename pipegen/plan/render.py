@@ -1,4 +1,4 @@
-"""The text and the JSON form of a plan: types on the edges, one line for each stage. The golden files hold this."""
+"""Plans as text and JSON: the types on the edges, and a line for each stage. The golden files use this."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipegen.types import times
 
 
 def render_plan(plan: Plan) -> str:
-    """The plan as text, ending in a newline; where the plans of buckets differ in more than their size, one after another."""
+    """Renders a plan as text, ending in a newline; plans of buckets that differ in more than size come one after another."""
     if plan.buckets and not _alike(plan):
         each = zip(plan.index.buckets, plan.buckets, strict=True)
         return "".join(f"bucket {times(size)}\n" + _indented(render_plan(own)) for size, own in each)
@@ -40,7 +40,7 @@ def _indented(text: str) -> str:
 
 
 def _alike(plan: Plan) -> bool:
-    """Returns whether the plans of all buckets have the same nodes and stages."""
+    """Tests if the plans of all buckets have the same kinds of nodes and stages."""
     forms = {
         tuple((type(n), tuple(map(type, n.stages)) if isinstance(n, (Element, Kernel)) else ()) for n in own.nodes) for own in plan.buckets
     }
@@ -48,7 +48,7 @@ def _alike(plan: Plan) -> bool:
 
 
 def stage_texts(plan: Plan, number: int) -> list[str]:
-    """Returns the stages of a node of a plan, a line each; in those of buckets `bucket` stands for the size."""
+    """The stages of a node as lines of text; with buckets, `bucket` stands for the size."""
     node = plan.nodes[number]
     if not isinstance(node, (Element, Kernel)):
         return []
@@ -59,7 +59,7 @@ def stage_texts(plan: Plan, number: int) -> list[str]:
 
 
 def _of_any(texts: Sequence[str], sizes: Sequence[tuple[int, int]]) -> str:
-    """The text of a stage in the plans of buckets of these sizes, as one."""
+    """Merges the texts of a stage in the plans of buckets of these sizes."""
     if len({*texts}) == 1:
         return texts[0]
     named = [text.replace(f"[{h}, {w}]", BUCKET).replace(f"{h}×{w}", BUCKET) for text, (h, w) in zip(texts, sizes, strict=True)]
@@ -67,7 +67,7 @@ def _of_any(texts: Sequence[str], sizes: Sequence[tuple[int, int]]) -> str:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """The plan as plain values; of buckets as `render_plan` has it, or, where they differ in more than their size, as the first is."""
+    """The plan as JSON values; with buckets as in `render_plan`, or that of the first if they differ in more than size."""
     nodes = []
     for number, node in enumerate(plan.nodes):
         entry: dict[str, Any] = {"node": type(node).__name__.lower(), "text": _node(node), "type": _types(node)}
@@ -116,19 +116,19 @@ def _ref_json(ref: StepRef) -> dict[str, Any]:
 
 
 def order_text(order: str, window_bytes: int | None, *, blocks: str) -> str:
-    """Says in which order examples are named."""
+    """Describes the order of examples."""
     window = f"in windows of {format_bytes(window_bytes or 0)}"
     shuffled = f"shuffle of whole {blocks}, then {window}" if blocks else f"shuffle {window}"
     return {"stored": "stored order", "global": "global shuffle", "window": shuffled}[order]
 
 
 def bucket_text(sizes: Sequence[tuple[int, int]]) -> str:
-    """Says of which sizes a batch has one."""
+    """Describes the sizes of batches."""
     return f"batches of one bucket each ({', '.join(map(times, sizes))})"
 
 
 def mix_text(names: tuple[str, ...], *, interleaves: bool) -> str:
-    """Says which parts of a mix are named, with a comma behind it; nothing for a single source."""
+    """Describes the parts of a mix, with a comma behind; "" for a single source."""
     if not names:
         return ""
     return f"{' and '.join(names)} {'interleaved' if interleaves else 'in turn'}, "
@@ -171,7 +171,7 @@ def _node(node: Node) -> str:
 
 
 def emit_text(node: Emit) -> str:
-    """Returns which features the model takes, in a line."""
+    """Describes the features that the model takes, in a line."""
     parts = [f"x = {_features(node.output.x)}"]
     if node.output.y is not None:
         parts.append(f"y = {_features(node.output.y)}")
@@ -189,5 +189,5 @@ def _features(value: str | list[str] | dict[str, str]) -> str:
 
 
 def stage_text(stage: Stage) -> str:
-    """Returns a stage as a line of a plan."""
+    """Describes a stage, as a line of a plan."""
     return f"{stage.feature}: {s.said(stage)}"

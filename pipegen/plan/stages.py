@@ -1,8 +1,8 @@
-"""Defines the stages that nodes are made of: what can be done to one feature of an example or a batch.
+"""The stages that nodes are made of: operations on one feature of an example or a batch.
 
-A stage holds op instances and reads only their traits, so a new op needs no new stage. Stages know nothing of
-TensorFlow; `backend/kernels/lower.py` gives each its meaning. Here are those that the plan itself is built around: decoding,
-windows, the segments of geometry and colour, and what the output asks for. Families with a stage of their own have it in their file.
+A stage holds steps and reads only their traits, so a new step needs no new stage. Stages do not depend on TensorFlow;
+`backend/kernels/lower.py` translates them. This file has the stages that planning needs: crops, segments of geometry and
+colour, views and output. A family of steps with a stage of its own has it in its file.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _TURN_NS = 0.4
 _CHANNEL_NS = 0.11
 """A colour stage that mixes no channels."""
 _MEAN_NS = 1.0
-"""The mean luma, where a colour stage is around it."""
+"""The mean luma, if a colour stage uses it."""
 _OF_INTERPOLATION = {"nearest": 0.45, "bicubic": 4.0}
-"""How many times as long as a bilinear one."""
+"""Cost relative to bilinear interpolation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class Crop(_OfOneExample[CropTransform]):
 
 @dataclass(frozen=True, slots=True)
 class Compose(Stage):
-    """Multiply one step's matrix into the pending transform of a geometric segment.
+    """One step's matrix, multiplied into the pending transform of a geometric segment.
 
-    `opens` starts the segment: what was pending before is the identity.
+    `opens` starts the segment, with the identity pending.
     """
 
     ns_per_value: ClassVar[float] = 0.0
@@ -97,9 +97,9 @@ class Compose(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Resample(Computes):
-    """Read the image once through the pending transform, which ends the geometric segment.
+    """One resampling by the pending transform, which ends a geometric segment.
 
-    `projective` says that the transform divides: a step's matrix can have a last row other than (0, 0, 1).
+    `projective` is set if a step's matrix can have a last row other than (0, 0, 1), so that positions are quotients.
     """
 
     ns_per_value: ClassVar[float] = 5.0
@@ -133,7 +133,7 @@ class Warp(Computes):
     mirrors: bool
     """Whether the product only mirrors axes."""
     projective: bool = False
-    """Whether a matrix of the product can have a last row other than (0, 0, 1), so that a position is a quotient."""
+    """Whether a matrix of the product can have a last row other than (0, 0, 1), so that positions are quotients."""
     exact: bool = False
     turns: bool = False
     """Whether the product mirrors axes and swaps them, and does nothing else."""
@@ -152,12 +152,12 @@ class Warp(Computes):
         return self.mirrors
 
     def keeps_lines(self) -> bool:
-        """Returns whether rows stay rows and columns stay columns, so that one after the other can be read between two of them."""
+        """Tests if rows stay rows and columns stay columns, so that they can be interpolated one after the other."""
         axes = all(ref.step.keeps_axes for ref in self.refs)
         return axes and self.interpolation == "bilinear" and not self.copies() and not self.projective
 
     def copies(self) -> bool:
-        """Returns whether every pixel is one of the input's, which none of them leaves."""
+        """Tests if the output is a permutation of the input's pixels."""
         return self.mirrors or self.turns
 
     def ns(self, x: FeatureType) -> float:
@@ -173,7 +173,7 @@ def _resampling(stage: Resample | Warp) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ComposeColour(Stage):
-    """Multiply one step's colour matrix into the pending matrix of a colour segment."""
+    """One step's colour matrix, multiplied into the pending matrix of a colour segment."""
 
     ns_per_value: ClassVar[float] = 0.0
 
@@ -192,7 +192,7 @@ Composes = (Compose, ComposeColour)
 
 @dataclass(frozen=True, slots=True)
 class ApplyColour(Computes):
-    """Apply the pending colour matrix and clip, which ends the colour segment."""
+    """The pending colour matrix, applied and clipped, which ends a colour segment."""
 
     ns_per_value: ClassVar[float] = 1.2
 
@@ -220,7 +220,7 @@ class Colour(Computes):
 
     @property
     def mixes_channels(self) -> bool:
-        """Returns whether an output channel can depend on another channel."""
+        """Whether an output channel can depend on another channel."""
         return any(r.step.mixes_channels() for r in self.refs)
 
     def says(self) -> str:
@@ -230,7 +230,7 @@ class Colour(Computes):
     def rereads(self, before: Sequence[Stage]) -> bool:
         if self.mixes_channels or self.uses_mean:
             return bool(before)
-        # One on each channel alone reads a value once; it is faster apart behind a mirror, or a filter that reads just where it writes.
+        # Without mixing, each value is read once: faster as a stage of its own behind a mirror, or a filter that does not lead.
         return any(stage.mirrors_only() or (isinstance(stage, Neighbourhood) and not stage.leads()) for stage in before)
 
     def ns(self, x: FeatureType) -> float:
@@ -244,8 +244,10 @@ def _clip(stage: ApplyColour | Colour) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Branch(Stage):
-    """A conditional stage on images of type `entry`, run on one example at a time and on those alone that it acts on; where it is
-    compiled, by XLA for a batch of one."""
+    """A conditional stage on images of type `entry`, run on single examples and only where its condition holds.
+
+    If compiled, XLA compiles it for a batch of one.
+    """
 
     one_example: ClassVar[bool] = True
 
@@ -291,7 +293,7 @@ class Pointwise(Computes):
 
 @dataclass(frozen=True, slots=True)
 class ChannelsFirst(Stage):
-    """Move the channel axis of an image before its height."""
+    """A transpose to channels first."""
 
     cheap: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.3
@@ -304,7 +306,7 @@ class ChannelsFirst(Stage):
 
 @dataclass(frozen=True, slots=True)
 class EncodeLabel(Stage):
-    """Class indices to what the loss wants."""
+    """An encoding of class indices."""
 
     cheap: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.0
@@ -319,10 +321,10 @@ class EncodeLabel(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Fork(Stage):
-    """Hand one feature on under the names of its views, which are alike from here on until steps of their own change them.
+    """Copies of a feature under the names of its views, equal until steps of one view change it.
 
-    `homes` are, for a feature aligned with an image, the views of that image; `besides`, for one that stands beside another item by
-    item, the views of that one.
+    `homes` are the views of the image that the feature is aligned with; `besides` the views of the feature that its items
+    belong to.
     """
 
     compilable: ClassVar[bool] = False
@@ -341,7 +343,7 @@ class Fork(Stage):
         return entry.forked(self.feature, dict(zip(self.names, self.typed(t), strict=True)))
 
     def typed(self, t: FeatureType) -> tuple[FeatureType, ...]:
-        """Returns the types of the views of a feature of type `t`."""
+        """The types of the views of a feature of type `t`."""
         every = len(self.names)
         homes, besides = self.homes or (t.of,) * every, self.besides or (t.beside or t.instances,) * every
         how = "beside" if t.instances is None else "instances"
@@ -352,22 +354,22 @@ class Fork(Stage):
 
 
 def said(stage: Stage) -> str:
-    """A stage as a line of a plan has it, after the name of its feature."""
+    """Describes a stage as in a plan, without its feature."""
     return stage.says() + (", exact" if getattr(stage, "exact", False) else "")
 
 
 def is_random(stage: Stage) -> bool:
-    """Returns whether the stage reads the example's draws."""
+    """Tests if the stage reads the example's draws."""
     return any(r.is_random for r in stage.uses())
 
 
 def is_lasting(stage: Stage) -> bool:
-    """Returns whether what the stage gives may be kept on a disk, for other processes."""
+    """Tests if results of the stage may be cached on disk for other processes."""
     return all(r.step.lasting() for r in stage.uses())
 
 
 def with_refs(value: Any, change: Callable[[StepRef], StepRef]) -> Any:
-    """A stage, or part of one, with each use of a step changed."""
+    """Changes each use of a step in a stage, or in a part of one."""
     if isinstance(value, StepRef):
         return change(value)
     if isinstance(value, tuple):
@@ -379,6 +381,6 @@ def with_refs(value: Any, change: Callable[[StepRef], StepRef]) -> Any:
 
 
 def plainly(stage: Stage) -> Stage:
-    """A stage without what tells apart uses of a step that draw nothing: their ids, and their places in the spec and among the draws."""
+    """A stage without the ids and places of uses that draw nothing, to compare stages by what they compute."""
     done: Stage = with_refs(stage, lambda ref: replace(ref, id="", path=(), start=0) if not ref.is_random else ref)
     return done

@@ -1,4 +1,4 @@
-"""Checks that a plan is well formed: a table of rules, applied after every pass that changes it."""
+"""The rules of a well-formed plan, checked after every pass that changes one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Rule = Callable[[Plan], "str | None"]
 
 
 def verify(plan: Plan, after: str) -> None:
-    """Check every rule.
+    """Checks all rules.
 
     Raises:
-        InternalError: Naming the rule, what broke it and the plan.
+        InternalError: With the broken rule, the cause and the plan.
     """
     for rule in RULES:
         problem = rule(plan)
@@ -39,7 +39,7 @@ def _starts_and_ends(plan: Plan) -> str | None:
 
 
 def _order_is_settled_once(plan: Plan) -> str | None:
-    """Shuffling happens in one place: a Shuffle node, or the Index."""
+    """A plan shuffles in one place: a Shuffle node, or the Index."""
     shuffles = sum(isinstance(n, Shuffle) for n in plan.nodes) + (plan.index.order != "stored")
     shards = sum(isinstance(n, Shard) for n in plan.nodes) + plan.index.shard
     return None if shuffles <= 1 and shards <= 1 else f"{shuffles} shuffles, {shards} shards."
@@ -72,7 +72,7 @@ def _stages_stand_where_they_work(plan: Plan) -> str | None:
 
 
 def _whole_images_come_first(plan: Plan) -> str | None:
-    """Requires that stages which read whole images come first in their kernel."""
+    """Stages that read whole images come first in their kernel."""
     for node in plan.nodes:
         seen: set[str] = set()
         for stage in node.stages if isinstance(node, Kernel) else ():
@@ -83,7 +83,7 @@ def _whole_images_come_first(plan: Plan) -> str | None:
 
 
 def _batch_is_static(plan: Plan) -> str | None:
-    """Requires that what is batched has a fixed shape."""
+    """Features have a fixed shape where they are batched."""
     for name, t in plan.batch.out.items():
         if not t.is_static and not kind_of(t).indexed:
             return f"`{name}` is {t}."
@@ -134,7 +134,7 @@ def _draws_are_in_range(plan: Plan) -> str | None:
 
 
 def _parts_end_alike(plan: Plan) -> str | None:
-    """Requires that each part of a mix ends with the type that leaves Read."""
+    """Each part of a mix ends with the type that leaves Read."""
     read = next(node for node in plan.nodes if isinstance(node, Read))
     if read.parts and len(read.parts) != len(plan.index.parts):
         return f"{len(read.parts)} of {len(plan.index.parts)} parts are read."
@@ -146,7 +146,7 @@ def _parts_end_alike(plan: Plan) -> str | None:
 
 
 def _cache_is_deterministic(plan: Plan) -> str | None:
-    """Nothing random, and nothing of unknown shape, is cached."""
+    """A cache holds nothing random, and nothing of unknown shape."""
     for position, node in enumerate(plan.nodes):
         if isinstance(node, Cache):
             before = [st for n in plan.nodes[:position] if isinstance(n, (Element, Kernel)) for st in n.stages]
@@ -183,6 +183,6 @@ RULES: tuple[Rule, ...] = (
 
 
 def same_output(before: Plan, after: Plan) -> bool:
-    """Returns whether a rewrite kept what the model receives, and its type."""
+    """Tests if a rewrite kept the output and its types."""
     output = before.emit.output
     return output == after.emit.output and all(before.out.get(name) == after.out.get(name) for name in received(output))

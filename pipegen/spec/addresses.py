@@ -1,4 +1,4 @@
-"""Addresses of data on other machines: what they are, where they stand in a source, and whether they can be fetched."""
+"""Addresses of data on other machines: their parts, their places in a source, and how they are fetched."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.+)", re.DOTALL)
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hf"})
-"""Schemes behind which a provider keeps data: no spec says which machine is asked."""
+"""Schemes of cloud providers, whose servers are fixed, not named by the spec."""
 KNOWN = OBJECT_STORES | {"file", "ftp", "hdfs", "http", "https", "local", "memory", "sftp", "ssh", "viewfs", "webhdfs"}
-"""Schemes that a spec may use: what reads them loads no code and no file of options that the address names."""
+"""Schemes that a spec may use: their readers load no code and no options from a place that the address names."""
 _ON_THIS_MACHINE = frozenset({"duckdb", "file", "local", "memory", "sqlite"})
 _WILD = re.compile(r"[*?\[{]")
 _WILD_ON_THE_WEB = re.compile(r"[*{]")
-"""There `?` begins a query, and `[` an address of six bytes."""
+"""On the web `?` begins a query, and `[` an IPv6 address."""
 _WEB = ("http", "https")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=@+ -]")
 
 
 def names_server(text: str) -> bool:
-    """Tells whether a text is the address of a server, such as one of the web or a database, which its owner may watch."""
+    """Tests if a text is the address of a server, such as one of the web or a database, whose owner sees requests."""
     found = _ADDRESS.fullmatch(text)
     scheme = found["scheme"].lower() if found is not None else "file"
     return scheme not in OBJECT_STORES and scheme.partition("+")[0] not in _ON_THIS_MACHINE
@@ -44,11 +44,11 @@ def names_server(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Address:
-    """Holds an address.
+    """An address of data.
 
     Attributes:
-        text: As it was given, with its secrets.
-        scheme: What stands before `://`, in small letters.
+        text: The address as given, with its secrets.
+        scheme: The part before `://`, in lower case.
     """
 
     text: str
@@ -56,13 +56,13 @@ class Address:
 
     @classmethod
     def of(cls, path: str) -> Address | None:
-        """Returns the address that a path is, or `None` for one on this machine."""
+        """Parses a path; `None` if it is on this machine."""
         found = _ADDRESS.fullmatch(path)
         return None if found is None or found["scheme"].lower() == "file" else cls(path, found["scheme"].lower())
 
     @property
     def folder(self) -> str:
-        """Returns the part before the first wildcard, which ends with a whole name."""
+        """The part before the first name with a wildcard."""
         begin = self.text.index("://") + 3
         if self.is_web:
             wild = _WILD_ON_THE_WEB.search(self.text.partition("?")[0], max(begin, self.text.find("/", begin)))
@@ -72,23 +72,23 @@ class Address:
 
     @property
     def pattern(self) -> str:
-        """Returns the rest from there on; empty without a wildcard."""
+        """The part after `folder`; "" without a wildcard."""
         rest = self.text[len(self.folder) :].strip("/") if self.folder != self.text.rstrip("/") else ""
         return rest.partition("?")[0] if self.is_web else rest
 
     @property
     def query(self) -> str:
-        """Returns what stands behind the `?` of a pattern on the web, with it: it goes to each file."""
+        """The query of a pattern on the web, with its `?`, which is added to each file."""
         return "?" + self.text.partition("?")[2] if self.is_web and self.pattern and "?" in self.text else ""
 
     @property
     def is_web(self) -> bool:
-        """Returns whether a server of the web has it, which lists nothing but pages."""
+        """Whether it is on a web server, which cannot list files."""
         return self.scheme in _WEB
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Returns the folders of the cache that its files lie in: without a user and without a query, which may hold secrets."""
+        """The cache folder of its files, as names: without user and query, which may be secrets."""
         parts = urlsplit(self.folder)
         host = parts.netloc.rpartition("@")[2]
         names = [self.scheme, host, *unquote(parts.path).split("/")]
@@ -103,11 +103,11 @@ class Address:
 
 M = TypeVar("M", bound=BaseModel)
 Change = Callable[[Address, "tuple[str, ...]", "Source | None"], str]
-"""From an address, its key path and the source that it is an argument of, to what stands in its place."""
+"""Maps an address, its key path and its source to a replacement."""
 
 
 def replaced(source: M, change: Change) -> M | None:
-    """Returns a source with something else in place of its addresses; `None` where there are none."""
+    """Replaces the addresses of a source; `None` if it has none."""
     found: M | None = _inside(source, (), None, change)
     return found
 
@@ -133,7 +133,7 @@ def _inside(value: Any, path: tuple[str, ...], of: Source | None, change: Change
 
 
 def fetches_blocks(source: Source, runtime: Runtime) -> bool:
-    """Returns whether records of a source lie at an address, and what they need is fetched when they are read."""
+    """Tests if records of a source are at an address and are fetched in blocks as they are read."""
     found: list[bool] = []
 
     def look(address: Address, path: tuple[str, ...], of: Source | None) -> str:
@@ -145,13 +145,13 @@ def fetches_blocks(source: Source, runtime: Runtime) -> bool:
 
 
 def fetched(source: Source | None, path: tuple[str, ...], address: Address, runtime: Runtime) -> Literal["blocks", "whole", "none"]:
-    """Says what is fetched of an address when, as `runtime.remote_cache.fetch` does; what cannot be done is done as `auto` has it.
+    """The way to fetch an address: that of `runtime.remote_cache.fetch`, or of `auto` if the source does not support it.
 
     Args:
         source: The source.
         path: The key path of the argument.
         address: The address.
-        runtime: What is wanted.
+        runtime: The runtime section.
     """
     wanted = runtime.remote_cache.fetch
     if source is None or next(name for name in reversed(path) if name in SOURCE_PATHS) not in source.fetched_as_read():
@@ -166,13 +166,13 @@ _FETCH = ("runtime", "remote_cache", "fetch")
 
 
 def check_fetching(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Yields a finding where a source needs its files in another way than `runtime.remote_cache.fetch` says."""
+    """Finds a source that cannot read its files in the way of `runtime.remote_cache.fetch`."""
     wanted = spec.runtime.remote_cache.fetch
     odd: list[tuple[tuple[str, ...], str]] = []
 
     def look(address: Address, path: tuple[str, ...], of: Source | None) -> str:
         done = fetched(of, path, address, spec.runtime)
-        beside = done == "whole" and of is not None and of.fetched_as_read()  # such as a table, whose pictures are files
+        beside = done == "whole" and of is not None and of.fetched_as_read()  # such as a table of image files
         if done != wanted and not beside:
             odd.append((path, done))
         return address.text
@@ -181,6 +181,6 @@ def check_fetching(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         return
     replaced(spec.source, look)
     for path, done in odd[:1]:
-        needs = "whole files" if done == "whole" else "parts of files, which TensorFlow does not cut out of addresses"
+        needs = "whole files" if done == "whole" else "parts of files, which TensorFlow cannot read from addresses"
         labels = (locate(_FETCH), locate(("source", spec.source.op, *path), "this address"))
-        yield make("PG743", f"`{spec.source.op}` reads {needs}, and `fetch` is `{wanted}`", *labels, help=f"`fetch: {done}` reads them")
+        yield make("PG743", f"`{spec.source.op}` reads {needs}, but `fetch` is `{wanted}`", *labels, help=f"use `fetch: {done}`")

@@ -1,4 +1,4 @@
-"""Allowances of the caller, beyond what every spec may do: folders to write to, and variables of the environment."""
+"""Permissions that the caller gives a spec: folders to write to, and environment variables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Allowances of one caller.
+    """The permissions of one call.
 
     Attributes:
-        write: Folders that a spec may name files to write in, absolute and without links.
-        env: Variables of the environment that a spec may use for anything.
-        everything: Whether the spec was checked before, and comes from pipegen itself.
+        write: Folders in which a spec may write files, absolute and without links.
+        env: Environment variables that a spec may use for anything.
+        everything: Whether the spec was checked before and comes from pipegen itself.
     """
 
     write: tuple[str, ...] = ()
@@ -30,20 +30,20 @@ class Allowed:
 
     @classmethod
     def by(cls, write: Iterable[str | os.PathLike[str]], env: Iterable[str]) -> Allowed:
-        """Checks what `allow_write` and `allow_env` name.
+        """Checks the arguments `allow_write` and `allow_env`.
 
         Raises:
-            TypeError: For anything but lists of names, such as one text in place of a list.
-            ValueError: For a name that cannot be one.
+            TypeError: For anything but lists of names, such as a single string.
+            ValueError: For an invalid name or path.
         """
         folders = [os.fspath(folder) for folder in _listed("allow_write", write, (str, os.PathLike), "folders", "runs/")]
         names = _listed("allow_env", env, (str,), "variables of the environment", "DATA_TOKEN")
         for name in names:
             if _VARIABLE.fullmatch(name) is None:
-                raise ValueError(f"`allow_env` names variables of the environment, such as 'DATA_TOKEN', and {name!r} is not such a name")
+                raise ValueError(f"invalid environment variable {name!r} in `allow_env`; use for example 'DATA_TOKEN'")
         for folder in folders:
             if not folder or "\0" in folder:
-                raise ValueError(f"`allow_write` names folders, such as 'runs/', and {folder!r} is not a path")
+                raise ValueError(f"invalid folder {folder!r} in `allow_write`; use for example 'runs/'")
         return cls(tuple(os.path.realpath(os.path.expanduser(folder)) for folder in folders), frozenset(names))
 
     def __or__(self, other: Allowed) -> Allowed:
@@ -68,13 +68,13 @@ _granted: ContextVar[Allowed] = ContextVar("pipegen_allowed", default=NOTHING)
 
 
 def granted() -> Allowed:
-    """Returns what the command line allows; a call from Python has it in its arguments."""
+    """The permissions given on the command line."""
     return _granted.get()
 
 
 @contextmanager
 def granting(allowed: Allowed) -> Iterator[None]:
-    """Allows it to every spec that is loaded inside."""
+    """Gives the permissions to every spec loaded in the `with` block."""
     token = _granted.set(allowed)
     try:
         yield

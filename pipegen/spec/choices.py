@@ -1,4 +1,4 @@
-"""Steps, sources and tests: a word, or a single-key map `word: {arguments}`, checked against the class that has that name."""
+"""Builders of steps, sources and tests from a word or a single-key map `word: {arguments}`."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: phot
 
 
 def build_steps(value: Any, place: Place) -> list[Transform | None]:
-    """The steps of a spec; `None` stands for a wrong one."""
+    """Builds the steps of a spec; `None` for an invalid one."""
     if is_edit(value):
         if not place.partial:
             place.add(_nothing_to_edit(place))
         return []
     if not isinstance(value, list):
         help_ = (
-            write("- resize: {size: 224}", "value", "each step has a line of its own, such as {}"),
+            write("- resize: {size: 224}", "value", "write each step on its own line, such as {}"),
             "for no steps, leave `transforms` out",
         )
         fix = _with_dashes(value, place)
@@ -52,7 +52,7 @@ def build_steps(value: Any, place: Place) -> list[Transform | None]:
 
 
 def _with_dashes(value: Any, place: Place) -> Fix | None:
-    """Puts a dash before each step of a map of steps, where each stands in a line of its own."""
+    """The fix that puts a dash before each step of a map of steps, if each has its own line."""
     if not isinstance(value, dict) or not value or not all(key in transforms() for key in value):
         return None
     spans = [place.locate.spans.keys.get(place.at(key).path) for key in value]
@@ -67,14 +67,14 @@ def _with_dashes(value: Any, place: Place) -> Fix | None:
 
 def _nothing_to_edit(place: Place) -> Diagnostic:
     help_ = (
-        "say which spec has them: `extends: base.pipegen.yaml`",
-        write("- resize: {size: 224}", "value", "a spec without a base lists its steps: each has a line of its own, such as {}"),
+        "name the base: `extends: base.pipegen.yaml`",
+        write("- resize: {size: 224}", "value", "or, without a base, write each step on its own line, such as {}"),
     )
-    return make("PG120", "`transforms` as a map edits the steps of a base, and there are none", place.label(key=True), help=help_)
+    return make("PG120", "`transforms` as a map edits the steps of a base, but this spec has none", place.label(key=True), help=help_)
 
 
 def build_step(value: Any, place: Place) -> Transform | None:
-    """One step."""
+    """Builds one step; `None` if it is invalid."""
     chosen = _chosen(value, "step", place)
     if chosen is None:
         return None
@@ -86,7 +86,7 @@ def build_step(value: Any, place: Place) -> Transform | None:
 
 
 def _inner_steps(cls: type[Selection], value: Any, place: Place) -> bool:
-    """Report what is wrong with the steps inside a step; whether nothing is."""
+    """Checks the steps inside a step; returns `False` if one is invalid."""
     right = True
     for i, item in enumerate(value if isinstance(value, list) else []):
         step = build_step(item, place.at(i))
@@ -99,9 +99,9 @@ def _inner_steps(cls: type[Selection], value: Any, place: Place) -> bool:
 
 
 def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
-    """The tests of a spec, with stand-ins for wrong ones."""
+    """Builds the tests of a spec, with placeholders for invalid ones."""
     if not isinstance(value, list):
-        help_ = ("each test has a line of its own, such as `- examples: {split: train, min: 1000}`", "for no tests, leave `tests` out")
+        help_ = ("write each test on its own line, such as `- examples: {split: train, min: 1000}`", "for no tests, leave `tests` out")
         place.add(make("PG104", f"`tests` is a list of tests, got {show(value)}", place.label(), help=help_))
         return ()
     tests = tuple(_build_test(item, place.at(i)) or AnyTest() for i, item in enumerate(value))
@@ -110,7 +110,9 @@ def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
         if test_id in ids[:i]:
             first, second = (place.at(n, tests[n].op, "id") for n in (ids.index(test_id), i))
             message = f"two tests have the id `{test_id}`"
-            place.add(make("PG703", message, second.label("again here"), first.label("first here"), help=("give one another `id`",)))
+            place.add(
+                make("PG703", message, second.label("again here"), first.label("first here"), help=("give one of them another `id`",))
+            )
     return tests
 
 
@@ -124,7 +126,7 @@ def _build_test(value: Any, place: Place) -> DataTest | None:
 
 
 def build_source(value: Any, place: Place) -> Source | None:
-    """A source; one that holds others, such as `by_split`, with those."""
+    """Builds a source, with those inside it; `None` if one is invalid."""
     chosen = _chosen(value, "source", place)
     if chosen is None:
         return None
@@ -143,7 +145,7 @@ def build_source(value: Any, place: Place) -> Source | None:
 
 
 def _parts_of_mix(parts: Any, place: Place) -> bool:
-    """Report what is wrong with the sources and the steps of the parts of a mix; whether nothing is."""
+    """Checks the sources and steps of the parts of a mix; returns `False` if one is invalid."""
     right = steps_of_each(parts, place)
     for name, part in parts.items() if isinstance(parts, dict) else ():
         if isinstance(part, dict) and "source" in part:
@@ -152,7 +154,7 @@ def _parts_of_mix(parts: Any, place: Place) -> bool:
 
 
 def steps_of_each(parts: Any, place: Place) -> bool:
-    """Report what is wrong with the steps that each part of a mix, or each branch of views, has of its own; whether nothing is."""
+    """Checks the own steps of each part of a mix, or branch of views; returns `False` if one is invalid."""
     right = True
     for name, part in parts.items() if isinstance(parts, dict) else ():
         if isinstance(part, dict) and isinstance(part.get("transforms"), list):
@@ -161,14 +163,14 @@ def steps_of_each(parts: Any, place: Place) -> bool:
 
 
 def _feature_fields(cls: type[Source]) -> dict[str, FieldInfo]:
-    """The arguments that a source knows of each of its features."""
+    """The arguments of each feature of a source."""
     field = cls.model_fields.get("features")
     model = get_args(field.annotation)[1:] if field is not None else ()
     return {key: known for m in model for key, known in m.model_fields.items()}
 
 
 def _features_not_yet(features: Any, known: Mapping[str, FieldInfo], place: Place) -> bool:
-    """Report features of a kind that is to come, and arguments of theirs; the result is whether there are any."""
+    """Finds features of a kind of a later version, and such arguments; returns `True` if there are any."""
     before = len(place.out)
     later = KINDS - set(get_args(known["kind"].annotation) if "kind" in known else ())
     for name, feature in features.items() if isinstance(features, dict) else ():
@@ -205,7 +207,7 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
 
 
 def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any], Place] | None:
-    """The class that a choice names, with its arguments and their place; `None` where something is wrong with it."""
+    """The class that a choice names, with its arguments and their place; `None` if invalid."""
     choice = _choice(value, what, place)
     if choice is None:
         return None
@@ -219,7 +221,7 @@ def _chosen(value: Any, what: _What, place: Place) -> tuple[Any, dict[str, Any],
 
 
 def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
-    """The word and its arguments: a map, or of an unknown word what else was given."""
+    """Splits a choice into its word and arguments: a map, or any value for an unknown word."""
     if isinstance(value, str):
         return value, {}
     if not isinstance(value, dict) or not value:
@@ -246,7 +248,7 @@ def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
 
 
 def _as_map(name: str, given: Any, what: _What) -> str:
-    """Says how bare arguments were probably meant."""
+    """Help for arguments that are not a map: their likely form."""
     cls = _classes(what)[name]
     glued = re.fullmatch(r"(\w+):([^\s\[{].*|\[[^\[\]{}]*\])", given) if isinstance(given, str) else None
     if glued is not None and glued[1] in arguments(cls):
@@ -265,23 +267,23 @@ def _as_map(name: str, given: Any, what: _What) -> str:
 
 def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     names = list(value)
-    message = f"a {what} is a single-key map, and this one has {one_of(names, 'and')}"
+    message = f"a {what} is a single-key map, but this one has {one_of(names, 'and')}"
     op = next((n for n in names if n in _classes(what) or (what == "source" and n in SOURCES)), None)
-    help_ = [f"each {what} begins with a dash of its own: `- name: {{arguments}}`"]
+    help_ = [f"begin each {what} with a dash: `- name: {{arguments}}`"]
     if op is not None and value[op] is None:
-        help_ = [f"the arguments of `{op}` must stand deeper than it, or in braces: `{op}: {{{names[1]}: …}}`"]
+        help_ = [f"indent the arguments of `{op}` below it, or put them in braces: `{op}: {{{names[1]}: …}}`"]
     elif what == "source":
-        several = "several sources are several splits: `by_split: {train: SOURCE, test: SOURCE}`"
+        several = "for a source for each split, use `by_split: {train: SOURCE, test: SOURCE}`"
         help_ = [_such_as(what), several]
     return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 
 
 def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
-    """`- random_flip:` with nothing after the colon."""
+    """The finding about `- random_flip:` without a value."""
     span = place.locate.spans.keys.get((*place.path, name))
     fix = None
     bare = what != "source" and goes_bare(_classes(what)[name])
-    # With a `null` after it, or in braces, it would stay a map without its colon.
+    # Before a `null`, or in braces, the word without its colon would still be a map.
     alone = place.locate.source(place.at(name).path) == place.locate.source(place.path) == name
     if span is not None and bare and alone and place.locate.char_after(span) == ":":
         fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),), Applicability.SAFE)
@@ -291,7 +293,7 @@ def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
         help_ = (f"{deeper}: `{_classes(what)[name].examples[0]}`",)
     if what == "step" and not bare:
         help_ = (write(transforms()[name].examples[0].yaml, "step", f"{deeper}: {{}}"),)
-    return make("PG112", f"nothing stands after the colon of `{name}`", place.at(name).label(key=True), help=help_, fix=fix)
+    return make("PG112", f"`{name}:` has no value", place.at(name).label(key=True), help=help_, fix=fix)
 
 
 def _such_as(what: _What) -> str:
@@ -308,7 +310,7 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     listed = "`pipegen ops` lists every step" if what == "step" else f"{what}s are {one_of(_classes(what), 'and')}"
     fix = None
     advice = _instead(what, name, given)
-    several = any(isinstance(one, Advice) and "\n" in one.lines for one in advice)  # steps, of which no single one is what was meant
+    several = any(isinstance(one, Advice) and "\n" in one.lines for one in advice)  # several steps, none of which is meant alone
     other = several or near not in meanings(name)
     if advice and ((what == "step" and is_elsewhere(name)) or (other and plain(near or "") != plain(name))):
         near = None
@@ -322,24 +324,24 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     elif near and not is_slip(name, near) and (shown := getattr(_classes(what).get(near), "examples", ())):
         help_.append(write(shown[0].yaml, "step", "for example {}"))
     elif near and span is not None and place.path not in place.locate.params:
-        # Never safe: a step of a similar name does something else, as `cutmix` does for `aug_mix`.
+        # Not safe: a step with a similar name may do something else, as `cutmix` for `aug_mix`.
         fix = Fix(f"write `{near}`", (Edit(span, near),), Applicability.SUGGESTION) if is_slip(name, near) else None
     if name.startswith("$"):
-        help_ = [f"a param stands for a value; it cannot name a {what}"]
+        help_ = [f"a param is a value; it cannot name a {what}"]
     elif what == "source" and not near and ("/" in name or "." in name):
         help_.append(write(f"image_folder: {flow({'path': name})}", "source", "for a folder of images, write {}"))
-    return make("PG103", f"there is no {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
+    return make("PG103", f"unknown {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 
 def _instead(what: _What, name: str, given: Any) -> list[str]:
-    """Says what a name from elsewhere is here; nothing of tests."""
+    """Help for a name from another library; none for tests."""
     if what == "test":
         return []
     return list((instead_of_step if what == "step" else instead_of_source)(name, given))
 
 
 def _not_yet(what: str, place: Place, when: str = "", *, key: bool = True) -> Diagnostic:
-    help_ = "the syntax is settled; this version does not run it"
+    help_ = "the syntax is reserved; this version cannot run it"
     return make("PG190", f"{what} comes with a later version of pipegen{when}", place.label(key=key), help=help_)
 
 

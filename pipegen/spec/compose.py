@@ -1,4 +1,4 @@
-"""YAML text to plain values with their places, by the rules of YAML 1.2."""
+"""The reader of YAML 1.2: from text to plain values with their places, and back to text."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _INF = re.compile(r"[-+]?\.(inf|Inf|INF)\Z")
 _NAN = frozenset({".nan", ".NaN", ".NAN"})
 _RAW = re.compile(f"{ODD.pattern}|[\ufdd0-\ufdef\ufffe\uffff]")
-"""What is written as an escape."""
+"""Characters that are written as escapes."""
 _SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 _MAX_DIGITS = 400
-"""A longer run of digits is text: Python refuses to convert thousands of them, and no setting needs any."""
+"""Digits from which on a number is text: Python refuses to convert thousands of them, and no setting needs any."""
 
 
 def resolve(text: str) -> Scalar:
@@ -71,14 +71,14 @@ def _number(text: str) -> Scalar:
 
 
 def needs_quotes(text: str) -> bool:
-    """Returns whether `text`, written plainly, would be read as something other than this text."""
+    """Tests if `text` without quotes would be read as something else."""
     if _RAW.search(text) or resolve(text) != text or text != text.strip():
         return True
     return text[:1] in "-?:,[]{}#&*!|>'\"%@`" or ": " in text or " #" in text
 
 
 def quoted(text: str) -> str:
-    """`text` in quotes, as it can stand anywhere in a spec; what no spec may hold, or no terminal may show, as escapes."""
+    """`text` in quotes, valid anywhere in a spec, with escapes for control characters."""
     return double_quoted(text) if _RAW.search(text) else "'" + text.replace("'", "''") + "'"
 
 
@@ -94,13 +94,13 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def flow_scalar(text: str) -> str:
-    """`text` as it can stand inside `{…}` and `[…]`, a dollar and all."""
+    """`text` as valid inside `{…}` and `[…]`, with dollars escaped."""
     text = text.replace("$", "$$")
     return quoted(text) if needs_quotes(text) or any(c in text for c in ",[]{}#:") else text
 
 
 def flow(value: Any) -> str:
-    """Returns a value as it can stand anywhere in a spec: `{size: [224, 224]}`."""
+    """A value as YAML on one line, valid anywhere in a spec: `{size: [224, 224]}`."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {flow(inner)}" if inner != {} else f"{key}: {{}}" for key, inner in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -132,12 +132,12 @@ _MERGE = "<<"
 
 
 class _StopError(Exception):
-    """Ends the reading with a last finding."""
+    """Stops the reader with a last finding."""
 
 
 @dataclass(slots=True, eq=False)
 class _Node:
-    """A value as it stands in the text; an alias has a span of its own and shares the rest."""
+    """A value with its place in the text; an alias has a span of its own and shares the rest."""
 
     kind: Literal["scalar", "map", "list"]
     span: Span
@@ -148,12 +148,12 @@ class _Node:
 
 
 def decode(data: bytes, file: str) -> str | Diagnostic:
-    """The text of a spec's bytes, or the finding that says why it is none."""
+    """Decodes the bytes of a spec; returns a finding if they are not text."""
     if len(data) > MAX_BYTES:
-        help_ = ("a spec is a page of text; data stands beside it",)
+        help_ = ("keep data in files of its own, beside the spec",)
         return make("PG003", f"the file is larger than {MAX_BYTES // 2**20} MiB", _top(file), help=help_)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return make("PG001", "the file is UTF-16 text, and a spec is UTF-8", _top(file), help=("save it again as UTF-8",))
+        return make("PG001", "the file is UTF-16 text, but a spec is UTF-8", _top(file), help=("save it as UTF-8",))
     if is_binary(data):
         return make("PG001", "this is a binary file, not a spec", _top(file), help=("a spec is YAML text in UTF-8",))
     try:
@@ -162,12 +162,12 @@ def decode(data: bytes, file: str) -> str | Diagnostic:
         line = data.count(b"\n", 0, error.start) + 1
         column = len(data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8-sig", "replace")) + 1
         at = Label(Span(file, line, column, line, column + 1), "not UTF-8")
-        message = f"the file is not UTF-8 text: byte 0x{data[error.start]:02X} stands for no character"
-        return make("PG001", message, at, help=("save it again as UTF-8",))
+        message = f"the file is not UTF-8 text: invalid byte 0x{data[error.start]:02X}"
+        return make("PG001", message, at, help=("save it as UTF-8",))
 
 
 def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
-    """The values of a spec's text; `None`, with a finding, where there is nothing to go on with."""
+    """Reads the values of a spec's text; `None`, with a finding, if it cannot be read."""
     text = text.removeprefix("\ufeff")
     try:
         if len(text) > MAX_BYTES:
@@ -186,7 +186,7 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
 
 
 class _Composer:
-    """Nodes from events."""
+    """The composer of nodes from events."""
 
     def __init__(self, text: str, file: str, out: Diagnostics) -> None:
         self.lines = re.split("\r\n|[\r\n\x85\u2028\u2029]", text)
@@ -198,7 +198,7 @@ class _Composer:
         self.aliases = 0
 
     def document(self) -> _Node:
-        """The only document; it must be a map."""
+        """Reads the only document, which must be a map."""
         next(self.events)
         event = next(self.events)
         if isinstance(event, ev.StreamEndEvent):
@@ -208,18 +208,16 @@ class _Composer:
         more = next(self.events)
         if not isinstance(more, ev.StreamEndEvent):
             at = Label(self.span(more.start_mark, more.end_mark), "the second one starts here")
-            raise _StopError(make("PG006", "several documents stand in one file", at, help=("one file holds one spec: remove the `---`",)))
+            raise _StopError(make("PG006", "the file has several documents", at, help=("a file has one spec: remove the `---`",)))
         if root.kind != "map":
             empty = root.kind == "scalar" and root.scalar is None
             what = "nothing" if empty else "a list" if root.kind == "list" else "text"
             at = Label(root.span, "")
-            raise _StopError(
-                make("PG006", f"a spec is a map of sections, and this is {what}", at, help=("a spec begins with `pipegen: 1`",))
-            )
+            raise _StopError(make("PG006", f"a spec is a map of sections, got {what}", at, help=("a spec begins with `pipegen: 1`",)))
         return root
 
     def node(self, event: Any, depth: int) -> _Node:
-        """The node that `event` begins."""
+        """Reads the node that `event` begins."""
         if isinstance(event, ev.AliasEvent):
             return self.alias(event)
         self.nodes += 1
@@ -240,31 +238,33 @@ class _Composer:
         return node
 
     def alias(self, event: ev.AliasEvent) -> _Node:
-        """The node of an anchor, standing where the alias stands."""
+        """The node of an anchor, with the place of the alias."""
         span = self.span(event.start_mark, event.end_mark)
         self.aliases += 1
         _limit(self.aliases <= MAX_ALIASES, f"the spec has more than {MAX_ALIASES} aliases", span)
         if event.anchor not in self.anchors:
             help_ = ("text that begins with `*` needs quotes",)
-            raise _StopError(make("PG002", f"no `&{event.anchor}` stands before `*{event.anchor}`", Label(span), help=help_))
+            raise _StopError(
+                make("PG002", f"the alias `*{event.anchor}` has no anchor `&{event.anchor}` before it", Label(span), help=help_)
+            )
         node = self.anchors[event.anchor]
         if node is None:
-            raise _StopError(make("PG003", f"`*{event.anchor}` stands inside its own `&{event.anchor}`, without end", Label(span)))
+            raise _StopError(make("PG003", f"the alias `*{event.anchor}` is inside its own anchor `&{event.anchor}`", Label(span)))
         return replace(node, span=span)
 
     def scalar(self, event: ev.ScalarEvent) -> _Node:
-        """A leaf; plain text is resolved, quoted text is text."""
+        """Reads a scalar: plain text is resolved, quoted text is text."""
         text: str = event.value
         span = self.span(event.start_mark, event.end_mark)
         start = Span(self.file, span.line, span.column, span.line, span.column + 1)
         _limit(len(text) <= MAX_SCALAR, f"one value is longer than {MAX_SCALAR // 1024} KiB", start)
         if any("\ud800" <= c <= "\udfff" for c in text):
-            raise _StopError(make("PG001", "half of a surrogate pair is no character", Label(span)))
+            raise _StopError(make("PG001", "the text has half of a surrogate pair, which is not a character", Label(span)))
         plain = event.style is None and event.tag not in ("!", f"{_CORE}str")
         return _Node("scalar", span, resolve(text) if plain else text, text)
 
     def sequence(self, event: ev.SequenceStartEvent, depth: int) -> _Node:
-        """A list."""
+        """Reads a list."""
         node = _Node("list", self.span(event.start_mark, event.end_mark))
         while not isinstance(inner := next(self.events), ev.SequenceEndEvent):
             node.items.append(self.node(inner, depth + 1))
@@ -272,7 +272,7 @@ class _Composer:
         return node
 
     def mapping(self, event: ev.MappingStartEvent, depth: int) -> _Node:
-        """A map, with its keys as they stand; repeated keys are found here, and the first one counts."""
+        """Reads a map; reports repeated keys, of which the first one counts."""
         node = _Node("map", self.span(event.start_mark, event.end_mark))
         seen: dict[str, _Node] = {}
         while not isinstance(inner := next(self.events), ev.MappingEndEvent):
@@ -283,7 +283,7 @@ class _Composer:
                 value.span = key.span
             if key.kind == "scalar" and key.text != _MERGE and key.text in seen:
                 first = Label(seen[key.text].span, "first here")
-                self.out.add(make("PG007", f"`{key.text}` stands twice in one map", Label(key.span, "again here"), first))
+                self.out.add(make("PG007", f"duplicate key `{key.text}` in one map", Label(key.span, "again here"), first))
                 continue
             seen[key.text] = key
             node.pairs.append((key, value))
@@ -291,14 +291,14 @@ class _Composer:
         return node
 
     def close(self, node: _Node, start: ev.Event, end: ev.Event, last: _Node | None) -> None:
-        """Set the end: in block style YAML's own end is the start of whatever comes next, so the last child counts."""
+        """Sets the end: in block style that of the last child, since YAML's own is the start of the next node."""
         if getattr(start, "flow_style", False) or last is None:
             node.span = self.span(start.start_mark, end.end_mark)
         else:
             node.span = Span(self.file, node.span.line, node.span.column, last.span.end_line, last.span.end_column)
 
     def check_tag(self, event: Any, node: _Node) -> None:
-        """Report a tag that is not one of YAML's own, or that the value contradicts."""
+        """Reports a tag that is not one of YAML's own, or that the value contradicts."""
         tag: str | None = event.tag
         if tag is None or tag == "!":
             return
@@ -311,8 +311,8 @@ class _Composer:
             self.out.add(make("PG004", f"the tag `{shown}` is not supported", at, help=help_))
 
     def span(self, start: Mark | CMark | None, end: Mark | CMark | None) -> Span:
-        """From mark to mark, without line breaks at the end; one character wide where both are the same place."""
-        if start is None or end is None:  # not what this parser does: its types allow it
+        """The span from mark to mark, without line breaks at the end; one character wide if both are equal."""
+        if start is None or end is None:  # allowed by the parser's types alone
             raise InternalError("the YAML parser gave an event without a place")
         first, column = start.line + 1, start.column + 1
         last, until = end.line + 1, end.column + 1
@@ -326,7 +326,7 @@ class _Composer:
 
 
 class _Expander:
-    """Plain values and spans from nodes, aliases written out."""
+    """The expander of nodes into plain values and spans, without aliases."""
 
     def __init__(self, out: Diagnostics) -> None:
         self.out = out
@@ -335,29 +335,29 @@ class _Expander:
         self.result = Tree({})
 
     def tree(self, root: _Node) -> Tree:
-        """The whole spec."""
+        """Expands the whole spec."""
         self.result.value = self.value(root, ())
         return self.result
 
     def value(self, node: _Node, path: KeyPath) -> Any:
-        """The plain value of a node that stands at `path`."""
+        """The plain value of a node at `path`."""
         self.nodes += 1
-        _limit(self.nodes <= MAX_NODES, f"written out, the aliases give more than {MAX_NODES:,} values", node.span)
+        _limit(self.nodes <= MAX_NODES, f"the aliases expand to more than {MAX_NODES:,} values", node.span)
         self.size += len(node.text)
-        _limit(self.size <= MAX_BYTES, f"written out, the aliases give more than {MAX_BYTES // 2**20} MiB of text", node.span)
-        _limit(len(path) <= MAX_DEPTH, f"written out, the aliases nest more than {MAX_DEPTH} levels deep", node.span)
+        _limit(self.size <= MAX_BYTES, f"the aliases expand to more than {MAX_BYTES // 2**20} MiB of text", node.span)
+        _limit(len(path) <= MAX_DEPTH, f"the aliases nest more than {MAX_DEPTH} levels deep", node.span)
         self.result.spans.values[path] = node.span
         if node.kind == "list":
             return [self.value(item, (*path, i)) for i, item in enumerate(node.items)]
         return self.mapping(node, path) if node.kind == "map" else node.scalar
 
     def mapping(self, node: _Node, path: KeyPath) -> dict[str, Any]:
-        """A map; what `<<` would merge is merged after it is reported, so that nothing seems missing."""
+        """Expands a map; `<<` is reported and still merged, so that no key is reported as missing."""
         result: dict[str, Any] = {}
         merged: list[_Node] = []
         for key, value in node.pairs:
             if key.kind == "scalar" and key.text == _MERGE and key.scalar == _MERGE:
-                help_ = ("`extends: FILE` shares sections between specs", "params share single values: `$name`")
+                help_ = ("to share sections between specs, use `extends: FILE`", "to share single values, use params: `$name`")
                 self.out.add(make("PG009", "the merge key `<<` is not supported", Label(key.span), help=help_))
                 merged += value.items if value.kind == "list" else [value]
                 continue
@@ -368,7 +368,7 @@ class _Expander:
         return result
 
     def entry(self, result: dict[str, Any], key: _Node, value: _Node, path: KeyPath) -> None:
-        """One key with its value."""
+        """Adds a key with its value."""
         name = key.text if key.kind == "scalar" else f"a {key.kind}"
         at = (*path, name)
         self.size += len(key.text)
@@ -386,7 +386,7 @@ def _reading(value: object) -> str:
 
 def _limit(holds: bool, message: str, span: Span) -> None:
     if not holds:
-        help_ = ("pipegen reads no larger spec, so that a damaged or hostile file ends quickly",)
+        help_ = ("this limit protects against damaged and hostile files",)
         raise _StopError(make("PG003", message, Label(span), help=help_))
 
 
@@ -400,7 +400,7 @@ def _unprintable(error: yaml.reader.ReaderError, text: str, file: str) -> Diagno
     char = ord(error.character) if isinstance(error.character, str) else error.character
     at = Label(Span(file, line, column, line, column + 1))
     help_ = ("remove it, or write it as an escape in double quotes",)
-    return make("PG001", f"the control character U+{char:04X} cannot stand in a spec", at, help=help_)
+    return make("PG001", f"the control character U+{char:04X} is not allowed in a spec", at, help=help_)
 
 
 _FRACTION = re.compile(r"([-+]?\d+(?:\.\d+)?) */ *(\d+(?:\.\d+)?)")
@@ -414,22 +414,22 @@ _NO = frozenset({"no", "off", "n", "false"})
 
 
 def has_one_reading(text: str) -> bool:
-    """Tells whether a text that `number_trap` reads can mean that number alone.
+    """Tests if a text that `number_trap` reads is unambiguous.
 
-    `1/255` and `1_000` can. `50%` may be of something else than 1, `1,000` may be one or a thousand, `0,5` a pair, and `4:3` a time.
+    `1/255` and `1_000` are. `50%` may be a share of something else, `1,000` one or a thousand, `0,5` a pair, and `4:3` a time.
     """
     return bool(_FRACTION.fullmatch(text.strip()) or _UNDERSCORES.fullmatch(text.strip()))
 
 
 def number_trap(text: str) -> tuple[int | float, str] | None:
-    """The number that was probably meant, and why this is none; `None` when nothing is probable."""
+    """The number that a text probably means, and why YAML reads it as text; `None` if it means none."""
     text = text.strip()
     if len(text) > 40:
         return None
     if m := _FRACTION.fullmatch(text) or _RATIO.fullmatch(text):
         return (float(m[1]) / float(m[2]), "YAML does not divide") if float(m[2]) else None
     if m := _PERCENT.fullmatch(text):
-        return float(m[1]) / 100, "YAML has no per cent"
+        return float(m[1]) / 100, "YAML has no percentages"
     if _UNDERSCORES.fullmatch(text):
         return _read_number(text.replace("_", "")), "YAML numbers have no underscores"
     if _THOUSANDS.fullmatch(text):
@@ -440,13 +440,13 @@ def number_trap(text: str) -> tuple[int | float, str] | None:
 
 
 def quoted_number(text: str) -> int | float | None:
-    """The number in a text that only its quotes keep from being one."""
+    """The number in a quoted text, if it would be a number without its quotes."""
     value = resolve(text.strip()) if text.strip() else None
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def bool_trap(text: str) -> bool | None:
-    """Returns the boolean that a word means to people; `None` if it means none."""
+    """The boolean that a word such as `yes` means, if any."""
     word = text.strip().lower()
     return True if word in _YES else False if word in _NO else None
 

@@ -1,6 +1,6 @@
-"""`transforms` as a map: edits of a base's list of steps, each named by the id that keys its draws.
+"""`transforms` as a map: edits of the steps of a base, which are named by their ids.
 
-Steps that stay keep their ids, and so their draws: where counting anew would give another one, the id is written out.
+Steps that stay keep their ids, and so their draws: an id that would be counted differently is written out.
 """
 
 from __future__ import annotations
@@ -26,22 +26,18 @@ FORMS = {
     "after": "{ID: [random_flip]}",
     "append": "[random_flip]",
 }
-"""The keys of the map, each with a value that it may have."""
+"""The keys of the map, each with an example value."""
 
 V = TypeVar("V")
 
 
 def is_edit(value: Any) -> bool:
-    """Returns whether what stands as `transforms` is meant as edits: a map, and not one of steps."""
+    """Tests if the value of `transforms` is a map of edits, rather than of steps."""
     return isinstance(value, dict) and (any(key in FORMS for key in value) or not any(key in transforms() for key in value))
 
 
 def edited(base: Tree, over: Tree, out: Diagnostics) -> Tree:
-    """Carries out the edits of `over`, if it has any, on the steps of `base`, in place.
-
-    Returns:
-        `over` without them.
-    """
+    """Applies the edits of `over`, if any, to the steps of `base`, in place; returns `over` without them."""
     if not is_edit(over.value.get(STEPS)) or not isinstance(base.value.get(STEPS), list):
         return over
     edit_steps(base, over, out)
@@ -54,17 +50,17 @@ def edited(base: Tree, over: Tree, out: Diagnostics) -> Tree:
 
 
 def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: dict[KeyPath, str] | None = None) -> list[KeyPath]:
-    """Edits the steps of `base`, which are a list, by the map of `over`.
+    """Edits the list of steps of `base` by the map of `over`.
 
     Args:
         base: The spec with the steps, edited in place.
         over: The spec with the map.
-        out: Where findings go.
-        by: What they begin with.
-        noted: Something else that is known of places in `base`, which moves along.
+        out: The collector of findings.
+        by: The beginning of their messages.
+        noted: Other notes by path in `base`, which move along.
 
     Returns:
-        Where the steps of the map stand now.
+        The new paths of the steps of the map.
     """
     wanted = _Wanted(base, over, out, by)
     wanted.read()
@@ -84,7 +80,7 @@ def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: di
 
 @dataclass(slots=True)
 class _New:
-    """A step of the map: its value, and where it stands there."""
+    """A step of the map, with its path there."""
 
     step: Any
     path: KeyPath
@@ -92,15 +88,15 @@ class _New:
 
 @dataclass(slots=True)
 class _Wanted:
-    """Reads a map of edits; what is wrong with one is a finding, and it is left out.
+    """The edits of a map; invalid ones are reported and left out.
 
     Attributes:
         base: The spec whose steps are edited.
         over: The spec with the map.
-        out: Where findings go.
-        by: What they begin with.
-        replaced: The steps that take the places of others, by the ids of those.
-        removed: Where each id is named that goes.
+        out: The collector of findings.
+        by: The beginning of their messages.
+        replaced: The replacements, by the ids of the replaced steps.
+        removed: The removed ids, with the paths where they are named.
         beside: New steps `before` and `after` each id.
         appended: New steps at the end.
     """
@@ -161,23 +157,23 @@ class _Wanted:
     def _steps(self, value: Any, path: KeyPath) -> list[_New]:
         if isinstance(value, list):
             return [_New(step, (*path, i)) for i, step in enumerate(value)]
-        self._add("PG104", f"`{format_path(path)}` is a list of steps, got {show(value)}", self._at(path), "each step begins with a dash")
+        self._add("PG104", f"`{format_path(path)}` is a list of steps, got {show(value)}", self._at(path), "begin each step with a dash")
         return []
 
     def _known(self, name: str, path: KeyPath, at: Label) -> bool:
-        if name in self._ids or self.base.partial:  # a base that cannot be read may have had it
+        if name in self._ids or self.base.partial:  # a base that cannot be read may have it
             return name in self._ids
         near = closest(name, self._ids)
         listed = f"it has {one_of(self._ids, 'and')}" if self._ids else "it has no steps"
         fix = None
         span = at.span
         if near is not None and span is not None:
-            # The ids are those of another file: a likely guess, and never more.
+            # The ids are those of another file, so this is only a guess.
             fix = Fix(f"write `{near}`", (Edit(span, quoted(near) if needs_quotes(near) else near),), Applicability.SUGGESTION)
         help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
         base = Label(self.base.spans.values.get((STEPS,)), "the base's steps", STEPS)
         places = (at, base) if base.span is not None else (at,)
-        self.out.add(make("PG121", f"{self.by}the base has no step `{name}`", *places, help=help_, fix=fix))
+        self.out.add(make("PG121", f"{self.by}the base has no step with the id `{name}`", *places, help=help_, fix=fix))
         return False
 
     def _unknown(self, key: str) -> None:
@@ -194,7 +190,7 @@ class _Wanted:
         self._add("PG104", f"`{key}` is {form}, got {show(value)}", self._at((STEPS, key)), f"such as `{key}: {example}`")
 
     def _twice(self, message: str, path: KeyPath, first: KeyPath) -> None:
-        self._add("PG122", message, self._at(path, key=True), "decide on one of the two", self._at(first, "first here", key=True))
+        self._add("PG122", message, self._at(path, key=True), "keep one of the two", self._at(first, "first here", key=True))
 
     def _add(self, code: str, message: str, at: Label, help_: str, *places: Label) -> None:
         self.out.add(make(code, f"{self.by}{message}", at, *places, help=(help_,)))
@@ -207,12 +203,12 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Moves:
-    """Notes where each step came from, so that its places can follow.
+    """The moves of steps, by which their places follow.
 
     Attributes:
-        base: From where a step of the base stood to where it stands now; `None` for one that is gone.
-        over: Likewise for the steps of the map.
-        named: Where the steps stand whose ids had to be written out.
+        base: The new path of each step of the base, by its old one; `None` if removed.
+        over: The same for the steps of the map.
+        named: The paths of the steps whose ids were written out.
     """
 
     base: dict[KeyPath, KeyPath | None] = field(default_factory=dict)
@@ -220,7 +216,7 @@ class _Moves:
     named: list[KeyPath] = field(default_factory=list)
 
     def carry_out(self, base: dict[KeyPath, V], over: dict[KeyPath, V]) -> None:
-        """Moves what `base` knows of its steps, and takes in what `over` knows of those of the map."""
+        """Moves the notes of `base` on its steps, and adds those of `over` on the steps of the map."""
         moved: dict[KeyPath, V] = {}
         for known, moves in ((base, self.base), (over, self.over)):
             for path in [p for p in known if p[:1] == (STEPS,) and len(p) > 1]:
@@ -236,7 +232,7 @@ class _Moves:
 
 @dataclass(slots=True)
 class _Entry:
-    """A step of the new list: where it stood, whether in the map, and the id that it is to have, once that is known."""
+    """A step of the new list: its old path, whether that is in the map (`ours`), and its id, once known."""
 
     step: Any
     path: KeyPath
@@ -245,7 +241,7 @@ class _Entry:
 
 
 def _edit_list(steps: list[Any], wanted: _Wanted, moves: _Moves, old: KeyPath, new: KeyPath, above: str) -> list[Any]:
-    """Returns a list of steps, and the lists inside its steps, edited; it stood at `old` and will stand at `new`."""
+    """Edits a list of steps, and the lists inside of them; its path changes from `old` to `new`."""
     entries = list(_entries(steps, wanted, old, above))
     _give_ids(entries, above)
     result: list[Any] = []
@@ -271,7 +267,7 @@ def _edit_list(steps: list[Any], wanted: _Wanted, moves: _Moves, old: KeyPath, n
 
 
 def _entries(steps: list[Any], wanted: _Wanted, old: KeyPath, above: str) -> Iterator[_Entry]:
-    """Yields the steps of the new list, in order."""
+    """Yields the steps of the edited list, in order."""
 
     def fresh(new: list[_New]) -> Iterator[_Entry]:
         yield from (_Entry(one.step, one.path, True, own_id(one.step)) for one in new)
@@ -280,7 +276,7 @@ def _entries(steps: list[Any], wanted: _Wanted, old: KeyPath, above: str) -> Ite
         yield from fresh(wanted.beside["before"].pop(step_id, []))
         if step_id in wanted.replaced:
             by = wanted.replaced.pop(step_id)
-            # The id is the step's handle where a user chose it, and keeps the draws where the step is of the same name.
+            # The id stays if a user chose it, or if the new step has the same name and so keeps the draws.
             stays = own_id(step) is not None or step_name(step) == step_name(by.step)
             yield _Entry(by.step, by.path, True, own_id(by.step) or (step_id if stays else None))
         elif step_id not in wanted.removed:
@@ -291,7 +287,7 @@ def _entries(steps: list[Any], wanted: _Wanted, old: KeyPath, above: str) -> Ite
 
 
 def _give_ids(entries: list[_Entry], above: str) -> None:
-    """Gives each new step without an id the first one of its name that is free."""
+    """Gives each new step without an id the first free one of its name."""
     taken = {entry.id for entry in entries}
     for entry in entries:
         name = step_name(entry.step)
@@ -304,14 +300,14 @@ def _give_ids(entries: list[_Entry], above: str) -> None:
 
 
 def _every_id(steps: list[Any], above: str = "") -> Iterator[str]:
-    """Yields the ids of a list of steps, and of those inside them."""
+    """Yields the ids of steps, and of those inside of them."""
     for step, step_id in zip(steps, raw_ids(steps, above), strict=True):
         yield step_id
         yield from _every_id(inner_steps(step) or [], f"{step_id}/")
 
 
 def _word(tree: Tree, path: KeyPath) -> str:
-    """Returns the word of the step at a path."""
+    """The word of the step at a path."""
     at: Any = tree.value
     for part in path:
         at = at[part]

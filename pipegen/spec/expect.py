@@ -1,5 +1,4 @@
-"""Says what a setting accepts, read off its type: "a whole number of 1 or more", "`global`, `none` or `{window: SIZE}`"; and whether it
-accepts a value, which Pydantic decides."""
+"""The values that a setting accepts, described from its type ("a whole number of 1 or more"), and checks of values by Pydantic."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _MOST = 30
 
 
 def show(value: Any) -> str:
-    """A value as a message names it: short, on one line, and as it is written in a spec."""
+    """A value for a message: short, on one line, and as written in a spec."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -38,32 +37,32 @@ def show(value: Any) -> str:
 
 
 def shorten(text: str) -> str:
-    """The text without line breaks, cut where it is long."""
+    """The text without line breaks, cut if it is long."""
     text = text.replace("\n", "⏎")
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def one_of(words: Iterable[object], last: str = "or") -> str:
-    """`a`, `b` or `c`; of very many words, the first ones."""
+    """Joins words as `a`, `b` or `c`; of very many, the first ones."""
     listed = [str(w) for w in words]
     more = [f"{len(listed) - _MOST:,} more"] if len(listed) > _MOST + 1 else []
     return join([f"`{shorten(w)}`" for w in (listed[:_MOST] if more else listed)] + more, "and" if more else last)
 
 
 def join(parts: list[str], last: str = "or") -> str:
-    """a, b or c."""
+    """Joins parts as "a, b or c"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}" if parts else "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A type taken apart.
+    """The parts of a type.
 
     Attributes:
         kind: `literal`, `bool`, `int`, `float`, `str`, `size` (bytes), `list`, `pair`, `map`, `model`, `union` or `other`.
-        annotation: The whole type, for checking a value against it.
+        annotation: The whole type, to check values against.
         items: The words of a literal, the members of a union, the item types of a list, pair or map.
-        bounds: `gt`, `ge`, `lt` and `le` where given.
+        bounds: `gt`, `ge`, `lt` and `le`, if given.
     """
 
     kind: str
@@ -73,7 +72,7 @@ class Shape:
 
 
 def shape(annotation: Any) -> Shape:
-    """Take a type apart, one level."""
+    """Splits a type into its parts, one level deep."""
     bare, metadata = _bare(annotation)
     if any(isinstance(m, BeforeValidator) and m.func is parse_bytes for m in metadata):
         return Shape("size", annotation)
@@ -120,7 +119,7 @@ def describe_argument(annotation: Any) -> str:
 
 
 def accepts(annotation: Any, *kinds: str) -> bool:
-    """Returns whether a type, or a member of a union, is of one of the kinds."""
+    """Tests if a type, or a member of a union, is of one of the kinds."""
     s = shape(annotation)
     return s.kind in kinds or (s.kind == "union" and any(accepts(m, *kinds) for m in s.items))
 
@@ -194,13 +193,13 @@ def _is_schedule(annotation: Any) -> bool:
 
 
 def schedules_of(annotation: Any) -> list[str]:
-    """The schedules that a type accepts, as words; descriptions leave them out, since most strengths have none."""
+    """The schedules that a type accepts, as words; `describe` leaves them out."""
     members = shape(annotation).items if shape(annotation).kind == "union" else ()
     return [name for member in members if _is_schedule(member) for name in member.model_fields]
 
 
 def with_arguments(annotation: Any, word: str) -> str | None:
-    """Writes a word of a choice with its arguments, for one that cannot go without."""
+    """A word of a choice with its arguments, if it needs some."""
     for member in shape(annotation).items if shape(annotation).kind == "union" else ():
         if shape(member).kind == "model" and list(member.model_fields) == [word]:
             return describe(member).strip("`")
@@ -241,7 +240,7 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
 
 
 def valid(annotation: Any, value: Any) -> bool:
-    """Returns whether a plain value is of a type."""
+    """Tests if a plain value is valid for a type."""
     try:
         validated(annotation, value)
     except ValidationError:
@@ -250,11 +249,11 @@ def valid(annotation: Any, value: Any) -> bool:
 
 
 def validated(annotation: Any, value: Any) -> Any:
-    """The value as its type.
+    """Converts a plain value to a type.
 
     Raises:
-        ValidationError: If it is none.
+        ValidationError: If it is not valid.
     """
-    # JSON, because strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple only there.
+    # JSON, as only there strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple.
     adapter = _adapter(annotation)
     return adapter.validate_json(json.dumps(value), strict=True)

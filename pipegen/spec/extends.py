@@ -1,7 +1,7 @@
-"""`extends`: a spec laid over base specs. Maps merge by key; lists and scalars replace; a choice whose word changes replaces. A map as
-`transforms` edits the list of the bases.
+"""`extends`: a spec merged over base specs.
 
-Every value keeps the place it came from, in whichever file that is.
+Maps merge by key; lists and scalars replace; so does a choice whose word changes. A map as `transforms` edits the list of the
+bases. Every value keeps its place, in whichever file that is.
 """
 
 from __future__ import annotations
@@ -39,30 +39,29 @@ CHOICES: frozenset[KeyPath] = frozenset(
         ("runtime", "prefetch"),
     }
 )
-"""Where a map is a word with its arguments, so that two words never stand side by side."""
+"""The places of choices: maps of one word with its arguments, whose words do not merge."""
 _ENDINGS = (".pipegen.yaml", ".pipegen.yml")
-"""Names that only specs have."""
+"""Endings of names that only specs have."""
 _LONGEST_CHAIN = 128
-"""Files that a spec may be spread over."""
+"""The most files that a spec may be read from."""
 
 
 @dataclass(slots=True)
 class Files:
-    """The texts of the files that a spec is read from, by the names that findings show, and the absolute folders that relative paths in
-    them are relative to."""
+    """The files that a spec is read from: by the names in findings, their texts, and the absolute folders of their relative paths."""
 
     texts: dict[str, str] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
     shared: dict[str, Label] = field(default_factory=dict)
-    """The shared bases, which lie in packages and repositories, with the `extends` that first asked for each."""
+    """The shared bases, in packages and repositories, with the first `extends` that names each."""
     git: Callable[[GitFile, int], bytes] | None = None
-    """What gives at most so many bytes of a base from git; by default the nearest lock."""
+    """A reader of bases from git, with a limit of bytes; by default the nearest lock."""
 
     def from_git(self, address: GitFile, folder: Path) -> bytes:
-        """Returns the text of a base from git, of which a spec in that folder is the one to know.
+        """Reads a base from git, for a spec in `folder`.
 
         Raises:
-            BaseProblem: When it cannot be had.
+            BaseProblem: If it is not available.
         """
         if self.git is None:
             from pipegen.spec.bases.lock_file import LockedTexts
@@ -72,10 +71,10 @@ class Files:
 
 
 def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label | None = None) -> Tree | None:
-    """Reads the tree of one file; `at` is the `extends` that asks for it.
+    """Reads the tree of one file; `at` is the `extends` that names it.
 
-    Whoever calls names the first spec, which may come from a pipe. What is reached from there, by `extends` or a link, was named by
-    the author of a spec, who may be a stranger: only a regular file is read, and if it is no spec, nothing of it is shown.
+    The caller names the first spec, which may be a pipe. Files reached from there, by `extends` or a link, are named by the
+    author of a spec, who may be a stranger: only regular files are read, and nothing is shown of a file that is not a spec.
     """
     try:
         if at is None:
@@ -101,7 +100,7 @@ def _read_bytes(data: bytes, file: str, folder: Path, files: Files, out: Diagnos
 
 
 def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagnostics, at: Label) -> Tree | None:
-    """Reads the tree of a file that is a spec; of another, reports one finding that says nothing of what is in it."""
+    """Reads the tree of a spec; for another file, reports one finding without any of its content."""
     found, own = Diagnostics(most=out.most), Files()
     tree = _read_bytes(data, file, folder, own, found)
     if says_so(data[:MAX_BYTES]) if tree is None else _is_spec(tree.value):
@@ -110,19 +109,19 @@ def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagn
         out.extend(found.items)
         return tree
     span = next((d.span for d in found.items if d.span is not None), None)
-    where = f": line {span.line}, column {span.column} is no YAML of a spec" if tree is None and span is not None else ""
-    help_ = ("a spec is a map of sections in YAML that says `pipegen: 1`",)
+    where = f": invalid at line {span.line}, column {span.column}" if tree is None and span is not None else ""
+    help_ = ("a spec is a map of sections in YAML that begins with `pipegen: 1`",)
     out.add(make("PG110", f"{file} is not a spec{where}", at, help=help_))
     return None
 
 
 def _is_spec(value: dict[str, Any]) -> bool:
-    """Returns whether a map is meant to be a spec: it says so, or has nothing but sections."""
+    """Tests if a map is meant as a spec: it has the key `pipegen`, or only sections."""
     return "pipegen" in value or (bool(value) and value.keys() <= {"extends", *PipelineSpec.model_fields})
 
 
 def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
-    """The tree of a text that findings call `file`; of a text too long, or not made of characters, they show no line."""
+    """Reads the tree of a text with the name `file`; findings show lines of it unless it is too long or binary."""
     if len(text) <= MAX_BYTES and may_be_shown(text.encode("utf-8", "surrogatepass")):
         files.texts[file] = text.removeprefix("\ufeff")
     files.folders[file] = folder
@@ -131,12 +130,12 @@ def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """Holds where a layer comes from.
+    """The origin of a layer.
 
     Attributes:
-        name: The file as findings name it; `None` for a mapping.
-        path: The file; `None` for a mapping, and for what is no file of its own.
-        folder: What its relative paths are relative to; for a shared base only in name, since it may have none.
+        name: The name of the file in findings; `None` for a mapping.
+        path: The file; `None` for a mapping, and for a base from git.
+        folder: The folder of its relative paths; not used for a shared base, which may have none.
         address: The address of a shared base.
     """
 
@@ -147,15 +146,15 @@ class _Base:
 
     @property
     def identity(self) -> str | None:
-        """The same for the same file, whichever way leads there."""
+        """A name that is equal for equal files, by any path."""
         try:
             return os.path.realpath(self.path) if self.path is not None else self.name
-        except ValueError:  # no file can have that name, which is said when it is to be read
+        except ValueError:  # an invalid file name, which is reported by the reader
             return str(self.path)
 
 
 def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagnostics) -> Tree:
-    """`tree` laid over its base specs, however many: each over those that come before it."""
+    """Merges `tree` over its base specs, each over those before it."""
     layers = _Layers(files, out, folder)
     layers.add(tree, _Base(file, None if file is None else folder / Path(file).name, folder), ())
     result, *above = layers.found
@@ -168,7 +167,7 @@ def follow(tree: Tree, folder: Path, file: str | None, files: Files, out: Diagno
 
 @dataclass(slots=True)
 class _Layers:
-    """Collects a spec and all that it extends, the deepest base first; of several bases, later ones come later."""
+    """A spec and all that it extends, the deepest base first, several bases in their order."""
 
     files: Files
     out: Diagnostics
@@ -178,7 +177,7 @@ class _Layers:
     _read: int = 1
 
     def add(self, tree: Tree, base: _Base, above: tuple[_Base, ...]) -> None:
-        """Adds a layer after its bases; `above` are those that extend it."""
+        """Adds a layer after its bases; `above` are the layers that extend it."""
         for path, value in self._wanted(tree):
             at = Label(tree.spans.values.get(path), path=format_path(path))
             try:
@@ -199,19 +198,19 @@ class _Layers:
         return listed or [(("extends",), value)]
 
     def _one(self, value: Any, at: Label, by: _Base, chain: tuple[_Base, ...]) -> tuple[Tree, _Base] | None:
-        """Reads one base; `None` where it cannot be had, which has been said then."""
+        """Reads one base; `None`, with a finding, if it is not available."""
         if not isinstance(value, str) or not value:
             help_ = ("such as `extends: base.pipegen.yaml`, or several: `extends: [base.pipegen.yaml, more.pipegen.yaml]`, later ones win",)
             self.out.add(make("PG104", "`extends` is the path or the address of a spec, or a list of them", at, help=help_))
             return None
         base = _base(value, by)
         if base.identity in [known.identity for known in chain]:
-            help_ = ("one of these files must stand alone",)
+            help_ = ("remove `extends` from one of these files",)
             shown = [known.name for known in (*chain, base) if known.name is not None]
             self.out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join(shown)}", at, help=help_))
             return None
         if self._read >= _LONGEST_CHAIN:
-            help_ = ("pipegen reads no longer chain, so that a hostile one ends quickly",)
+            help_ = ("this limit protects against hostile specs",)
             self.out.add(make("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", at, help=help_))
             return None
         self._read += 1
@@ -239,10 +238,10 @@ class _Layers:
 
 
 def _base(value: str, by: _Base) -> _Base:
-    """The base that `extends` names in a layer.
+    """Resolves the base that `extends` names in a layer.
 
     Raises:
-        BaseProblem: When it is no address, or leads nowhere.
+        BaseProblem: If the address is invalid or does not exist.
     """
     address = parse(value)
     if address is None and by.address is not None:
@@ -261,7 +260,7 @@ def _base(value: str, by: _Base) -> _Base:
 
 
 def through_chain(found: Iterable[Diagnostic], files: Files) -> list[Diagnostic]:
-    """Findings in shared bases, with each `extends` that leads there as a further place, and no fix: nobody edits those files here."""
+    """Adds to findings in shared bases each `extends` on the way as a label; removes fixes, as these files cannot be edited."""
 
     def led(finding: Diagnostic) -> Diagnostic:
         labels, span = [*finding.labels], finding.span
@@ -275,7 +274,7 @@ def through_chain(found: Iterable[Diagnostic], files: Files) -> list[Diagnostic]
 
 
 def merge(base: Tree, over: Tree) -> Tree:
-    """`over` laid over `base`; `base` is used up."""
+    """Merges `over` over `base`, which is changed."""
     taken: set[KeyPath] = set()
     base.value = _overlay(base.value, over.value, (), taken)
     base.spans.take_over(over.spans, taken)
@@ -284,7 +283,7 @@ def merge(base: Tree, over: Tree) -> Tree:
 
 
 def _overlay(old: Any, new: Any, path: KeyPath, taken: set[KeyPath]) -> Any:
-    """`new` laid over `old`; the paths that are the new one's alone go into `taken`."""
+    """Merges `new` over `old`; adds the paths that are those of `new` alone to `taken`."""
     changed_word = path in CHOICES and isinstance(old, dict) and isinstance(new, dict) and set(old) != set(new)
     if not (isinstance(old, dict) and isinstance(new, dict)) or changed_word:
         taken.add(path)
@@ -304,22 +303,22 @@ def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | 
     code = "PG005" if at is None else "PG110"
     where = at if at is not None else Label(None, path=file)
     if not isinstance(error, FileNotFoundError):
-        said = error.strerror if isinstance(error, OSError) else "no file can have that name"
+        said = error.strerror if isinstance(error, OSError) else "invalid file name"
         reason = "it is a folder" if isinstance(error, IsADirectoryError) else (said or "unreadable")
         reason = reason[0].lower() + reason[1:]
-        init = f"for a folder of images, `pipegen init {file}` writes a first spec"
+        init = f"to write a first spec for a folder of images, run `pipegen init {file}`"
         help_ = (init,) if at is None and isinstance(error, IsADirectoryError) else ()
         return make(code, f"the spec {file} cannot be read: {reason}", where, help=help_)
     near = closest(path.name, _neighbours(path))
-    help_ = (f"did you mean `{near}`?",) if near else (f"{path} does not exist",)
+    help_ = (f"did you mean `{near}`?",) if near else (f"its full path is {path}",)
     if at is None and "\n" in file:
-        help_ = ("a path is due here; for the text of a spec, pass the map: `yaml.safe_load(text)`",)
+        help_ = ("pass a path; for the text of a spec, pass the map: `yaml.safe_load(text)`",)
     fix = None
     if near and at is not None and at.span is not None:
         there = os.path.relpath(os.path.join(os.path.dirname(file), near), os.path.dirname(at.span.file) or ".")
-        # Another file is another spec, however near its name.
+        # Not safe: a file with a similar name is another spec.
         fix = Fix(f"extend `{there}`", (Edit(at.span, quoted(there) if needs_quotes(there) else there),), Applicability.SUGGESTION)
-    return make(code, f"there is no spec {file}", where, help=help_, fix=fix)
+    return make(code, f"the spec {file} does not exist", where, help=help_, fix=fix)
 
 
 def _neighbours(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""The JSON Schema of a spec, for editors: built from the models and the ops, so that it never lags behind them."""
+"""The JSON Schema of a spec, for editors, built from the models and the ops."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ EXTENDS = (
     "this file; `pkg:PACKAGE/FILE` is a data file of an installed package, and `git+URL@TAG#FILE` a file of a repository as `pipegen lock` "
     "has resolved it."
 )
-"""What the key `extends` means; it is no field of the model, since the loader follows it."""
+"""The description of `extends`, which is not a field of the model, as the loader resolves it."""
 EDITS = {
-    "replace": "Other steps in the places of some: a map from ids to steps.",
+    "replace": "Steps to replace: a map from ids to steps.",
     "remove": "Steps to leave out: a list of ids.",
-    "before": "Steps to put in front of others: a map from ids to lists of steps.",
-    "after": "Steps to put behind others: a map from ids to lists of steps.",
-    "append": "Steps to put at the end.",
+    "before": "Steps to insert before others: a map from ids to lists of steps.",
+    "after": "Steps to insert after others: a map from ids to lists of steps.",
+    "append": "Steps to add at the end.",
 }
-"""What the keys of a map of edits mean, in place of the list `transforms`; the loader carries them out."""
+"""The descriptions of the keys of a map of edits, which the loader applies."""
 _STEPS: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/Step"}}
 _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema, of draft 2020-12. A param is accepted wherever a scalar is."""
-    ops = [*_ops()]  # first, since finding them imports the models that they are made of
+    """Builds the schema, of draft 2020-12. It accepts a param for any scalar."""
+    ops = [*_ops()]  # first, as this imports their models
     models: list[type[Model]] = [*_parts(Model), *ops, PipelineSpec]
     refs, generated = models_json_schema([(m, "validation") for m in models], ref_template="#/$defs/{model}")
     defs: dict[str, Any] = generated["$defs"]
@@ -79,7 +79,7 @@ def _ops() -> Iterator[type[Model]]:
 
 
 def _parts(base: type[Model]) -> Iterator[type[Model]]:
-    """The models that the sections and the ops are made of."""
+    """Yields the models that sections and ops consist of."""
     for model in base.__subclasses__():
         if issubclass(model, (Transform, Source, DataTest, PipelineSpec)) or not model.__module__.startswith("pipegen."):
             continue
@@ -89,7 +89,7 @@ def _parts(base: type[Model]) -> Iterator[type[Model]]:
 
 
 def _model(schema: dict[str, Any], model: type[Model]) -> dict[str, Any]:
-    """The schema of one model, its fields documented."""
+    """The schema of one model, with documented fields."""
     docs = field_docs(model)
     literal = model is Param
     properties = {name: _documented(_tidy(inner, literal=literal), docs.get(name)) for name, inner in schema.get("properties", {}).items()}
@@ -104,7 +104,7 @@ def _documented(schema: dict[str, Any], text: str | None) -> dict[str, Any]:
 
 
 def _tidy(schema: Any, *, literal: bool) -> Any:
-    """A schema without generated titles and repeated defaults; unless `literal`, a param may stand for any scalar."""
+    """Removes generated titles and repeated defaults; unless `literal`, accepts a param for any scalar."""
     if not isinstance(schema, dict):
         return schema
     if STEP_SCHEMA in schema:
@@ -132,7 +132,7 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
-    """Returns whether a value is a scalar that a param's name would not pass as."""
+    """Tests for a scalar that does not accept `$name` as it is."""
     if "enum" in schema or "const" in schema:
         return True
     return schema.get("type") in _SCALARS and (schema["type"] != "string" or "pattern" in schema)
@@ -145,7 +145,7 @@ def _param_reference() -> dict[str, Any]:
 
 
 def _choice(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
-    """A word, or a map with one key."""
+    """The schema of a word, or a map with one key."""
     option = {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1, "maxProperties": 1}
     return {"anyOf": [*([{"enum": words}] if words else []), option, _REFERENCE]}
 
@@ -155,12 +155,12 @@ def _summary(cls: type[Model]) -> str:
 
 
 def _bare(classes: dict[str, type[Any]]) -> list[str]:
-    """Lists the ops that can go without arguments."""
+    """The ops that need no arguments."""
     return [op for op, cls in classes.items() if goes_bare(cls)]
 
 
 def _reference(cls: type[Any], name: str) -> dict[str, Any]:
-    """Refers to the model of an op, less the empty map where one argument at least is needed."""
+    """A reference to the model of an op, without the empty map if it needs an argument."""
     least = {} if goes_bare(cls) else {"minProperties": 1}
     return {"description": _summary(cls), "$ref": f"#/$defs/{name}", **least}
 
@@ -171,7 +171,7 @@ def _step(names: dict[str, str]) -> dict[str, Any]:
 
 
 def _edits() -> dict[str, Any]:
-    """A map of edits in place of the list of steps."""
+    """The schema of a map of edits."""
     forms: dict[str, dict[str, Any]] = {
         "replace": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Step"}},
         "remove": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
@@ -185,7 +185,7 @@ def _edits() -> dict[str, Any]:
 
 
 def _test(names: dict[str, str], models: dict[str, Any]) -> dict[str, Any]:
-    """A test; the value of one argument may stand in place of the map of all."""
+    """The schema of a test, which may be the value of its main argument alone."""
     properties: dict[str, Any] = {}
     for op, cls in datatests().items():
         properties[op] = _reference(cls, names[op])

@@ -1,4 +1,4 @@
-"""From a spec's text, file or mapping to a `PipelineSpec`, with everything that is wrong with it found in one run."""
+"""The loader: from a spec's text, file or mapping to a `PipelineSpec`, with all findings in one run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _NOTHING: Mapping[str, Any] = {}
 _MOST = 1000
-"""Findings after which the reading ends: a damaged or hostile file could yield any number, each a little slower than the last."""
+"""Findings after which the loader stops, as a damaged or hostile file could have any number."""
 
 
 @dataclass(slots=True)
@@ -39,17 +39,17 @@ class Loaded:
     """The outcome of loading a spec.
 
     Attributes:
-        spec: The spec with every default filled in; `None` when anything is an error.
-        draft: What is left of a spec with errors, where that is anything.
-        diagnostics: Every finding.
-        locate: Where each value stands.
+        spec: The spec with every default filled in; `None` if there are errors.
+        draft: The valid part of a spec with errors, if any.
+        diagnostics: All findings.
+        locate: The places of values.
         base: The absolute folder of the spec's file, or the working directory.
-        file: The file as findings name it; `None` for a mapping.
-        raw: The plain values, bases merged, params put in and paths made absolute.
-        texts: The text of every file that was read, by the name that findings show.
-        stages: The spec as it is in each stage of training, of a spec without errors.
-        written: The plain values before params were put in, of a spec with stages.
-        allowed: What its caller allows it.
+        file: The name of the file in findings; `None` for a mapping.
+        raw: The plain values with merged bases, filled-in params and absolute paths.
+        texts: The texts of all files that were read, by their names in findings.
+        stages: The spec in each stage of training, if it has no errors.
+        written: The plain values before params were filled in, of a spec with stages.
+        allowed: The permissions given by the caller.
     """
 
     spec: PipelineSpec | None
@@ -77,21 +77,21 @@ def load(
     git: Callable[[GitFile, int], bytes] | None = None,
     allowed: Allowed = NOTHING,
 ) -> Loaded:
-    """Load a spec.
+    """Loads a spec.
 
     Args:
-        source: A path, or a mapping of the same shape; with `text`, the name that findings show.
-        params: Values for the spec's params, which findings call `params=`; texts are converted to the declared types.
+        source: A path, or a mapping of the same shape; with `text`, the name in findings.
+        params: Values for the spec's params, called `params=` in findings; texts are converted to the declared types.
         overrides: Values for params, or for anything else by its path, such as `batch.size`.
-        overrides_from: What findings call those: `overrides=` or `--set`.
-        runtime: Settings laid over the `runtime` section.
-        env: The environment; the process's own by default.
-        text: The spec's text, for one that is not read from a file, such as standard input.
-        git: What gives the texts of bases from git; by default the nearest lock.
-        allowed: What the caller allows it, beside what the command line does.
+        overrides_from: The name of `overrides` in findings: `overrides=` or `--set`.
+        runtime: Settings merged over the `runtime` section.
+        env: The environment, by default that of the process.
+        text: The spec's text, if it is not read from a file, for example standard input.
+        git: The reader of bases from git, by default the nearest lock.
+        allowed: The permissions given by the caller, beside those of the command line.
 
     Returns:
-        The spec and every finding; it raises nothing for a wrong spec.
+        The spec and all findings; an invalid spec raises nothing.
     """
     out = Diagnostics(most=_MOST)
     files = Files(git=git)
@@ -115,9 +115,7 @@ def load(
         draft = build(done.tree, done.place, file, done.section.declared)
     except FullError:
         out.most = None
-        out.add(
-            make("PG003", f"more than {_MOST:,} findings: the rest of the spec was not looked at", Label(None, path=file or "the spec"))
-        )
+        out.add(make("PG003", f"more than {_MOST:,} findings: the rest of the spec was not checked", Label(None, path=file or "the spec")))
         return nothing
     spec = draft.spec if draft is not None and not out.has_errors else None
     found = Loaded(spec, None, out, done.locate, base, file, done.tree.value, files.texts, allowed=allowed)
@@ -131,15 +129,15 @@ def load(
 
 @dataclass(slots=True)
 class _Resolved:
-    """Holds a spec's plain values with everything put in: params, what came from outside, absolute paths.
+    """A spec's plain values with params, values from outside and absolute paths filled in.
 
     Attributes:
         tree: The values.
-        place: Where what is built of them finds its places.
-        locate: Where each value stands.
+        place: The root place, for the builders of sections.
+        locate: The places of values.
         section: The section `params`.
-        values: What the params are.
-        written: The values before params were put in, of a spec with stages.
+        values: The values of params.
+        written: The values before params were filled in, of a spec with stages.
     """
 
     tree: Tree
@@ -159,7 +157,7 @@ def _resolved(
     out: Diagnostics,
     allowed: Allowed,
 ) -> _Resolved | None:
-    """Puts params and what comes from outside into a tree; `None` where nothing of it can be read."""
+    """Fills params and values from outside into a tree; `None` if it becomes too large."""
     given, values = outside
     lay_over(tree, values, locate, out)
     section = Params(locate, Path.cwd(), given, env, out, tree.partial, allowed)
@@ -179,7 +177,7 @@ def _resolved(
 def _stages(
     spec: PipelineSpec, written: Written, section: Params, values: dict[str, Value], runtime: Mapping[str, Any] | None, whole: Loaded
 ) -> tuple[Loaded, ...]:
-    """The spec as it is in each of its stages; their findings go to those of the whole, unless it has them, too."""
+    """Builds the spec of each stage; adds findings to those of the whole, unless it has them already."""
     loaded: list[Loaded] = []
     following = Stretch()
     for number, stage in enumerate(spec.stages):
@@ -208,7 +206,7 @@ def _stages(
 
 
 def _outside(tree: Tree, params: Outside, overrides: Outside) -> tuple[dict[str, Given], Outside]:
-    """Sorts the values from outside: those for params, and those that go to a path."""
+    """Splits the values from outside into those for params and those for paths."""
     declared = tree.value.get("params")
     names, paths = split(overrides.values, declared if isinstance(declared, dict) else ())
     given = {name: (value, source.origin(name)) for source in (overrides, params) for name, value in source.values.items()}
@@ -232,7 +230,7 @@ def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, f
 
 
 def _laid_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Diagnostics) -> Tree:
-    """The tree with Python's `runtime=` laid over the section."""
+    """Merges Python's `runtime=` over the section."""
     over = Tree({})
     over.value = {"runtime": plain(runtime, over, out, ("runtime",))}
     for key, value in over.value["runtime"].items():

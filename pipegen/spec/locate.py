@@ -1,4 +1,4 @@
-"""From a key path to a place, for findings and for `pipegen show`."""
+"""`Locator`, which finds the place of a key path, for findings and `pipegen show`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pipegen.spec.extends import Files
 from pipegen.spec.source_map import ABSENT, KeyPath, SourceMap, format_path, lookup
 
 Locate = Callable[..., Label]
-"""From a key path (and a text, and whether the key itself is meant) to a label; see `Locator.label`."""
+"""Maps a key path to a label; see `Locator.label`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A param that a value holds.
+    """A param that a value contains.
 
     Attributes:
         name: The param.
-        env: The variable of the environment that gives its value; empty where none does, and where the caller allows its use.
-        by_caller: Whether its value comes from the caller or the environment, and not from a spec.
-        whole: Whether the value is the param's, and not a text around it.
+        env: The environment variable of its value; "" for none, and if the caller allows its use.
+        by_caller: Whether its value comes from the caller or the environment, not from a spec.
+        whole: Whether the value is the param's alone, without text around it.
         is_text: Whether it may be any text.
     """
 
@@ -36,16 +36,16 @@ class Filled:
 
 @dataclass(slots=True)
 class Locator:
-    """Knows where every value of a loaded spec stands, in whichever file it came from.
+    """The places of the values of a loaded spec, in whichever file they are.
 
     Attributes:
-        spans: The places; empty for a spec that is no file.
+        spans: The places; empty for a spec without a file.
         files: The texts and folders of the files.
-        base: What relative paths outside any file are relative to: the working directory.
-        origins: The params that a value came from.
-        params: The params that a value holds.
-        filled: The same, with where their values come from.
-        outside: Values laid over the spec from outside (`--set`, `overrides=`, `runtime=`), which stand in no file.
+        base: The folder of relative paths outside any file: the working directory.
+        origins: The origins of values that come from params.
+        params: The names of the params in a value.
+        filled: The same, with the origins of their values.
+        outside: Values from outside (`--set`, `overrides=`, `runtime=`), which are in no file.
         raw: The resolved plain values.
     """
 
@@ -61,9 +61,9 @@ class Locator:
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     def label(self, path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:
-        """The place of a value, or of its key, or of the nearest thing around it that has one; `text` is written beside the caret.
+        """The place of a value, or of its key, else of the nearest value around it; `text` is shown beside the caret.
 
-        Parts of the path that have no place of their own are passed over.
+        Parts of the path without a place are skipped.
         """
         outside = self._origin_outside(path)
         if outside is not None:
@@ -80,15 +80,14 @@ class Locator:
         known = self.spans.known(path)
         if key and known in self.spans.keys and not self._names_itself(path, known):
             return self.spans.keys[known]
-        # The document itself is no helpful place: its first line stands for it.
         return self.spans.values.get(known)
 
     def _names_itself(self, path: tuple[str | int, ...], known: KeyPath) -> bool:
-        """Returns whether `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
+        """Tests if `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
         return len(path) == len(known) + 1 and bool(lookup(self.raw, known) == path[-1])
 
     def origin(self, path: tuple[str | int, ...]) -> str:
-        """Says where a value came from, in a word: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
+        """The origin of a value: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
         given = self._origin_outside(path)
         if given is not None:
             return given
@@ -101,7 +100,7 @@ class Locator:
         return "default" if self.spans.values or lookup(self.raw, path, ABSENT) is ABSENT else "given"
 
     def source(self, path: KeyPath) -> str | None:
-        """The text of a value as it stands in its file, when that is one line."""
+        """The text of a value in its file, if it is on one line."""
         span = self.spans.values.get(path)
         if span is None or span.line != span.end_line:
             return None
@@ -109,13 +108,13 @@ class Locator:
         return None if line is None else line[span.column - 1 : span.end_column - 1]
 
     def editable(self, path: KeyPath) -> Span | None:
-        """The span of a value that stands in one line of a file and holds no param."""
+        """The span of a value, if it is on one line of a file and contains no param."""
         if self.source(path) is None or any(known[: len(path)] == path for known in self.params):
             return None
         return self.span(path)
 
     def char_after(self, span: Span) -> str:
-        """The character that follows a span, if there is one on its line."""
+        """The character after a span, if there is one on its line."""
         return (self._line(span) or "")[span.end_column - 1 : span.end_column]
 
     def _line(self, span: Span) -> str | None:
@@ -125,19 +124,19 @@ class Locator:
         return self._lines[span.file][span.line - 1] if span.file in self._lines else None
 
     def folder(self, path: KeyPath) -> Path:
-        """Returns the folder that a relative path at `path` is relative to."""
+        """The folder that a relative path at `path` is relative to."""
         if path in self._folders:
             return self._folders[path]
         span = self.span(path)
         return self.files.folders.get(span.file, self.base) if span is not None else self.base
 
     def in_shared_base(self, path: KeyPath) -> bool:
-        """Returns whether the value at `path` is one that a shared base says."""
+        """Tests if the value at `path` is from a shared base."""
         span = self.span(path) if path not in self._folders else None
         return span is not None and span.file in self.files.shared
 
     def from_param(self, path: KeyPath, filled: Filled, origin: str, *, outside: bool, at_start: bool) -> None:
-        """Note that the value at `path` holds a param, whose own value came from `origin`."""
+        """Notes that the value at `path` contains a param, with the origin of its value."""
         self.params.setdefault(path, []).append(filled.name)
         self.filled.setdefault(path, []).append(filled)
         default = self.spans.values.get(("params", filled.name, "default"))
@@ -146,25 +145,25 @@ class Locator:
             self._folders[path] = self.base
 
     def from_env(self, path: KeyPath) -> str:
-        """The variable of the environment that a value at `path` holds; empty for none."""
+        """The environment variable in the value at `path`, or ""."""
         return next((filled.env for filled in self.filled.get(path, ()) if filled.env), "")
 
     def is_param(self, path: KeyPath) -> bool:
-        """Returns whether the value at `path` is that of a param, all of it."""
+        """Tests if the value at `path` is that of a param, without text around it."""
         filled = self.filled.get(path, ())
         return len(filled) == 1 and filled[0].whole
 
     def is_callers(self, path: KeyPath) -> bool:
-        """Returns whether the caller or the environment gives the value at `path`, all of it."""
+        """Tests if the whole value at `path` comes from the caller or the environment."""
         return self.is_outside(path) or (self.is_param(path) and self.filled[path][0].by_caller)
 
     def lay_over(self, path: KeyPath, origin: str) -> None:
-        """Note that the value at `path` came from outside."""
+        """Notes that the value at `path` came from outside."""
         self.spans.drop(path)
         self.outside[path] = origin
 
     def is_outside(self, path: tuple[str | int, ...]) -> bool:
-        """Returns whether the value at `path` came from outside."""
+        """Tests if the value at `path` came from outside."""
         return self._origin_outside(path) is not None
 
     def _origin_outside(self, path: tuple[str | int, ...]) -> str | None:
@@ -173,14 +172,14 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Tells where a value stands, and where findings about it go.
+    """The place of a value, with the collector of findings about it.
 
     Attributes:
-        locate: Finds the spans.
+        locate: The finder of spans.
         path: The key path of the value.
-        out: Where findings go.
-        spoiled: Paths that hold a param without a value: what is wrong there has been said.
-        partial: Whether missing keys prove nothing, as a base file could not be read.
+        out: The collector of findings.
+        spoiled: Paths with a param without a value, where findings are suppressed.
+        partial: Whether a base file could not be read, so that a missing key is not an error.
     """
 
     locate: Locator

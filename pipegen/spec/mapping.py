@@ -1,4 +1,4 @@
-"""A spec given as a Python mapping, as plain values: what YAML could have said, and nothing else."""
+"""Conversion of a spec given as a Python mapping into the plain values of YAML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipegen.spec.source_map import KeyPath, Tree, format_path
 
 
 def plain(value: Any, tree: Tree, out: Diagnostics, path: KeyPath = ()) -> Any:
-    """A copy of `value` made of maps, lists and scalars; tuples become lists, paths text, array scalars numbers."""
+    """Copies `value` as maps, lists and scalars; tuples become lists, paths text, array scalars numbers."""
     if len(path) > MAX_DEPTH:
         out.add(make("PG003", f"the spec is nested more than {MAX_DEPTH} levels deep", Label(None, path=format_path(path[:3]))))
         return None
@@ -38,14 +38,15 @@ def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
         value = value.item()
     if isinstance(value, str):
         if any("\ud800" <= c <= "\udfff" for c in value):
-            out.add(make("PG001", "half of a surrogate pair is no character", Label(None, path=format_path(path))))
+            message = "the text has half of a surrogate pair, which is not a character"
+            out.add(make("PG001", message, Label(None, path=format_path(path))))
             return None
         return str(value)
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    help_ = ("a spec is made of maps, lists, text, numbers, true, false and nothing",)
+    help_ = ("use maps, lists, text, numbers, booleans and `None`",)
     at = Label(None, path=format_path(path))
-    out.add(make("PG104", f"`{at.path}` is a Python {type(value).__name__}, which no spec can hold", at, help=help_))
+    out.add(make("PG104", f"`{at.path}` is a Python {type(value).__name__}, which a spec cannot hold", at, help=help_))
     return None
 
 

@@ -1,4 +1,4 @@
-"""The findings about single values and keys: one sentence that says what was expected and what was given."""
+"""Findings about single values and keys: what is expected, and what is given."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _KINDS_OF: dict[type, tuple[str, ...]] = {
 
 
 def name_of(path: KeyPath) -> str:
-    """A setting as messages call it: `batch.size`, `resize.size`."""
+    """The name of a setting in messages: `batch.size`, `resize.size`."""
     listed = path[:1] in (("transforms",), ("tests",)) and len(path) > 2
     short = path[2:] if listed else path[1:] if path[:1] == ("source",) and len(path) > 1 else path
     return f"`{format_path(short) or 'the spec'}`"
 
 
 def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
-    """The finding for a value that is not what its type says: a trap of YAML, a wrong type, or a value out of bounds."""
+    """The finding about a value that does not fit its type: a pitfall of YAML, a wrong type, or a value out of bounds."""
     name, expected = name_of(place.path), describe(annotation)
     plain_text = accepts(annotation, "str") and not words_of(annotation)
     if isinstance(value, str) and not plain_text:
@@ -74,7 +74,7 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
 
 
 def _meant_by_word(annotation: Any, value: Any, place: Place) -> tuple[list[str], Fix | None] | None:
-    """Says which word of a choice a word was probably meant to be."""
+    """Help for a misspelt word of a choice."""
     word = json.dumps(value) if isinstance(value, bool) else value
     if isinstance(word, str) and (near := closest(word, words_of(annotation))):
         fix = replacement(place, near, certain(is_certain(word, near, words_of(annotation)))) if is_slip(word, near) else None
@@ -85,14 +85,14 @@ def _meant_by_word(annotation: Any, value: Any, place: Place) -> tuple[list[str]
 
 
 def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
-    """Says what a value of another type was probably meant to be."""
+    """Help for a value of another type: its likely meaning."""
     key = str(place.path[-1]) if place.path else ""
     if value is None:
         return ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
     if shape(annotation).kind == "literal" and len(words_of(annotation)) == 1 and not isinstance(value, (dict, list)):
         return [write(words_of(annotation)[0], "value")]
     if place.path[:2] == ("splits", "parts") and isinstance(value, float):
-        return ["a fraction is below 1, and a whole number counts examples"]
+        return ["write a fraction below 1, or a whole number of examples"]
     if (form := _as_first(annotation, value)) is not None:
         return [write(form, "value", shown=f"{key}: {form}")]
     if (size := _without_channels(annotation, value)) is not None:
@@ -105,20 +105,20 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
 
 
 def _meant_by_map(annotation: Any, value: dict[str, Any]) -> list[str]:
-    """Guesses what a map was meant to be, where none is due: a param, or a schedule of another name."""
+    """Help for an unexpected map: a param, or a schedule of another name."""
     if list(value) == ["a map"]:
-        return ["a param is written `$name`"]
+        return ["write a param as `$name`"]
     schedules = schedules_of(annotation)
     if not schedules:
         takes_none = list(value) in (["linear"], ["cosine"], ["step"], ["table"])
-        return ["this argument takes no schedule; where the step has a `probability`, that takes one"] if takes_none else []
+        return ["this argument takes no schedule; the `probability` of a step takes one"] if takes_none else []
     near = closest(next(iter(value), ""), schedules)
     form = f"a schedule over the epochs is {one_of(schedules)} with its arguments: `{{linear: {{from, to, epochs: [0, 20]}}}}`"
     return [f"did you mean `{near}`?", form] if near else [form]
 
 
 def _as_first(annotation: Any, value: Any) -> str | None:
-    """A bare value as the first key of the map that is due, where it fits there: `batch: 64`."""
+    """A bare value as the first key of the expected map, if it fits: `batch: 64`."""
     s = shape(annotation)
     if s.kind != "model" or isinstance(value, dict) or not s.annotation.model_fields:
         return None
@@ -128,13 +128,13 @@ def _as_first(annotation: Any, value: Any) -> str | None:
 
 
 def _without_channels(annotation: Any, value: Any) -> str | None:
-    """Height and width of a size with channels, as `input_shape` has them: `[224, 224, 3]`."""
+    """Height and width of a size with channels, such as `input_shape`: `[224, 224, 3]`."""
     has_channels = isinstance(value, list) and len(value) == 3 and value[2] in (1, 3, 4)
     return str(value[:2]) if has_channels and valid(annotation, value[:2]) else None
 
 
 def _as_entry(annotation: Any, value: Any, place: Place) -> str | None:
-    """A bare value as that of the feature which `y` names, where a map of features is due: `encode: one_hot`."""
+    """A bare value for the feature of `y`, in place of a map of features: `encode: one_hot`."""
     if place.path != ("output", "encode") or not isinstance(value, str):
         return None
     output = place.locate.raw.get("output")
@@ -146,7 +146,7 @@ def _as_entry(annotation: Any, value: Any, place: Place) -> str | None:
 
 
 def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
-    """The finding for a key that must be there."""
+    """The finding about a missing key."""
     said = field_docs(model).get(key)
     help_ = [f"`{key}`: {_sentence(said)}" if said else f"`{key}` is {describe(field_type(model, key))}"]
     if issubclass(model, Transform) and model.examples:
@@ -157,15 +157,15 @@ def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
 
 
 def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, Any], given: set[str]) -> tuple[Diagnostic, str | None]:
-    """Makes the finding for a key that a model has not, and names the key that was probably meant, which is none of `given`.
+    """The finding about an unknown key of a model, and the key that was probably meant, which is not one of `given`.
 
-    `place` is the map that it stands in, and `values` the whole map.
+    `place` is that of the map, and `values` is the whole map.
     """
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
-    taken = {name: None for name in given if name in model.model_fields}  # by other keys that are no keys
+    taken = {name: None for name in given if name in model.model_fields}  # meant by other unknown keys
     advice = instead_of_key(model, key, {**taken, **values})
-    if advice is None and (near is None or key.rstrip("s") != near.rstrip("s")):  # `epoch` of a stage is its `epochs`, and no word of Keras
+    if advice is None and (near is None or key.rstrip("s") != near.rstrip("s")):  # `epoch` of a stage means its `epochs`, not Keras' word
         advice = anywhere(key, values.get(key), place.locate.raw, top=False)
     if advice is not None and near not in meanings(key):
         near = None
@@ -179,7 +179,7 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
 def unknown_key(
     key: str, near: str | None, known: list[str], message: str, listed: str, place: Place, advice: Advice | None = None
 ) -> Diagnostic:
-    """Makes the finding for a key that is not among the `known` ones; `place` is the map that it stands in."""
+    """The finding about a key that is not one of the `known` ones; `place` is that of the map."""
     here = place.at(key)
     help_: list[str] = [f"did you mean `{near}`?"] if near else []
     help_ += [advice] if advice is not None else []
@@ -197,22 +197,22 @@ def unknown_key(
 
 
 def bad_key(place: Place, keys: Any = str) -> Diagnostic:
-    """The finding for a key that is no name, or not what the keys of this map are."""
+    """The finding about an invalid name, or a key of the wrong type."""
     if accepts(keys, "int"):
         return make("PG105", f"`{place.path[-1]}` in {name_of(place.path[:-1])} is not {describe(keys)}", place.label(key=True))
-    help_ = ("a name has letters, digits and `_`, and begins with no digit",)
-    return make("PG105", f"`{place.path[-1]}` cannot be a name in `{format_path(place.path[:-1])}`", place.label(key=True), help=help_)
+    help_ = ("a name consists of letters, digits and `_`, and does not begin with a digit",)
+    return make("PG105", f"`{place.path[-1]}` is not a valid name in `{format_path(place.path[:-1])}`", place.label(key=True), help=help_)
 
 
 def too_many(splits: dict[str, Any], place: Place) -> Diagnostic | None:
-    """The finding for more splits than anybody has: each is compiled, so a damaged file would keep the loader busy."""
+    """The finding about too many splits: each is compiled, so a damaged file could keep the loader busy."""
     if len(splits) <= _MOST_SPLITS:
         return None
-    return make("PG105", f"{name_of(place.path)} names {len(splits):,} splits, and {_MOST_SPLITS} is the most", place.label(key=True))
+    return make("PG105", f"{name_of(place.path)} names {len(splits):,} splits; at most {_MOST_SPLITS} are allowed", place.label(key=True))
 
 
 def rejected(message: str, place: Place, help_: str | tuple[str, ...] | None = None) -> Diagnostic:
-    """The finding for a value that a rule of its own rejects."""
+    """The finding about a value that a validator rejects."""
     name = name_of(place.path)
     told = (help_,) if isinstance(help_, str) else help_ or ()
     last = next((str(p) for p in reversed(place.path) if isinstance(p, str)), "")
@@ -231,37 +231,37 @@ def rejected(message: str, place: Place, help_: str | tuple[str, ...] | None = N
 
 
 def arguments(model: type[BaseModel]) -> list[str]:
-    """The keys of a model, its own before those that all of its kind have."""
+    """The keys of a model, its own before inherited ones."""
     own = [name for name in model.model_fields if name in model.__annotations__]
     return own + [name for name in model.model_fields if name not in own]
 
 
 def labels(place: Place) -> tuple[Label, ...]:
-    """The place, and the declaration of the param that the value came from."""
+    """The place of a value, and the declarations of its params."""
     names = place.locate.params.get(place.path, [])
     declared = (place.locate.label(("params", name), f"`{name}` is declared here", key=True) for name in names)
     return (place.label(), *(label for label in declared if label.span is not None))
 
 
 def provenance(place: Place) -> tuple[str, ...]:
-    """Names the param that gave the value, for the help."""
+    """Help that names the params of a value."""
     names = place.locate.params.get(place.path)
     return (f"the value is from {one_of([f'${n}' for n in names], 'and')} ({place.locate.origin(place.path)})",) if names else ()
 
 
 def certain(known: bool) -> Applicability:
-    """Returns the applicability of a guess: safe where it can only be that."""
+    """The applicability of a fix: safe if its meaning is certain."""
     return Applicability.SAFE if known else Applicability.SUGGESTION
 
 
 def replacement(place: Place, text: str, applicability: Applicability) -> Fix | None:
-    """Writes `text` in place of the value, where it stands in a file and is no param's."""
+    """The fix that replaces a value by `text`, if it is in a file and not from a param."""
     span = place.locate.editable(place.path)
     return Fix(f"write `{text}`", (Edit(span, text),), applicability) if span is not None else None
 
 
 def is_slip(word: str, near: str) -> bool:
-    """Returns whether a word is so near to the right one that putting that in its place is worth offering; a name from elsewhere is not."""
+    """Tests if a word is similar enough to another one to offer a fix; a name from another library is not."""
     return abs(len(word) - len(near)) <= 2 and SequenceMatcher(None, word.lower(), near).ratio() >= 0.6
 
 
@@ -275,8 +275,8 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
     if truth is not None and accepts(annotation, "bool"):
         word = json.dumps(truth)
         help_ = (write(word, "value", f"write {{}}; in YAML 1.2 `{value}` is text"), *provenance(place))
-        fix = replacement(place, word, Applicability.SAFE)  # where only true or false can stand, `yes` is true
-        return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
+        fix = replacement(place, word, Applicability.SAFE)  # for a boolean, `yes` can only mean true
+        return make("PG008", f"{name} is {expected}, but `{value}` is text", *labels(place), help=help_, fix=fix)
     if not accepts(annotation, "int", "float"):
         return None
     trap = number_trap(value)
@@ -287,12 +287,12 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
         if valid(annotation, number):
             help_ = (write(str(number), "value", f"write {{}}: {why}"), *provenance(place))
             fix = replacement(place, str(number), certain(has_one_reading(value)))
-            return make("PG008", f"{name} is {expected}, and `{value}` is text", *labels(place), help=help_, fix=fix)
+            return make("PG008", f"{name} is {expected}, but `{value}` is text", *labels(place), help=help_, fix=fix)
     bare = quoted_number(value)
     if bare is not None and valid(annotation, bare):
         help_ = ("remove the quotes", *provenance(place))
         fix = replacement(place, value.strip(), Applicability.SAFE)
-        return make("PG104", f"{name} is {expected}, and a number in quotes is text", *labels(place), help=help_, fix=fix)
+        return make("PG104", f"{name} is {expected}, but a number in quotes is text", *labels(place), help=help_, fix=fix)
     return None
 
 
@@ -302,11 +302,11 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
     given = "true or false" if isinstance(value, bool) else "a number"
     help_ = (write(text, "value"), *provenance(place))
     fix = replacement(place, text, Applicability.SAFE)
-    return make("PG104", f"{name} is {expected}, and {show(value)} is {given}", *labels(place), help=help_, fix=fix)
+    return make("PG104", f"{name} is {expected}, but {show(value)} is {given}", *labels(place), help=help_, fix=fix)
 
 
 def _same_kind(annotation: Any, value: Any) -> bool:
-    """Returns whether a value has a type that is accepted, so that only the value itself is wrong."""
+    """Tests if the type of a value is accepted, so that only the value is wrong."""
     return accepts(annotation, *next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ()))
 
 
@@ -314,18 +314,18 @@ _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, L
 _MOST_WORDS = 24
 _TYPO_OF_WORD = 0.75
 _TYPO = 0.85
-"""How alike a name is to the one that it is surely meant to be."""
+"""The least similarity of a name to the one that it surely means."""
 _TELLING = ("when", "feature", "fill")
-"""The arguments that decide which values leave a step of a family that keeps the shape: where it acts, and what it puts in."""
+"""The arguments that decide the values after a step of a family that keeps the shape."""
 
 
 class UnknownStep(Transform):
-    """A step of which only this is known: images keep their shape. The values are in doubt after it.
+    """A placeholder of an invalid step: images keep their shape; their values are unknown after it.
 
     Class attributes:
         keeps_size: Whether images keep their height and width.
         keeps_channels: Whether images keep their channels.
-        keeps_values: Whether nothing but the shape is in doubt.
+        keeps_values: Whether only the shape is unknown.
     """
 
     op = "unknown"
@@ -337,12 +337,12 @@ class UnknownStep(Transform):
         return x
 
     def traits(self, x: FeatureType) -> Traits:
-        """Of a family that keeps the shape, or of the one that may fix it, so that nothing is asked for that the step might do."""
+        """The traits of a family that keeps the shape, or of one that may fix it, so that no fixed size is asked for."""
         return Traits(Family.POLICY if self.keeps_size else Family.ELEMENT)
 
 
 class ResizingStep(UnknownStep):
-    """A step of which only this is known: images leave it with other sizes, and with the values that they had."""
+    """A placeholder of a step that changes sizes and keeps values."""
 
     moves = True
     keeps_size = False
@@ -350,7 +350,7 @@ class ResizingStep(UnknownStep):
 
 
 class AnyStep(UnknownStep):
-    """A step of which nothing is known but that features keep their kind."""
+    """A placeholder of a step after which only the kinds of features are known."""
 
     moves = True
     keeps_size = False
@@ -358,19 +358,19 @@ class AnyStep(UnknownStep):
 
 
 def keeps_shape(step: type[Transform]) -> bool:
-    """Returns whether a step's family alone says that images leave it with the shape that they entered with."""
+    """Tests if all steps of the family keep the shape of images."""
     return _same_values(step) or issubclass(step, (PointwiseTransform, NeighbourhoodTransform, MixingTransform, FittedTransform, Policy))
 
 
 def _same_values(step: type[Transform]) -> bool:
-    """Returns whether a step's family alone says which values leave."""
+    """Tests if the family decides the values after a step."""
     return step.infer in (f.infer for f in _FAMILIES)
 
 
 def stand_ins(raw: Any) -> tuple[Transform, ...]:
-    """Returns right steps in place of a wrong one, as plain values: one, or where any of a few words is right, one for each.
+    """Valid steps that an invalid one, as plain values, may mean: one, or one for each word that fits.
 
-    What is wrong behind every one of them is wrong whatever is meant here.
+    An error after all of them is an error whatever is meant.
     """
     name, given = next(iter(raw.items())) if isinstance(raw, dict) and len(raw) == 1 else (raw, {})
     given = {} if given is None else given
@@ -394,7 +394,7 @@ def stand_ins(raw: Any) -> tuple[Transform, ...]:
 
 
 def _class(name: Any) -> type[Transform] | None:
-    """Returns the step of a name, or of the one that it is a slip of."""
+    """The step of a name, or of the one that it misspells."""
     if not isinstance(name, str):
         return None
     near = name if name in transforms() else closest(name, transforms())
@@ -404,7 +404,7 @@ def _class(name: Any) -> type[Transform] | None:
 
 
 def _each_word(cls: type[Transform], given: dict[str, Any]) -> list[Transform]:
-    """Returns the step with each word that its only wrong argument takes."""
+    """The step with each possible word for its only invalid argument."""
     wrong = [key for key, value in given.items() if not _fits(cls, key, value)]
     if len(wrong) != 1 or wrong[0] not in cls.model_fields or wrong[0] in ("when", "id", "feature"):
         return []
@@ -414,7 +414,7 @@ def _each_word(cls: type[Transform], given: dict[str, Any]) -> list[Transform]:
     if len(words) > _MOST_WORDS or (BUCKET in words and not near):  # a size in pixels is meant
         return []
     built = [step for word in (near[:1] or words) if (step := _built(cls, {**given, wrong[0]: word})) is not None]
-    # Who names a word wants it to do something: one that leaves the values alone is not meant where others do not.
+    # A word is meant to have an effect: one that keeps the values is not meant if others change them.
     return [step for step in built if _moves_values(step)] or [*built]
 
 
@@ -426,7 +426,7 @@ def _moves_values(step: Transform) -> bool:
 
 
 class AnyTest(DataTest):
-    """Stands for a test that is wrong: nothing may be concluded from it."""
+    """A placeholder of an invalid test."""
 
     op = "test"
 
@@ -441,14 +441,14 @@ def _built(cls: type[Transform], given: dict[str, Any]) -> Transform | None:
 
 @cache
 def _like(cls: type[Transform]) -> type[Transform]:
-    """A step of the same name and family that needs no arguments."""
+    """A class of the same name and family that needs no arguments."""
     family = next(f for f in _FAMILIES if issubclass(cls, f))
     same = {key: getattr(cls, key) for key in ("op", "random", "min_channels") if hasattr(cls, key)}
     return cast("type[Transform]", type("StandIn", (family,), {"__module__": __name__, **same}))
 
 
 def _tells(cls: type[Transform], given: dict[str, Any]) -> bool:
-    """Returns whether what is right among the arguments says which values leave; a key that is no argument might have been meant to."""
+    """Tests if the valid arguments decide the values after the step; an unknown key may have been meant to."""
     for key, value in given.items():
         if key not in cls.model_fields:
             if closest(key, cls.model_fields) in (None, *_TELLING):

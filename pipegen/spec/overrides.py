@@ -1,7 +1,7 @@
-"""Values from outside laid over a spec by their paths: `--set batch.size=64` and `overrides={"transforms.random_flip.axis": "both"}`.
+"""Overrides of a spec by path: `--set batch.size=64` and `overrides={"transforms.random_flip.axis": "both"}`.
 
-A path names keys with dots between them, list entries by their number as in `[2]`, and steps by their id, such as `random_flip#2`. The
-keys of a map of edits stand below `transforms`: `--set 'transforms.remove=[random_flip]'`.
+A path joins keys with dots; list entries have numbers, `[2]`, and steps their ids, such as `random_flip#2`. The keys of a map of
+edits come below `transforms`: `--set 'transforms.remove=[random_flip]'`.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from pipegen.terminal import masked_values
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
 _FIXED = ("pipegen", "extends")
-"""Sections that are read before anything can be laid over them."""
+"""Sections that cannot be overridden, as they are read before."""
 _STEPS = (STEPS, INNER)
-"""Keys that hold lists of steps."""
+"""Keys of lists of steps."""
 _STAGES = ("stages",)
-"""A list whose entries are maps of any number of keys, and no steps."""
+"""The list whose entries are maps of any number of keys, not steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Values from outside by name or path, as given, and what findings call them: `--set`, `overrides=` or `params=`."""
+    """Values from outside by name or path, and their name in findings: `--set`, `overrides=` or `params=`."""
 
     values: Mapping[str, Any]
     by: str
 
     def origin(self, name: str) -> str:
-        """Returns one of them as it was given: `--set batch.size=64`."""
+        """One of them as given: `--set batch.size=64`."""
         value = masked_values(self.values[name])
         return f"--set {name}={value}" if self.by == "--set" else f"{self.by.rstrip('=')}={{{name!r}: {value!r}}}"
 
 
 class _WrongPathError(Exception):
-    """A path leads nowhere; the arguments say where it ends, and what is there or what to do."""
+    """An invalid path; the arguments are the message and its help."""
 
 
 def split(given: Mapping[str, Any], declared: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Divides values into those for params, which win, and those for paths; a lone word that is no section is a misspelt param."""
+    """Splits values into those for params, which win, and those for paths; a lone word that is not a section is a misspelt param."""
     names = set(declared)
     known = {name for name in given if name in names or not (set(name) & set(".[\"'") or name in ("extends", *PipelineSpec.model_fields))}
     return {k: v for k, v in given.items() if k in known}, {k: v for k, v in given.items() if k not in known}
 
 
 def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) -> None:
-    """Puts each value at its path, in the order given; a path that leads nowhere is a finding."""
-    # Edits of the list of steps come first: they move what other paths lead to.
+    """Sets each value at its path, in the order given; an invalid path is a finding."""
+    # Edits of the list of steps come first, as they move the targets of other paths.
     for name in sorted(outside.values, key=lambda name: name.removeprefix(f"{STEPS}.") not in (STEPS, *FORMS)):
         origin = outside.origin(name)
         try:
@@ -82,7 +82,7 @@ def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) ->
 
 
 def _edit(parts: list[str | int], value: Any, tree: Tree) -> dict[str, Any] | None:
-    """Returns the edits of the list of steps that a path and its value stand for, such as `transforms.remove=[random_flip]`, if any."""
+    """The edits of the list of steps in a path and its value, such as `transforms.remove=[random_flip]`, if any."""
     if parts[:1] != [STEPS] or not isinstance(tree.value.get(STEPS), list):
         return None
     if len(parts) == 1:
@@ -91,27 +91,27 @@ def _edit(parts: list[str | int], value: Any, tree: Tree) -> dict[str, Any] | No
 
 
 def _new(path: KeyPath, locate: Locator) -> KeyPath:
-    """Returns the path, or the first map on it that was made for the value; a step stays the file's, whatever its arguments are."""
+    """The path, or that of the first map made for the value; a step keeps its place in the file."""
     if not locate.spans.values or any(isinstance(part, int) for part in path):
         return path
     return next((path[:n] for n in range(1, len(path)) if path[:n] not in locate.spans.values), path)
 
 
 def _parts(name: str) -> list[str | int]:
-    """Returns the keys and numbers of a path."""
+    """Splits a path into keys and numbers."""
     parts: list[str | int] = []
     at = 0
     while at < len(name):
         match = _TOKEN.match(name, at)
         if match is None or bool(match[1]) != (bool(parts) and match[4] is None):
-            raise _WrongPathError(f"`{name}` is no path", "write keys with dots between them: `batch.size`, `transforms.random_flip.axis`")
+            raise _WrongPathError(f"invalid path `{name}`", "join keys with dots: `batch.size`, `transforms.random_flip.axis`")
         parts.append(int(match[4]) if match[4] is not None else next(t for t in (match[2], match[3], match[5]) if t is not None))
         at = match.end()
     return parts
 
 
 def _value(given: Any, by: str, tree: Tree, out: Diagnostics) -> Any:
-    """Returns a value as a spec could hold it; a text of the command line is read as YAML."""
+    """Converts a value to plain values; text from the command line is read as YAML."""
     if by != "--set":
         return plain(given, tree, out)
     text = str(given).strip()
@@ -126,11 +126,7 @@ def _value(given: Any, by: str, tree: Tree, out: Diagnostics) -> Any:
 
 
 def _put(at: Any, parts: list[str | int], value: Any, path: KeyPath = ()) -> KeyPath:
-    """Sets the value at a path in place, and makes what is missing on the way.
-
-    Returns:
-        Where it stands now, from the top of the spec.
-    """
+    """Sets the value at a path in place, and adds missing maps on the way; returns its key path."""
     if isinstance(at, list):
         return _put_entry(at, parts, value, path)
     part, *rest = parts
@@ -163,13 +159,13 @@ def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: Key
     if rest:
         return _put(arguments, rest, value, here)
     if value is not None and not isinstance(value, dict):
-        raise _WrongPathError(f"a step takes arguments, and {show(value)} is none", "name the argument, too: `STEP.ARGUMENT=VALUE`")
+        raise _WrongPathError(f"a step takes a map of arguments, got {show(value)}", "name the argument, too: `STEP.ARGUMENT=VALUE`")
     entries[index] = {name: value or {}}
     return here
 
 
 def _inside(at: Any, key: str | int, path: KeyPath, following: str | int) -> Any:
-    """Returns what stands at a key, to go on in; a word, or nothing, gives way to a map."""
+    """The map or list at a key; replaces another value by an empty one."""
     inner = at.get(key) if isinstance(at, dict) else at[key]
     other_word = path in CHOICES and isinstance(inner, dict) and following not in inner
     if isinstance(inner, (dict, list)) and not other_word:
@@ -181,15 +177,15 @@ def _inside(at: Any, key: str | int, path: KeyPath, following: str | int) -> Any
 
 
 def _no_list(path: KeyPath, entry: int) -> _WrongPathError:
-    return _WrongPathError(f"`{format_path(path)}` is no list, so it has no entry {entry}" if path else "a path begins with a section")
+    return _WrongPathError(f"`{format_path(path)}` is not a list, so it has no entry {entry}" if path else "a path begins with a section")
 
 
 def _index(entries: list[Any], part: str | int, path: KeyPath) -> int:
-    """Returns the entry of a list that is meant: by its number, or by the id of a step."""
+    """The index of an entry, from its number or the id of a step."""
     where = f"`{format_path(path)}`"
     if isinstance(part, int) or part.isdigit():
         if int(part) >= len(entries):
-            raise _WrongPathError(f"{where} has {len(entries)} entries, counted from 0, so there is no entry {part}")
+            raise _WrongPathError(f"entry {part} of {where} is out of range: it has {len(entries)} entries, counted from 0")
         return int(part)
     ids = raw_ids(entries)
     if part in ids:

@@ -1,4 +1,4 @@
-"""Params: what each one's value is and where it came from, and the values put in place of `$name`."""
+"""Params: their values with origins, and the substitution of `$name`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SECRET_END = re.compile(r"(?:^|_)CONNECTION_?STRING$", re.IGNORECASE)
 _OPEN = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "PWD", "OLDPWD"})
 
 _LONGEST_VALUE = 80
-"""What is longer is not repeated in advice."""
+"""Characters up to which a value is repeated in help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class Value:
     """A param's value.
 
     Attributes:
-        value: The value itself, of the declared type; `None` when there is none.
+        value: The value, of the declared type; `None` for none.
         origin: `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`.
         outside: Whether it came from outside the spec's files.
-        ok: Whether it may be used.
-        env: The variable of the environment that it came from, or a part of it; empty where the caller allows its use for anything.
-        by_caller: Whether the caller or the environment gave it.
+        ok: Whether it is valid.
+        env: The environment variable that it, or a part of it, came from; "" if the caller allows its use for anything.
+        by_caller: Whether it came from the caller or the environment.
         is_text: Whether it may be any text.
-        mixed: Whether it is a text around such a value, as one that a stage gives may be.
+        mixed: Whether it contains such a value with text around it, as the value of a stage may.
     """
 
     value: Any
@@ -69,19 +69,19 @@ class Value:
 
 _WRONG = Value(None, "default", outside=False, ok=False)
 Given = tuple[Any, str]
-"""A value from outside, and it as it was given: `--set size=192`."""
+"""A value from outside, and its origin as given: `--set size=192`."""
 
 
 class _WrongError(Exception):
-    """A value does not fit its declaration; says what would."""
+    """A value that does not fit its declaration; the message is what would."""
 
 
 @dataclass(slots=True)
 class Params:
-    """Evaluates the `params` section with the values given by `--set`, `params=` and `overrides=`, then by the environment.
+    """The `params` section, with values from `--set`, `params=` and `overrides=`, then from the environment.
 
-    A path given from outside is relative to `folder`. Where a base is missing, the spec is `partial`. `declared` holds the sound
-    declarations, once evaluated.
+    A path from outside is relative to `folder`. `partial` is set if a base is missing. `declared` has the valid declarations
+    after `evaluate`.
     """
 
     locate: Locator
@@ -94,7 +94,7 @@ class Params:
     declared: dict[str, Param] = field(default_factory=dict)
 
     def evaluate(self, section: Any) -> dict[str, Value]:
-        """The value of each declared param; what is wrong is reported and marked."""
+        """Evaluates all declared params; reports and marks invalid ones."""
         if not isinstance(section, dict):
             if section is not None or ("params",) in self.locate.spans.keys:
                 self.out.add(
@@ -104,8 +104,8 @@ class Params:
         values: dict[str, Value] = {}
         for name, raw in section.items():
             if not NAME.fullmatch(name):
-                help_ = "a name has letters, digits and `_`, and begins with no digit"
-                self._wrong(f"`{name}` cannot be a param's name", help_, self.locate.label(("params", name), key=True))
+                help_ = "a name consists of letters, digits and `_`, and does not begin with a digit"
+                self._wrong(f"`{name}` is not a valid name of a param", help_, self.locate.label(("params", name), key=True))
             values[name] = self._one(name, raw)
         for name in self.given:
             if name not in section:
@@ -119,9 +119,9 @@ class Params:
     def _unknown(self, name: str, known: list[str]) -> None:
         near = closest(name, known)
         listed = f"the spec declares {one_of(known, 'and')}" if known else "the spec declares no params"
-        paths = "any other value is set by its path, such as `batch.size` (`--set`, `overrides=`)"
+        paths = "to set any other value, use its path, such as `batch.size` (`--set`, `overrides=`)"
         help_ = (f"did you mean `{near}`?", listed, paths) if near else (listed, paths)
-        self._wrong(f"{self.given[name][1]}: no param is named `{name}`", help_, self.locate.label(("params",), key=True))
+        self._wrong(f"{self.given[name][1]}: unknown param `{name}`", help_, self.locate.label(("params",), key=True))
 
     def _one(self, name: str, raw: Any) -> Value:
         path: KeyPath = ("params", name)
@@ -142,13 +142,13 @@ class Params:
             return self._default(param, name)
         is_set = param.env in self.env
         value = self._outside(param, name, self.env[param.env], f"${param.env}") if is_set else self._default(param, name)
-        # What may be sent away is a finding whether or not the variable is set here.
+        # A value that may be sent elsewhere is a finding even if the variable is not set here.
         return value if param.env in self.allowed.env else replace(value, env=param.env, is_text=param.type in ("str", "path"))
 
     def _refuse_secret(self, variable: str, name: str) -> None:
-        message = f"the param `{name}` takes its value from `{variable}`, whose name is that of a secret"
+        message = f"the param `{name}` reads the environment variable `{variable}`, which looks like a secret"
         help_ = (
-            "a spec does not read secrets: the clients of servers take credentials from the environment themselves",
+            "leave it out: clients of servers read credentials from the environment themselves",
             f'if you trust the spec: `pipegen.build(…, allow_env=["{variable}"])`, or `--allow-env {variable}` on the command line',
         )
         self.out.add(make("PG672", message, self.locate.label(("params", name, "env")), help=help_))
@@ -158,7 +158,7 @@ class Params:
         numeric = param.type in ("int", "float")
         field = next((f for f in ("min", "max") if getattr(param, f) is not None and not numeric), None)
         if field is not None:
-            wrong = f"`{field}` is for numbers, and `{name}` is a {param.type}"
+            wrong = f"`{field}` is for numbers, but `{name}` is a {param.type}"
         elif (param.type == "choice") != bool(param.choices):
             field = "choices"
             wrong = f"`choices` {'lists the words of' if param.type == 'choice' else 'is only for'} `type: choice`"
@@ -179,13 +179,13 @@ class Params:
             return Value(None, origin, outside=True, ok=False)
 
     def in_stage(self, name: str, value: Any, path: KeyPath) -> Value:
-        """The value of a param that a stage sets, which stands at `path`; what is wrong is reported and marked."""
+        """The value of a param in a stage, at `path`; an invalid one is reported and marked."""
         place = self.locate.label(path, key=True)
         param = self.declared.get(name)
         if param is None:
             near = closest(name, list(self.declared))
             listed = f"the spec declares {one_of(self.declared, 'and')}" if self.declared else "the spec declares no params"
-            return self._wrong(f"no param is named `{name}`", (f"did you mean `{near}`?", listed) if near else listed, place)
+            return self._wrong(f"unknown param `{name}`", (f"did you mean `{near}`?", listed) if near else listed, place)
         origin = self.locate.origin(path)
         origin = format_path(path) if origin == "given" else origin
         try:
@@ -201,7 +201,7 @@ class Params:
         if value is None:
             return Value(None, "default", outside=False)
         if isinstance(value, str) and re.search(r"(?<!\$)(\$\$)*\$(\{|[A-Za-z_])", value):
-            return self._wrong("a param cannot refer to another param", "a lone dollar is written `$$`", self.locate.label(path))
+            return self._wrong("a param cannot refer to another param", "write a dollar as `$$`", self.locate.label(path))
         finding = homeless(value, path, self.locate) if param.type == "path" and isinstance(value, str) and value else None
         if finding is not None:
             self.out.add(finding)
@@ -213,7 +213,7 @@ class Params:
             return self._wrong(f"`{name}` is {wrong}, but its default is {show(value)}", (), self.locate.label(path))
 
     def _fit(self, param: Param, value: Any, folder: Path) -> Any:
-        """The value in its declared type, within its bounds; a path is made absolute."""
+        """Converts a value to its declared type and checks its bounds; makes a path absolute."""
         if param.type == "choice":
             if value not in (param.choices or ()):
                 near = closest(str(value), param.choices or ())
@@ -227,7 +227,7 @@ class Params:
 
 
 def is_secret(variable: str) -> bool:
-    """Tells whether the name of a variable is that of a secret, such as `DB_PASSWORD`."""
+    """Tests if the name of a variable is that of a secret, such as `DB_PASSWORD`."""
     if variable.upper() in _OPEN:
         return False
     words = (word.strip("0123456789") for word in variable.split("_"))
@@ -236,7 +236,7 @@ def is_secret(variable: str) -> bool:
 
 
 def _declaration(value: Any) -> str:
-    """Returns the declaration of a param of which only its value was given."""
+    """The declaration of a param for which only a value was given."""
     kind = {bool: "bool", int: "int", float: "float", str: "str"}.get(type(value))
     if kind is None or len(str(value)) > _LONGEST_VALUE or "$" in str(value) or (kind == "float" and not math.isfinite(value)):
         return "{type: int, default: 224}"
@@ -244,12 +244,12 @@ def _declaration(value: Any) -> str:
 
 
 def absolute(path: str, folder: Path) -> str:
-    """`path` from `folder`, with `~` written out; addresses such as `gs://` stay."""
+    """`path` from `folder`, with `~` expanded; addresses such as `gs://` stay."""
     return path if "://" in path else os.path.abspath(os.path.join(folder, os.path.expanduser(path)))
 
 
 def _convert(param: Param, value: Any) -> Any:
-    """A text from outside as the declared type; anything else as it is."""
+    """Converts a text from outside to the declared type; other values stay."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str) or param.type in ("str", "path", "choice"):
@@ -270,25 +270,25 @@ def _typed(kind: str, value: Any) -> Any:
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))")
 _SKIPPED = ("params", "extends", "pipegen")
 _GUESSES = 50
-"""Misspelt references that get a suggestion; each takes a look at every declared name."""
+"""Misspelt references that get a suggestion, for which all declared names are compared."""
 
 
 class _TooLargeError(Exception):
-    """Ends the substitution; its arguments are what to say, and of which place."""
+    """Stops the substitution; the arguments are the message and the path."""
 
 
 @dataclass(slots=True)
 class Substitution:
-    """Walks a tree and replaces references.
+    """The substitution of references to params in a tree.
 
     Attributes:
         values: The declared params.
-        locate: Told which values came from a param.
-        out: Where findings go.
-        spoiled: The places that hold a reference without a value; what is wrong there is the param's fault.
-        used: The params that are referred to.
-        meant: The params that a misspelt reference probably means.
-        undeclared: The names that are referred to and not declared.
+        locate: The locator, which notes the values that come from params.
+        out: The collector of findings.
+        spoiled: Paths with a reference without a value, where findings are suppressed.
+        used: The params with references.
+        meant: The params that misspelt references probably mean.
+        undeclared: The names of references without a declaration.
     """
 
     values: dict[str, Value]
@@ -301,16 +301,16 @@ class Substitution:
     _size: int = 0
 
     def apply(self, tree: Tree) -> bool:
-        """Replaces every reference outside the params themselves, and reports params that nothing uses.
+        """Replaces every reference outside of `params`, and reports unused params.
 
         Returns:
-            Whether there is a spec to go on with: written out, it may be too large.
+            `False` if the result is too large.
         """
         try:
             tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
         except _TooLargeError as large:
             message, path = large.args
-            help_ = ("pipegen reads no larger spec, so that a damaged or hostile file ends quickly",)
+            help_ = ("this limit protects against damaged and hostile files",)
             self.out.add(make("PG003", message, self.locate.label(path), help=help_))
             tree.value, tree.partial = {}, True
             return False
@@ -318,7 +318,7 @@ class Substitution:
             return True
         for name in self.values:
             if name not in self.used | self.meant:
-                help_ = (f"`${name}` stands for its value elsewhere; remove it where nothing wants it",)
+                help_ = (f"use it as `${name}`, or remove it",)
                 self.out.add(make("PG107", f"the param `{name}` is never used", self.locate.label(("params", name), key=True), help=help_))
         return True
 
@@ -333,17 +333,17 @@ class Substitution:
         return value
 
     def _count(self, value: Any, path: KeyPath) -> None:
-        """Adds up the text that params put in.
+        """Adds up the text of substituted values.
 
         Raises:
-            _TooLargeError: When it is more than a spec may be.
+            _TooLargeError: If the spec becomes too large.
         """
         size = len(value) if isinstance(value, str) else 0
         self._size += size
         if size > MAX_SCALAR:
-            raise _TooLargeError(f"with its params put in, one value is longer than {MAX_SCALAR // 1024} KiB", path)
+            raise _TooLargeError(f"with params filled in, one value is longer than {MAX_SCALAR // 1024} KiB", path)
         if self._size > MAX_BYTES:
-            raise _TooLargeError(f"with its params put in, the spec is larger than {MAX_BYTES // 2**20} MiB", path)
+            raise _TooLargeError(f"with params filled in, the spec is larger than {MAX_BYTES // 2**20} MiB", path)
 
     def _text(self, text: str, path: KeyPath, partial: bool) -> Any:
         whole = _REFERENCE.fullmatch(text)
@@ -360,7 +360,7 @@ class Substitution:
             parts += [text[end : match.start()], known[match[0]]]
             size += len(known[match[0]])
             if size > MAX_BYTES:
-                break  # `_count` says so
+                break  # `_count` raises
             end = match.end()
         return "".join(parts) + text[end:]
 
@@ -374,7 +374,7 @@ class Substitution:
             return None
         self.used.add(name)
         if value.ok and value.value is None:
-            default = f"say `params: {{{name}: {{default: …}}}}` in the spec that extends this one"
+            default = f"set `params: {{{name}: {{default: …}}}}` in the spec that extends this one"
             default = default if self.locate.in_shared_base(("params", name)) else "give it a `default`"
             help_ = (f"pass `--set {name}=VALUE` (`params={{{name!r}: ...}}` in Python), or {default}",)
             places = self.locate.label(path, "used here"), self.locate.label(("params", name), "declared here", key=True)
@@ -389,16 +389,15 @@ class Substitution:
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:
         at = self.locate.label(path)
         if match[0] not in masked_value(match.string):
-            message = "a `$` in the secret of an address is read as the name of a param, which is not declared"
-            outside = "a dollar itself is written `$$`; or take the whole address from outside, by a param with `env`"
+            message = "a `$` in the secret of an address is read as a param, which is not declared"
+            outside = "write a dollar as `$$`; or take the whole address from outside, by a param with `env`"
             self.out.add(make("PG106", message, at, help=outside))
             return
-        dollar = "a dollar itself is written `$$`"
+        dollar = "write a dollar as `$$`"
         if match[4] or (match[3] is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
             shown = shorten(match[0])
-            self.out.add(
-                make("PG106", f"`{shown}` is not the name of a param", at, help=("a param is written `$name` or `${name}`", dollar))
-            )
+            help_ = ("write a param as `$name` or `${name}`", dollar)
+            self.out.add(make("PG106", f"`{shown}` is not a valid reference to a param", at, help=help_))
             return
         self.undeclared.add(name)
         near = closest(name, list(self.values)) if len(self.undeclared) <= _GUESSES else None
@@ -406,7 +405,7 @@ class Substitution:
             self.meant.add(near)
             help_, fix = (f"did you mean `${near}`?", dollar), self._renamed(match, near, path)
         else:
-            declared = f"declared are {one_of(self.values, 'and')}" if self.values else "declare it under `params`"
+            declared = f"the spec declares {one_of(self.values, 'and')}" if self.values else "declare it under `params`"
             help_, fix = (declared, dollar), None
         self.out.add(make("PG106", f"the param `{name}` is not declared", at, help=help_, fix=fix))
 
@@ -416,7 +415,7 @@ class Substitution:
         if source is None or span is None or source.count(match[0]) != 1:
             return None
         new = f"${{{near}}}" if match[3] else f"${near}"
-        # The names of params are the user's own: `$size1` beside `size2` and `size3` could be either.
+        # Not safe, as users choose these names: `$size1` beside `size2` and `size3` could be either.
         return Fix(f"write `{new}`", (Edit(span, source.replace(match[0], new)),), Applicability.SUGGESTION)
 
 

@@ -1,5 +1,7 @@
-"""Makes the relative paths of a spec absolute: each is relative to the file that it stands in. In a shared base there is nothing that a
-path could be relative to: the folder of a package or of a lock holds no data."""
+"""Relative paths of a spec, made absolute from the folder of the file that they are in.
+
+A shared base cannot have relative paths: the folder of a package or of a lock holds no data.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +28,22 @@ SOURCE_PATHS = frozenset({"path", "root"})
 STEP_PATHS = frozenset({"references"})
 """Arguments of steps that are paths of files beside the spec."""
 ADDRESS = "url"
-"""The argument of sources that is the address of a database; one of SQLite has a path, which may be relative."""
+"""The argument of sources that is the address of a database; that of SQLite has a path, which may be relative."""
 SNAPSHOT = "snapshot"
-"""The argument that says where the rows of a database are kept."""
+"""The argument that is the file for the rows of a database."""
 PLACES = SOURCE_PATHS | {SNAPSHOT, ADDRESS}
-"""Arguments of sources that say where something lies, and not what it is."""
+"""Arguments of sources that are the place of data, not its content."""
 _PARTS: KeyPath = ("source", "mix", "parts")
 _SQLITE = re.compile(r"(?P<before>sqlite(?:\+\w+)?:///)(?P<path>[^/?][^?]*)")
 
 
 def own_places(node: Mapping[str, Any], key: str) -> frozenset[str]:
-    """Returns what the arguments under a key say of places besides `PLACES`, where the key is the name of a source."""
+    """The arguments besides `PLACES` that are places, if `key` is the name of a source."""
     return sources()[key].places if len(node) == 1 and key in sources() else frozenset()
 
 
 def places(node: Any, at: KeyPath, own: frozenset[str] = frozenset()) -> Iterator[tuple[dict[str, Any], str, KeyPath]]:
-    """Yields the arguments of a source, as plain values, that say where something lies: the map that holds each, its key, its key path."""
+    """Yields the arguments of a source that are places: the map that holds each, its key, its key path."""
     for key, value in node.items() if isinstance(node, dict) else ():
         if isinstance(value, dict):
             if not is_part_splits((*at, key)):
@@ -51,12 +53,12 @@ def places(node: Any, at: KeyPath, own: frozenset[str] = frozenset()) -> Iterato
 
 
 def is_part_splits(path: KeyPath) -> bool:
-    """Returns whether a key path leads to the `splits` of a part of a mix, where a `path` is a regular expression."""
+    """Tests if a key path is that of the `splits` of a part of a mix, where a `path` is a regular expression."""
     return path[-1] == "splits" and path[:-2] == _PARTS
 
 
 def make_absolute(spec: dict[str, Any], place: Place) -> None:
-    """Changes the paths in place, and reports the relative ones of shared bases."""
+    """Makes paths absolute, in place, and reports relative ones of shared bases."""
     for *parents, last in settings(spec):
         at: Any = spec
         for key in parents:
@@ -79,7 +81,7 @@ def make_absolute(spec: dict[str, Any], place: Place) -> None:
 
 
 def _steps(node: Any, path: KeyPath, place: Place) -> None:
-    """Does it with what steps take from files, wherever they stand: in a list, in edits of a base, in branches, in other steps."""
+    """Makes the paths of steps absolute: in lists, in edits of a base, in branches, inside other steps."""
     for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
         if key in STEP_PATHS and isinstance(value, str):
             node[key] = _absolute(value, (*path, key), place)
@@ -88,13 +90,13 @@ def _steps(node: Any, path: KeyPath, place: Place) -> None:
 
 
 def settings(spec: dict[str, Any]) -> Iterator[KeyPath]:
-    """Yields the key paths of the settings that are paths: `PATHS`, and what each part of a mix may exclude."""
+    """Yields the key paths of settings that are paths: `PATHS`, and the `exclude` of each part of a mix."""
     yield from PATHS
     yield from ((*_PARTS, name, "splits", "exclude") for name in _parts(spec))
 
 
 def _parts(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns the parts of a mix by name, as they are written; none of any other source."""
+    """The parts of a mix by name, as written; none for another source."""
     at: Any = spec
     for key in _PARTS:
         at = at.get(key) if isinstance(at, dict) else None

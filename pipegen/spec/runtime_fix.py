@@ -1,4 +1,4 @@
-"""Writes settings into the `runtime` section of a spec's file, where every other character stays."""
+"""A fix that writes settings into the `runtime` section of a spec, without other changes to the file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def runtime_fix(loaded: Loaded, settings: Mapping[str, Any]) -> Fix | None:
-    """Returns the change that lets the file of a spec say some settings of `runtime`; `None` for a spec that is no file, or is too odd.
+    """The change that writes settings of `runtime` into the file of a spec; `None` without a file, or for an unusual layout.
 
-    Values that the file has are replaced. Others come first in its section, or in one at the end of the file. Whoever applies it reads the
-    spec again, and sees whether it says what was meant.
+    Existing values are replaced. Others come first in the section, or in a new one at the end of the file. The caller should
+    read the changed spec to check the result.
     """
     file = loaded.file
     if file is None or file not in loaded.texts:
@@ -42,7 +42,7 @@ def runtime_fix(loaded: Loaded, settings: Mapping[str, Any]) -> Fix | None:
 
 
 def _into_section(loaded: Loaded, settings: Mapping[str, Any], file: str) -> Edit | None:
-    """Adds to the section that the file has, in its style."""
+    """Adds settings to the section of the file, in its style."""
     spans = loaded.locate.spans
     whole = spans.values.get(("runtime",))
     if whole is None or whole.file != file or not isinstance(lookup(loaded.raw, ("runtime",)), dict):
@@ -78,7 +78,7 @@ def _lines(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """Returns a value as YAML on one line."""
+    """A value as YAML on one line."""
     return to_yaml(value, default_flow_style=True, width=10_000).removesuffix("...\n").strip()
 
 
@@ -87,7 +87,7 @@ def _point(file: str, line: int, column: int) -> Span:
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes YAML, and quotes text that YAML 1.2 reads as a number: PyYAML follows YAML 1.1, where `1e5` and `-.1` are text."""
+    """A writer of YAML that quotes all numbers of YAML 1.2: PyYAML follows YAML 1.1, where `1e5` and `-.1` are text."""
 
 
 _FIRST = list("-+.0123456789")
@@ -96,5 +96,5 @@ Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"0o[0-7]+\Z"),
 
 
 def to_yaml(value: Any, dumper: type[Dumper] = Dumper, **style: Any) -> str:
-    """Returns a value as YAML, with its keys in their order; `style` is what `yaml.dump` takes."""
+    """A value as YAML, keys in their order; `style` are arguments of `yaml.dump`."""
     return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, **style))

@@ -1,4 +1,4 @@
-"""The sections of a spec, each checked on its own, so that one mistake hides no other."""
+"""Checks of the sections of a spec, each on its own, so that no error hides another."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from pipegen.spec.locate import Place
 from pipegen.spec.mapping import endless
 from pipegen.spec.mismatch import AnyStep, UnknownStep, certain, keeps_shape, name_of, replacement, stand_ins, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
-from pipegen.spec.source_map import ABSENT, KeyPath, Tree, format_path, lookup
+from pipegen.spec.source_map import Tree, lookup
 from pipegen.spec.split_sizes import bare_sizes
-from pipegen.spec.steps import KEYS, SOURCE_KEYS, collisions, every_id
+from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
 from pipegen.spec.translate import anywhere, in_its_section, instead_of_key
 from pipegen.spec.validate import check
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
 _MOST_DRAFTS = 24
 _HOPELESS = {"pipegen", "extends"}
-"""Where a mistake leaves the whole spec in doubt."""
+"""Sections after whose errors nothing else can be checked."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A spec in which what is wrong was left out.
+    """The valid part of a spec with errors.
 
     Attributes:
-        spec: The sections that are right, and the steps and tests, with others in place of wrong ones; defaults elsewhere.
-        broken: The sections that are wrong in part or as a whole: nothing may be concluded from their defaults.
-        others: The same with other steps in place of wrong ones: what is wrong in all of them is wrong whatever was meant.
-        guessed: Whether nothing is known of the features of the source.
+        spec: The valid sections, steps and tests, with placeholders for invalid steps; defaults elsewhere.
+        broken: The sections with errors, whose defaults mean nothing.
+        others: The same with other placeholders: an error in all of them is one whatever was meant.
+        guessed: Whether the features of the source are unknown.
     """
 
     spec: PipelineSpec
@@ -54,9 +54,9 @@ class Draft:
 
 
 def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: Diagnostics) -> Draft | None:
-    """A draft of what could be read, or `None` where a mistake leaves everything in doubt.
+    """Makes a draft of the valid parts; `None` if an error makes all others doubtful.
 
-    In `values`, the sections by name, and `steps`, `None` stands for a wrong one; `found` are the findings so far.
+    `values` are the sections by name, `None` for invalid ones, as in `steps`; `found` are the findings so far.
     """
     broken = {name for name, value in values.items() if value is None and name not in ("name", "description")}
     wrong = {i for i, step in enumerate(steps) if step is None}
@@ -91,7 +91,7 @@ def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: 
 
 
 def _steps(raw: list[Any], steps: list[Any], wrong: set[int]) -> list[tuple[Transform, ...]]:
-    """Returns the steps, with each that may be meant in place of a wrong one, or where those are too many, an unknown one."""
+    """All combinations of steps that may be meant by invalid ones; if too many, these become unknown steps."""
     meant = [stand_ins(raw[i]) if i in wrong else (step,) for i, step in enumerate(steps)]
     for i, several in enumerate(meant):
         if len(several) > 1 and prod(map(len, meant)) > _MOST_DRAFTS:
@@ -100,7 +100,7 @@ def _steps(raw: list[Any], steps: list[Any], wrong: set[int]) -> list[tuple[Tran
 
 
 def _stand_in(source: Any) -> Source | None:
-    """A source of the kind that is meant, where its arguments are wrong and its features are known all the same."""
+    """A source of the kind that is meant, if its features do not depend on its invalid arguments."""
     name = next(iter(source)) if isinstance(source, dict) and len(source) == 1 else source
     near = closest(name, sources()) if isinstance(name, str) and name not in sources() else name if isinstance(name, str) else None
     cls = sources().get(near) if near is not None else None
@@ -113,18 +113,17 @@ _BY_HAND = ("pipegen", "params", "source", "transforms", "tests")
 
 
 def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) -> Draft | None:
-    """The spec that a tree says, bases merged and params put in, or with findings what is left of it; its file gives its default name."""
+    """Builds the spec of a tree with merged bases and filled-in params; its default name is that of `file`."""
     out = place.out
     raw = tree.value
-    reserved = _reserved(raw, place)
     _endless(raw, place)
     _version(raw, place, file)
     values: dict[str, Any] = {"pipegen": VERSION, "name": _stem(file), "params": params}
-    values |= _sections(raw, place, reserved)
+    values |= _sections(raw, place)
     if "source" in raw:
         values["source"] = build_source(raw["source"], place.at("source"))
     elif not tree.partial and not _meant(raw, "source"):
-        help_ = (write("source: {image_folder: {path: photos/}}", "spec", "a folder of images is {}"),)
+        help_ = (write("source: {image_folder: {path: photos/}}", "spec", "for a folder of images, write {}"),)
         out.add(make("PG101", "the spec has no `source`", _first_key(place), help=help_))
     steps = build_steps(raw["transforms"], place.at("transforms")) if "transforms" in raw else []
     if "tests" in raw:
@@ -132,16 +131,14 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     if None not in steps:
         _same_ids(tuple(step for step in steps if step is not None), place)
     _parts(values.get("splits"), place)
-    _odd_keys(tree, place, reserved)
+    _odd_keys(tree, place)
     return None if tree.partial else draft(raw, values, steps, out)
 
 
-def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict[str, Any]:
+def _sections(raw: dict[str, Any], place: Place) -> dict[str, Any]:
     values: dict[str, Any] = {}
     known = ["extends", *PipelineSpec.model_fields]
     for key, value in raw.items():
-        if (key,) in reserved:
-            continue
         if key not in PipelineSpec.model_fields:
             near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
@@ -153,12 +150,12 @@ def _sections(raw: dict[str, Any], place: Place, reserved: set[KeyPath]) -> dict
                 near = None
             if advice is None and near is None and (own := in_its_section(key, value, raw)) is not None:
                 advice, listed = (own, listed) if isinstance(own, Advice) else (None, own)
-            place.at(key).add(unknown_key(key, near, known, f"there is no section `{key}`", listed, place, advice))
+            place.at(key).add(unknown_key(key, near, known, f"unknown section `{key}`", listed, place, advice))
         elif key not in _BY_HAND:
-            kept = _without(value, (key,), reserved) if isinstance(value, dict) else value
-            if key == "splits" and isinstance(kept, dict) and (bare := bare_sizes(kept, place.at(key))) is not None:
+            kept = value
+            if key == "splits" and isinstance(value, dict) and (bare := bare_sizes(value, place.at(key))) is not None:
                 place.out.add(bare[0])
-                kept = {name: inner for name, inner in kept.items() if name not in bare[1]}
+                kept = {name: inner for name, inner in value.items() if name not in bare[1]}
             right = key != "views" or steps_of_each(kept, place.at(key))
             values[key] = check(field_type(PipelineSpec, key), kept, place.at(key)) if right else None
     return values
@@ -168,8 +165,8 @@ def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
     at = place.at("pipegen")
     if "pipegen" not in raw:
         if not place.partial and not _meant(raw, "pipegen"):
-            help_ = (write(f"pipegen: {VERSION}", "spec", "the first line of a spec is {}"),)
-            message = "the spec does not say which version of the language it is in"
+            help_ = (write(f"pipegen: {VERSION}", "spec", "begin the spec with {}"),)
+            message = "the spec has no version of the language"
             place.out.add(make("PG101", message, _first_key(place), help=help_, fix=_first_line(place, file)))
     elif raw["pipegen"] != VERSION or isinstance(raw["pipegen"], (bool, float)):
         value = raw["pipegen"]
@@ -182,18 +179,18 @@ def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
 
 
 def _meant(raw: dict[str, Any], section: str) -> bool:
-    """Tells whether an unknown key was probably meant to be a section; that it is missing goes without saying then."""
+    """Tests if an unknown key was probably meant as this section, which then is not reported as missing."""
     return any(closest(key, [section]) for key in raw if key not in PipelineSpec.model_fields)
 
 
 def _first_key(place: Place) -> Label:
-    """Returns the place for saying that a section is missing: no one place is wrong, so the first key."""
+    """The place of findings about missing sections: the first key."""
     first = next((p for p in place.locate.spans.keys if len(p) == 1), ())
     return place.locate.label(first, key=True)
 
 
 def _first_line(place: Place, file: str | None) -> Fix | None:
-    """Inserts the version above the first key of the file."""
+    """The fix that inserts the version above the first key of the file."""
     spans = [s for p, s in place.locate.spans.keys.items() if len(p) == 1 and s.file == file]
     first = min(spans, key=lambda s: (s.line, s.column), default=None)
     if first is None or first.column != 1:
@@ -202,39 +199,13 @@ def _first_line(place: Place, file: str | None) -> Fix | None:
     return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),), Applicability.SAFE)
 
 
-def _reserved(raw: dict[str, Any], place: Place) -> set[KeyPath]:
-    """Report reserved keys; the result is where they stand."""
-    found: set[KeyPath] = set()
-    for path, what in KEYS.items():
-        if lookup(raw, path, ABSENT) is ABSENT:
-            continue
-        found.add(path)
-        here = place.at(*path)
-        help_ = ("the syntax is settled; this version does not run it",)
-        here.add(make("PG190", f"`{format_path(path)}` ({what}) comes with a later version of pipegen", here.label(key=True), help=help_))
-    return found
-
-
-def _without(value: dict[str, Any], path: KeyPath, reserved: set[KeyPath]) -> dict[str, Any]:
-    """A section less what is reserved; a choice of which nothing is left goes with it."""
-    result: dict[str, Any] = {}
-    for key, inner in value.items():
-        at = (*path, key)
-        if at in reserved:
-            continue
-        kept = _without(inner, at, reserved) if isinstance(inner, dict) and any(r[: len(at)] == at for r in reserved) else inner
-        if kept != {} or inner == {}:
-            result[key] = kept
-    return result
-
-
-def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
+def _odd_keys(tree: Tree, place: Place) -> None:
     told = {d.primary for d in place.out.items}
     for path, reading in tree.odd_keys.items():
         deep = len(path) > 3 and (path[:1] in (("transforms",), ("views",)) or path[:3] == ("source", "mix", "parts"))
         schedule = deep or path[:2] == ("order", "pace")
         described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
-        if schedule or described or any(path[: len(r)] == r for r in reserved):
+        if schedule or described:
             continue
         here = place.at(*path)
         key = next(reversed(path))
@@ -246,11 +217,11 @@ def _odd_keys(tree: Tree, place: Place, reserved: set[KeyPath]) -> None:
         if span is not None and span.line == span.end_line:
             fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),), Applicability.SAFE)
         where = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
-        here.add(make("PG104", f"keys are text, and `{key}`{where} is {reading}", label, help=("put it in quotes",), fix=fix))
+        here.add(make("PG104", f"keys are text, but `{key}`{where} is {reading}", label, help=("put it in quotes",), fix=fix))
 
 
 def _endless(raw: dict[str, Any], place: Place) -> None:
-    """Numbers that are none; zero stands in for them, so that nothing else is said about them."""
+    """Reports infinities and NaNs, and replaces them by zero, so that nothing else is reported about them."""
     for path in endless(raw):
         if path[:1] == ("params",) and path[-1] == "default":
             continue
@@ -268,12 +239,12 @@ def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
         message = f"two steps have the id `{ids[first]}`"
         if not same:
             message = f"the step ids `{ids[first]}` and `{ids[second]}` have the same 32-bit hash"
-        help_ = ("steps with one id would draw the same random numbers: give one of them another `id`",)
+        help_ = ("give one of them another `id`: steps with equal ids draw the same random numbers",)
         place.out.add(make("PG216", message, b.label("again here"), a.label("first here"), help=help_))
 
 
 def _parts(splits: Splits | None, place: Place) -> None:
-    """Sizes of splits that are text, where no method gives text a meaning."""
+    """Finds sizes of splits that are text, for methods that need numbers."""
     if splits is None:
         return
     place.at("splits", "parts").add(too_many(splits.parts, place.at("splits", "parts")))
@@ -287,17 +258,17 @@ def _parts(splits: Splits | None, place: Place) -> None:
         expected = "a fraction above 0 and below 1 or a whole number of examples"
         if trap is not None and trap[0] > 0:
             help_ = (write(str(trap[0]), "value", f"write {{}}: {trap[1]}"),)
-            # Of a whole, 80% can only be 0.8.
+            # 80% of a whole can only be 0.8.
             fix = replacement(here, str(trap[0]), certain(has_one_reading(size) or size.rstrip().endswith("%")))
-            message = f"{name_of(here.path)} is {expected}, and `{size}` is text"
+            message = f"{name_of(here.path)} is {expected}, but `{size}` is text"
             here.add(make("PG008", message, here.label(), help=help_, fix=fix))
         else:
-            meant = ("text names a value in the data, with `method: folder` or `method: {column: NAME}`",)
+            meant = ("to name a value in the data, use `method: folder` or `method: {column: NAME}`",)
             here.add(make("PG104", f"{name_of(here.path)} is {expected}, got {show(size)}", here.label(), help=meant))
 
 
 def _stem(file: str | None) -> str | None:
-    """The default name of a spec: its file's, less the ending."""
+    """The default name of a spec: that of its file, without the ending."""
     if file is None or file.startswith("<") or file == "-":
         return None
     name = os.path.basename(file)

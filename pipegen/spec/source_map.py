@@ -1,4 +1,4 @@
-"""Maps each key and value of a spec to its place, whichever file it came from."""
+"""The places of keys and values of a spec, in whichever file they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KeyPath = tuple[str | int, ...]
 
 
 def format_path(path: KeyPath) -> str:
-    """A key path for people: `transforms[2].random_flip.probability`."""
+    """A key path as text: `transforms[2].random_flip.probability`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -21,11 +21,11 @@ def format_path(path: KeyPath) -> str:
 
 
 ABSENT = object()
-"""Stands for a value that is not there."""
+"""The placeholder of a missing value."""
 
 
 def lookup(value: Any, path: KeyPath, default: Any = None) -> Any:
-    """The value at `path`, or the default where there is none."""
+    """The value at `path`, or the default if there is none."""
     try:
         for part in path:
             value = value[part]
@@ -36,14 +36,13 @@ def lookup(value: Any, path: KeyPath, default: Any = None) -> Any:
 
 @dataclass(slots=True)
 class SourceMap:
-    """The spans of a tree of plain values, by their paths (the empty path is the document), and those of keys, by the paths of their
-    values."""
+    """The spans of values by their paths (the document's is empty), and those of keys by the paths of their values."""
 
     values: dict[KeyPath, Span] = field(default_factory=dict)
     keys: dict[KeyPath, Span] = field(default_factory=dict)
 
     def known(self, path: Iterable[str | int]) -> KeyPath:
-        """`path` less the parts that have no place, such as a left-out argument or the tags of pydantic's unions."""
+        """`path` without parts that have no place, such as a missing argument or the tags of pydantic's unions."""
         at: KeyPath = ()
         for part in path:
             if (*at, part) in self.values:
@@ -51,14 +50,14 @@ class SourceMap:
         return at
 
     def drop(self, path: KeyPath) -> None:
-        """Forget everything below `path`, and `path` itself."""
+        """Removes `path` and everything below it."""
         n = len(path)
         for spans in (self.values, self.keys):
             for known in [p for p in spans if p[:n] == path]:
                 del spans[known]
 
     def take_over(self, other: SourceMap, paths: set[KeyPath]) -> None:
-        """Take what `other` knows: at and below `paths` in place of what was known, elsewhere beside it."""
+        """Adds the spans of `other`; they replace all spans at and below `paths`."""
         for spans, others in ((self.values, other.values), (self.keys, other.keys)):
             for path in [p for p in spans if any(p[:n] in paths for n in range(len(p) + 1))]:
                 del spans[path]
@@ -71,9 +70,9 @@ class Tree:
 
     Attributes:
         value: Maps, lists and scalars; keys are always text.
-        spans: Where everything stands; empty for a spec that is no file.
+        spans: The places of keys and values; empty for a spec without a file.
         odd_keys: Keys that YAML does not read as text, with what it reads them as.
-        partial: Whether a part is missing because a base file could not be read, so that absences prove nothing.
+        partial: Whether a base file could not be read, so that a missing key is not an error.
     """
 
     value: dict[str, Any]

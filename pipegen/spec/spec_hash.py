@@ -1,4 +1,4 @@
-"""The identity of a pipeline: a hash of what it means, and what differs between two of them, in words."""
+"""The identity of a pipeline: a hash of its meaning, and descriptions of the differences between two."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHOWN_LONGEST = 60
 
 
 def canonical(spec: PipelineSpec) -> dict[str, Any]:
-    """Returns the meaning of a spec as plain values: every default filled in, without `runtime`, names, and where files lie."""
+    """The meaning of a spec as plain values: every default filled in, without `runtime`, names, and places of files."""
     result: dict[str, Any] = {}
     for name in _SECTIONS:
         value = getattr(spec, name)
@@ -49,7 +49,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         for section in ("sampling", "order"):
             said = part.pop(section) and getattr(spec.source.mixed()[name], section).meaning()
             part |= {section: said} if said else {}
-    # What is said for nothing, since it stands anyway, is left out, so that a split or a label more is one difference and not two.
+    # Settings that repeat a default are left out, so that one more split or label is one difference, not two.
     names, plain = spec.split_names(), Batch()
     rules = {name: spec.batch.remainder_for(name) for name in names}
     result["batch"]["remainder"] = {name: rule for name, rule in rules.items() if rule != plain.remainder_for(name)}
@@ -80,7 +80,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
 
 
 def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:
-    """Returns the meaning of a branch of views; its steps by their ids, in order."""
+    """The meaning of a branch of views, with its steps by their ids, in order."""
     view, own = branches(spec)[name], of_branch(spec, name).transforms
     when = view.when if isinstance(view.when, str) else "train" if {*view.when} == {"train"} else sorted({*view.when})
     steps = list(zip(own, ids_of(own), strict=True))[len(spec.transforms) :]
@@ -93,7 +93,7 @@ def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:
 
 
 def _other(stage: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """Returns the settings of a stage that are others than those of the whole spec; steps by their ids where these are the same."""
+    """The settings of a stage that differ from the whole spec; steps by their ids if these are equal."""
     found = {}
     for key, value in stage.items():
         own, known = value, whole.get(key)
@@ -107,7 +107,7 @@ def _other(stage: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
 def spec_hash(spec: PipelineSpec) -> str:
     """The SHA-256 of the canonical spec with its steps by their effects, in hexadecimal.
 
-    A moved folder, another name or another `runtime` leaves it alone, and so does what gives the same numbers in other words.
+    It does not depend on folders, names and `runtime`, nor on the spelling of steps that give the same numbers.
     """
     meant = {**canonical(spec), "transforms": [effect[:3] for effect in effects(spec) if effect is not None]}
     inner = inner_effects(spec)
@@ -132,20 +132,22 @@ def _digest(values: dict[str, Any]) -> str:
 
 
 def digest_of(meaning: dict[str, Any]) -> str:
-    """Returns the hash of a meaning without views, stages and parts that have steps of their own: their effects stand for its steps."""
+    """The hash of a meaning with its steps by their effects, without views, stages and parts with steps of their own."""
     kept = {name: value for name, value in meaning.items() if name not in ("effects", "inner")}
     return _digest({**kept, "transforms": [effect[:3] for effect in meaning["effects"] if effect is not None]})
 
 
 def meaning(spec: PipelineSpec) -> dict[str, Any]:
-    """Returns the canonical spec with the effects of its steps, for states and locks: two of them can be told apart in words."""
+    """The canonical spec with the effects of its steps, for states and locks, whose differences can be described."""
     inner = inner_effects(spec)
     return {**canonical(spec), "effects": effects(spec), **({"inner": inner} if inner else {})}
 
 
 def alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns two meanings as they are to be compared: steps that only some views or parts have in the words of the first where they have
-    the same effects, and without the paths of data that older versions wrote down."""
+    """Prepares two meanings for a comparison, without paths of data.
+
+    Steps of single views or parts with equal effects get the spelling of the first meaning.
+    """
     old, new = ({**side, "source": _without_paths(side["source"])} if "source" in side else side for side in (a, b))
     inner = [side.get("inner", {}) for side in (a, b)]
     for name in _shared(inner, "views"):
@@ -164,28 +166,28 @@ def alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def _shared(inner: list[Any], kind: str) -> set[str]:
-    """Returns the views, or the parts, of which both meanings have the effects."""
+    """The views, or the parts, whose effects are in both meanings."""
     first, second = (side.get(kind, {}).keys() for side in inner)
     return first & second
 
 
 def _effects_by_id(side: dict[str, Any], view: str) -> dict[str, Any]:
-    """Returns what the steps of a view do, by their ids."""
+    """The effects of the steps of a view, by their ids."""
     listed = side["inner"]["views"][view]
     return {step: (listed[said["at"]] or [])[:3] for step, said in side["views"][view]["transforms"].items()}
 
 
 def explain_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    """Says what differs between two canonical specs, a line for each setting: `batch.size: 32 -> 64`.
+    """Describes the differences between two canonical specs, a line for each setting: `batch.size: 32 -> 64`.
 
-    Where both have the effects of their steps, other words for the same effect are no difference.
+    If both have the effects of their steps, another spelling of the same effect is not a difference.
     """
     old, new = (_readable(side) for side in _alike(a, b))
     return _lines({**old, "transforms": []}, {**new, "transforms": []}, ()) + _steps(old["transforms"], new["transforms"])
 
 
 def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str, str]]:
-    """Yields the path of each setting that differs between two plain values, and what it is in the one and in the other, in words."""
+    """Yields the path of each setting that differs between two plain values, with both values in words."""
     if a == b:
         return
     if isinstance(a, dict) and isinstance(b, dict):
@@ -200,7 +202,7 @@ def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, s
 
 
 def _without_paths(value: Any, unmeant: frozenset[str] = _UNMEANT) -> Any:
-    """Returns plain values without the arguments of sources that say where something lies."""
+    """Removes the arguments of sources that are places."""
     if isinstance(value, dict):
         kept = {k: v for k, v in value.items() if k not in unmeant or isinstance(v, dict)}
         return {k: _without_paths(v, _UNMEANT | own_places(value, k)) for k, v in kept.items()}
@@ -208,7 +210,7 @@ def _without_paths(value: Any, unmeant: frozenset[str] = _UNMEANT) -> Any:
 
 
 def _readable(spec: dict[str, Any]) -> dict[str, Any]:
-    """Steps as maps with one key, so that a path into them reads as in a spec."""
+    """Turns steps into maps with one key, so that paths read as in a spec."""
     steps = [{op: args if step_id.partition("#")[0] == op else {**args, "id": step_id}} for op, args, step_id in spec.get("transforms", [])]
     return {**spec, "transforms": steps}
 
@@ -218,7 +220,7 @@ def _lines(a: Any, b: Any, path: KeyPath) -> list[str]:
 
 
 def _alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns both without the effects of their steps; where those are the same, the second one's steps are in the words of the first."""
+    """Removes the effects of steps; steps of the second with equal effects get the spelling of the first."""
     from difflib import SequenceMatcher
 
     sides = [{k: v for k, v in side.items() if k not in ("effects", "inner")} for side in alike(a, b)]
@@ -233,14 +235,14 @@ def _alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[s
 
 
 def _unsaid(path: KeyPath) -> str:
-    """Says what holds where a canonical spec says nothing."""
+    """The default of a setting that a canonical spec leaves out."""
     if path[:2] == ("batch", "remainder"):
         return Batch().remainder_for(str(path[-1]))
     return UNENCODED if path[:2] == ("output", "encode") else _ABSENT
 
 
 def _steps(a: list[Any], b: list[Any]) -> list[str]:
-    """Differences of the steps; where only some were added or removed, those alone."""
+    """Describes the differences of steps; if steps were only added or removed, those alone."""
     names = [next(iter(s)) for s in a], [next(iter(s)) for s in b]
     if names[0] == names[1]:
         return [line for i, (x, y) in enumerate(zip(a, b, strict=True)) for line in _lines(x, y, ("transforms", i))]
@@ -258,23 +260,23 @@ def _steps(a: list[Any], b: list[Any]) -> list[str]:
 
 
 def in_words(value: Any) -> str:
-    """Returns a value as a line of a difference names it."""
+    """A value as text in a difference."""
     text = _ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= _SHOWN_LONGEST else text[: _SHOWN_LONGEST - 1] + "…"
 
 
 ARITHMETIC = "arithmetic"
-"""The word for every step that is arithmetic: two of them with the same constants do the same."""
+"""The word for all steps of arithmetic, which are equal if their constants are."""
 LONGEST_RUN = 4
-"""Steps of arithmetic that may have been folded into one; with more, constants are compared in float64."""
+"""Steps of arithmetic that may be folded into one; with more, constants are compared in float64."""
 
 Effect = list[Any]
-"""What a step does, as plain values: its word, its arguments in their plainest words (or what they come to), its id (the one that it has by
-default where nothing depends on it), and whether it draws."""
+"""The effect of a step as plain values: its word, its plainest arguments (or constants), its id (the default one if nothing depends on it),
+and whether it draws."""
 
 
 def effects(spec: PipelineSpec) -> list[Effect | None]:
-    """Returns the effect of each step of a spec; `None` for one that does nothing that would not be done without it."""
+    """The effect of each step of a spec; `None` for a `decode` that is the default anyway."""
     seen = [_Seen() for _ in spec.transforms]
     for split in spec.split_names():
         for type_ in spec.source.possible():
@@ -285,8 +287,7 @@ def effects(spec: PipelineSpec) -> list[Effect | None]:
 
 
 def inner_effects(spec: PipelineSpec) -> dict[str, dict[str, list[Effect | None]]]:
-    """Returns the effects of the steps that only some views or parts of a mix have: of each branch under `views`, of each part with steps
-    of its own under `parts`."""
+    """The effects of steps that only some views or parts of a mix have: by branch under `views`, by part under `parts`."""
     found: dict[str, dict[str, list[Effect | None]]] = {}
     if isinstance(spec.views, dict):
         found["views"] = {name: effects(of_branch(spec, name))[len(spec.transforms) :] for name in spec.views}
@@ -297,14 +298,14 @@ def inner_effects(spec: PipelineSpec) -> dict[str, dict[str, list[Effect | None]
 
 @dataclass(slots=True)
 class _Seen:
-    """Holds what a step does, over all splits and all types that the data may have.
+    """The effect of a step over all splits and all possible types of the data.
 
     Attributes:
-        constants: What arithmetic comes to, by feature.
-        plain: The step in its plainest words.
-        known: Whether those are the same for all of them.
-        everywhere: Whether it acts on the features that it would act on if it named none.
-        needed: Whether it does anything that would not be done without it.
+        constants: The constants of arithmetic, by feature.
+        plain: The step in its plainest form.
+        known: Whether these are equal for all splits and types.
+        everywhere: Whether it acts on the same features as without `feature`.
+        needed: Whether it does more than the default `decode`.
     """
 
     constants: dict[str, Any] = field(default_factory=dict)
@@ -333,7 +334,7 @@ def _effect(step: Transform, step_id: str, by_default: str, seen: _Seen) -> Effe
 
 
 class _Walk:
-    """Follows the type of each feature of one split from step to step. A feature whose type is lost is `None`."""
+    """The types of the features of one split, from step to step; `None` for an unknown type."""
 
     def __init__(self, spec: PipelineSpec, split: str, type_: ElementType) -> None:
         self.spec = spec
@@ -345,7 +346,7 @@ class _Walk:
         self.size = spec.batch.buckets.sizes[0] if spec.batch.buckets is not None else None
 
     def run(self, seen: list[_Seen]) -> None:
-        """Notes what each step does."""
+        """Notes the effect of each step."""
         self._decode_first()
         for step, found in zip(self.spec.transforms, seen, strict=True):
             if runs_on(step, self.split):
@@ -355,7 +356,7 @@ class _Walk:
                     self._step(stand_in, _Seen())
 
     def _decode_first(self) -> None:
-        """Decodes what no step of the spec does."""
+        """Applies the implicit `decode`."""
         leading = []
         for step in self.spec.transforms:
             if not runs_on(step, self.split):
@@ -386,13 +387,13 @@ class _Walk:
             self._follow(used, name, x)
 
     def _type(self) -> ElementType:
-        """Returns the type of an example, as far as it is known; a lost feature has the type that it began with."""
+        """The type of an example; a feature of unknown type has that of the record."""
         return self.whole.replace(**{name: x for name, x in self.types.items() if x is not None})
 
     def _follow(self, step: Transform, name: str, x: FeatureType) -> None:
         if kind_of(x).ragged:
             return
-        if self.size is not None:  # for one bucket it is as for all
+        if self.size is not None:  # one bucket stands for all
             step = sized(step, self.size)
         try:
             self.types[name] = step.on(x).infer(x)
@@ -400,7 +401,7 @@ class _Walk:
             self.types[name] = None
 
     def _constants(self, step: Transform, name: str, x: FeatureType) -> Any:
-        """Returns what arithmetic on a feature of type `x` comes to; `None` for other steps, and where that is not known."""
+        """The constants of arithmetic on a feature of type `x`; `None` for other steps, and if unknown."""
         try:
             on = step.on(x)
             if not isinstance(on, PointwiseTransform):
@@ -413,7 +414,7 @@ class _Walk:
 
 
 def _folded(run: list[Arithmetic]) -> list[Any]:
-    """Returns the last arithmetic of a run as its constants, by itself and after each number of those before it: a pass may fold them."""
+    """The constants of the last arithmetic of a run, alone and folded with the steps before it, as a pass may do."""
     if len(run) > LONGEST_RUN:
         return [_constants(a, exact=True) for a in run]
     found = [run[-1]]
@@ -428,15 +429,15 @@ def _constants(a: Arithmetic, *, exact: bool = False) -> list[Any]:
 
 
 def _ends(y: FeatureType) -> list[Any]:
-    """Returns the ends of the interval that values lie in, at which later steps may clip."""
+    """The ends of the interval of values, at which later steps may clip."""
     return [y.dtype, None if y.interval is None else [_float32(y.interval.low), _float32(y.interval.high)]]
 
 
 def _float32(value: float) -> float:
-    """Rounds a number as a float32 constant of a graph.
+    """Rounds a number to float32.
 
     Raises:
-        OverflowError: When it is none.
+        OverflowError: If it is not finite in float32.
     """
     rounded: float = struct.unpack("f", struct.pack("f", _finite(value)))[0]
     return rounded
@@ -444,5 +445,5 @@ def _float32(value: float) -> float:
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise OverflowError(f"{value} is no constant")
-    return value + 0.0  # there is one zero
+        raise OverflowError(f"{value} is not finite")
+    return value + 0.0  # -0.0 becomes 0.0

@@ -1,4 +1,4 @@
-"""Sizes of splits that stand in `splits` itself, without the `parts` around them: `splits: {train: 0.8, val: 0.2}`."""
+"""The finding about sizes of splits outside of `parts`: `splits: {train: 0.8, val: 0.2}`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = frozenset({"train", "validation", "test", "predict"})
 
 
 def bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[str]] | None:
-    """Returns the finding about splits that stand beside `parts`, and their keys; `None` where there are none."""
+    """Finds sizes of splits outside of `parts`; returns the finding and their keys."""
     found = {key: size for key, size in value.items() if key not in Splits.model_fields and _is_size(key, size)}
     if not found or "parts" in value:
         return None
@@ -28,7 +28,7 @@ def bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[str
     lines = flow({"parts": parts, **kept})
     first, *others = (place.at(key).label(key=True) for key in found)
     help_ = write(f"splits: {lines}", "sections")
-    message = f"`splits` has no key `{next(iter(found))}`: splits and their sizes stand in `parts`"
+    message = f"`splits` has no key `{next(iter(found))}`: sizes of splits belong in `parts`"
     kept_names = list(named) == list(named.values()) and list(parts.values()) == list(found.values())
     return make("PG102", message, first, *others, help=help_, fix=_fix(lines, place, kept_names=kept_names)), set(found)
 
@@ -40,7 +40,7 @@ def _is_size(key: str, size: Any) -> bool:
 
 
 def _sizes(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns sizes as `parts` takes them: texts such as `80%` as numbers, per cents of a whole as fractions, folders as names."""
+    """Converts sizes for `parts`: texts such as `80%` to numbers, percentages that add up to 100 to fractions, folders to names."""
     numbers = {name: trap[0] if isinstance(size, str) and (trap := number_trap(size)) else size for name, size in given.items()}
     if all(isinstance(size, int) for size in numbers.values()) and sum(numbers.values()) == 100:
         return {name: size / 100 for name, size in numbers.items()}
@@ -48,6 +48,6 @@ def _sizes(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fix(lines: str, place: Place, *, kept_names: bool) -> Fix | None:
-    """Returns the edit of the whole section where it stands in one line; safe where it only puts `parts` around what is there."""
+    """The edit of the whole section, if it is on one line; safe if it only adds `parts`."""
     span = place.locate.editable(place.path)
     return None if span is None else Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))

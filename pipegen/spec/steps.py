@@ -1,4 +1,4 @@
-"""Names and ids of steps, which key their random draws; and words that the language keeps for later."""
+"""Names and ids of steps, which key their random draws, and reserved words of the language."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipegen.spec.source_map import KeyPath
 
 
 def ids_of(steps: Iterable[Transform | DataTest]) -> tuple[str, ...]:
-    """The id of each step, or of each test: its own `id`, or its name and which one of that name it is.
+    """The ids of steps or tests: their own `id`, or their name with a count per name.
 
-    `random_flip` is the first flip and `random_flip#2` the second, whatever stands between them, so that inserting
-    another kind of step leaves the draws alone.
+    `random_flip` is the first flip and `random_flip#2` the second, whatever is between them, so that inserting another kind of
+    step keeps the draws.
     """
     seen: Counter[str] = Counter()
     ids: list[str] = []
@@ -28,13 +28,13 @@ def ids_of(steps: Iterable[Transform | DataTest]) -> tuple[str, ...]:
 
 
 def inner_ids(step: Transform, step_id: str) -> tuple[str, ...]:
-    """The ids of the steps that stand inside a step: their own, or counted below its id, as `one_of/random_flip#2`."""
+    """The ids of the steps inside a step: their own, or counted below its id, as `one_of/random_flip#2`."""
     inner = step.inner_steps()
     return tuple(s.id or f"{step_id}/{own}" for s, own in zip(inner, ids_of(inner), strict=True))
 
 
 def every_id(steps: tuple[Transform, ...], ids: tuple[str, ...] = (), above: KeyPath = ()) -> list[tuple[KeyPath, str]]:
-    """The id of each step and of those inside it, with the place of the step below `transforms`."""
+    """The ids of steps and of those inside them, with their paths below `transforms`."""
     found: list[tuple[KeyPath, str]] = []
     for index, (step, step_id) in enumerate(zip(steps, ids or ids_of(steps), strict=True)):
         here = (*above, index, step.op)
@@ -44,12 +44,12 @@ def every_id(steps: tuple[Transform, ...], ids: tuple[str, ...] = (), above: Key
 
 
 def step_hash(step_id: str) -> int:
-    """The 32 bits that stand for a step id in the counter of its random draws."""
+    """The 32-bit hash of a step id in the counter of its random draws."""
     return int.from_bytes(blake2b(step_id.encode(), digest_size=4).digest(), "big")
 
 
 def collisions(ids: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Pairs of steps, the earlier one first, that would share their random draws."""
+    """The pairs of steps that would share their random draws, the earlier one first."""
     first: dict[int, int] = {}
     found: list[tuple[int, int]] = []
     for i, step_id in enumerate(ids):
@@ -64,28 +64,28 @@ INNER = "steps"
 
 
 def step_name(step: Any) -> str | None:
-    """Returns the word of a step, or `None` where it is neither a word nor a map with one key."""
+    """The word of a step; `None` if it is neither a word nor a map with one key."""
     if isinstance(step, dict) and len(step) == 1:
         return str(next(iter(step)))
     return step if isinstance(step, str) else None
 
 
 def own_id(step: Any) -> str | None:
-    """Returns the `id` that a step is given, if any."""
+    """The `id` argument of a step, if any."""
     arguments = step.get(step_name(step)) if isinstance(step, dict) else None
     own = arguments.get("id") if isinstance(arguments, dict) else None
     return own if isinstance(own, str) else None
 
 
 def inner_steps(step: Any) -> list[Any] | None:
-    """Returns the list of steps inside a step, if it has one."""
+    """The list of steps inside a step, if it has one."""
     arguments = step.get(step_name(step)) if isinstance(step, dict) else None
     inner = arguments.get(INNER) if isinstance(arguments, dict) else None
     return inner if isinstance(inner, list) else None
 
 
 def raw_ids(steps: list[Any], above: str = "") -> list[str]:
-    """Returns the id of each step of a list; see `steps.ids_of`. Those inside a step stand below its id, `above`."""
+    """The ids of steps as plain values, see `ids_of`; those inside a step begin with its id, `above`."""
     seen: dict[str, int] = {}
     ids = []
     for step in steps:
@@ -96,7 +96,7 @@ def raw_ids(steps: list[Any], above: str = "") -> list[str]:
 
 
 def arguments_of(steps: list[Any], index: int, name: str) -> dict[str, Any]:
-    """Returns the arguments of a step, to be changed in place; a step that is a word becomes one with arguments."""
+    """The arguments of a step, to be changed in place; a word becomes a step with arguments."""
     step = steps[index]
     if not isinstance(step, dict):
         step = steps[index] = {name: {}}
@@ -105,9 +105,6 @@ def arguments_of(steps: list[Any], index: int, name: str) -> dict[str, Any]:
     arguments: dict[str, Any] = step[name]
     return arguments
 
-
-KEYS: dict[KeyPath, str] = {}
-"""Keys, with what they will hold."""
 
 SOURCES = frozenset({"audio_folder", "text"})
 
@@ -118,4 +115,4 @@ FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
 """Arguments of one feature, where the source does not know them."""
 
 KINDS = frozenset({"text", "audio"})
-"""What a feature of a source is to be, beside what sources know."""
+"""Reserved kinds of features."""

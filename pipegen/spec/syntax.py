@@ -1,4 +1,4 @@
-"""YAML's syntax errors in plain words, each at the place where a person would mend it."""
+"""YAML's syntax errors in plain words, each at the place of its likely cause."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")
 """A key whose colon is not followed by a space."""
 LONGEST_KEY = 1000
-"""Characters; YAML itself gives up at 1,024."""
+"""The most characters of a key; the limit of YAML is 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A syntax error with its text at hand."""
+    """A syntax error with its text."""
 
     file: str
     lines: list[str]
@@ -53,11 +53,11 @@ class _Place:
         return Label(self.span(self.error.problem_mark), text)
 
     def opened(self, text: str = "") -> Label:
-        """The place where the unfinished thing began."""
+        """The place where the unfinished node began."""
         return Label(self.span(self.error.context_mark), text)
 
     def innermost(self) -> tuple[Span, str]:
-        """The bracket that the problem stands in. Between two entries YAML names no bracket: the last one that is open is looked for."""
+        """The bracket around the problem; between two entries, where YAML names none, the last open one."""
         context, problem = self.error.context_mark, self.error.problem_mark
         begun = self.line(context.line)[context.column : context.column + 1] if context is not None else ""
         if context is None or problem is None or begun in ("[", "{"):
@@ -90,7 +90,7 @@ def _tab(p: _Place) -> Diagnostic | None:
     line = p.line(mark.line) if mark is not None else ""
     if "'\\t'" not in p.problem and not (mark is not None and "\t" in line[: mark.column + 1] and not line[: mark.column].strip()):
         return None
-    return make("PG002", "a tab stands where YAML allows only spaces", p.here("a tab"), help=("indent with spaces, two for each level",))
+    return make("PG002", "a tab where YAML allows only spaces", p.here("a tab"), help=("indent with spaces, two for each level",))
 
 
 def _long_key(p: _Place) -> Diagnostic | None:
@@ -105,7 +105,7 @@ def _long_key(p: _Place) -> Diagnostic | None:
         return None
     start += len(before[start:]) - len(before[start:].lstrip())
     at = Label(Span(p.file, line + 1, start + 1, line + 1, start + 2), "it begins here")
-    help_ = "YAML takes no longer key, and no key of a spec is that long"
+    help_ = "YAML does not support longer keys"
     return make("PG003", f"a key is longer than {LONGEST_KEY:,} characters", at, help=help_)
 
 
@@ -124,8 +124,8 @@ def _bracket(p: _Place) -> Diagnostic | None:
     found = _plain(p.problem.rpartition("got ")[2])
     if "end" in found and "stream" in p.problem:
         return make("PG002", f"`{opening}` is opened and never closed", Label(opened, "opened here"), help=(f"add the `{closing}`",))
-    message = f"here `,` or `{closing}` is due"
-    help_ = (f"perhaps the `{closing}` of an earlier line is missing, or a comma between two entries",)
+    message = f"expected `,` or `{closing}`"
+    help_ = (f"look for a missing `{closing}` in an earlier line, or a missing comma between two entries",)
     first, last = (m.line if m is not None else 0 for m in (p.error.context_mark, p.error.problem_mark))
     if any(re.search(r"(^|\s)//", p.line(number)) for number in range(first, last + 1)):
         help_ = ("a comment begins with `#`, not with `//`",)
@@ -141,7 +141,7 @@ def _glued(p: _Place) -> Diagnostic | None:
         if glued is not None:
             at = Span(p.file, number + 1, glued.end(), number + 1, glued.end() + 1)
             after = Span(p.file, number + 1, glued.end() + 1, number + 1, glued.end() + 1)
-            fix = Fix("put a space after the colon", (Edit(after, " "),), Applicability.SAFE)  # without it this is no YAML at all
+            fix = Fix("put a space after the colon", (Edit(after, " "),), Applicability.SAFE)  # without it this is not YAML
             help_ = "a key and its value are written `key: value`"
             return make("PG002", "a space is missing after the colon", Label(at), help=help_, fix=fix)
     return None
@@ -153,7 +153,7 @@ def _colon(p: _Place) -> Diagnostic | None:
         return None
     if ": " in p.line(mark.line)[: mark.column]:
         help_ = ("put text that holds a colon in quotes", "write a map within a line with braces: `key: {name: value}`")
-        return make("PG002", "a second `: ` stands in one line", p.here("this colon"), help=help_)
+        return make("PG002", "a second `: ` in one line", p.here("this colon"), help=help_)
     above = p.line(mark.line - 1)
     if mark.line and above.strip() and not p.line(mark.line).startswith(above[: len(above) - len(above.lstrip())] + " "):
         at = Span(p.file, mark.line, len(above) - len(above.lstrip()) + 1, mark.line, len(above.rstrip()) + 1)
@@ -187,11 +187,11 @@ def _indentation(p: _Place) -> Diagnostic | None:
     before = p.line(mark.line)[: mark.column].rstrip() if mark is not None else ""
     if before.endswith(("'", '"')):
         help_ = ("inside single quotes write '' for a quote, inside double quotes \\\"",)
-        return make("PG002", "text goes on after the closing quote", p.here(), help=help_)
+        return make("PG002", "text after the closing quote", p.here(), help=help_)
     help_ = ("keys of one map, and the dashes of one list, start in the same column",)
     if "block collection" in p.context and mark is not None and not p.line(mark.line)[mark.column :].startswith("-"):
         help_ = ("each entry of a list begins with a dash, in the column of the first: `- name`",)
-    return make("PG002", "this line does not line up with those above it", p.here(), help=help_)
+    return make("PG002", "this line is not aligned with those above", p.here(), help=help_)
 
 
 def _keyless(p: _Place) -> Diagnostic | None:
@@ -203,7 +203,7 @@ def _keyless(p: _Place) -> Diagnostic | None:
 def _nothing(p: _Place) -> Diagnostic | None:
     if "expected the node content" not in p.problem:
         return None
-    return make("PG002", f"a value is due before `{_plain(p.problem.rpartition('found ')[2])}`", p.here())
+    return make("PG002", f"a value is missing before `{_plain(p.problem.rpartition('found ')[2])}`", p.here())
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Fills the lines of the table of foreign words with the user's values, as far as the models accept them."""
+"""Insertion of the user's values into lines of the table of foreign words, if the models accept them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from pipegen.spec.models import PipelineSpec
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20
 _LARGEST = 2**53
-"""Values of the user that are longer, or larger whole numbers, are not repeated."""
+"""The longest value of the user, or largest integer, that is repeated."""
 _EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/.-]*?)(?:\*([\d.]+))?")
 
 
 def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
-    """Returns the rows that hold for a word with its value, those about the value first."""
+    """The rows for a word with its value, those about the value first."""
     found = [row for row in rows(word, place) if row.holds(word, value)]
     return sorted(found, key=lambda row: not row.is_about_values(word))
 
 
 def steps_of(row: Row, given: Any) -> list[dict[str, Any]]:
-    """Returns the steps of a row with the user's values."""
+    """The steps of a row with the user's values."""
     return [filled(parsed(row, lines), given) for lines in row.lines.split(" ; ")]
 
 
 def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
-    """Returns lines of the table as a map; their examples are still marked."""
+    """Lines of the table as a map with marked examples."""
     import yaml
 
     node = yaml.safe_load(f"{{{row.lines}}}" if row.place in ("key", "spec") else lines or row.lines)
@@ -44,14 +44,16 @@ def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
 
 
 def marks_of(row: Row) -> list[tuple[str, str, str, str]]:
-    """Returns which arguments of elsewhere stand for ours in the steps of a row: our name, `1-` where it is what is left of 1 and `1+`
-    where it is about 1 and theirs about 0, their name or names, and by what their number is multiplied."""
+    """The arguments of another library in the steps of a row.
+
+    Each is our name, a sign (`1-` for one minus theirs, `1+` for one plus theirs), their name or names, and a factor.
+    """
     found = [mark for lines in row.lines.split(" ; ") for _, mark, _ in _marks(parsed(row, lines))]
     return [(mark[1], mark[2] or "", mark[3], mark[4] or "") for mark in found]
 
 
 def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
-    """Returns a step, a source or sections with the user's values in the place of examples, as far as they are accepted."""
+    """Replaces examples in a step, a source or sections by the user's values, if accepted."""
     marks = _marks(node)
     given = _share(marks, given)
     examples = {path: example for path, _, example in marks}
@@ -74,7 +76,7 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
 
 
 def with_further(given: Any, best: dict[str, Any]) -> dict[str, Any]:
-    """Adds the other arguments of a step of another library that have a counterpart, such as its probability."""
+    """Adds other arguments of a step of another library that have a counterpart, such as its probability."""
     ((op, _),) = best.items()
     for key, value in given.items() if isinstance(given, dict) else ():
         cls = transforms()[op]
@@ -85,13 +87,13 @@ def with_further(given: Any, best: dict[str, Any]) -> dict[str, Any]:
 
 
 def _counterparts(model: type[BaseModel], key: str, value: Any) -> list[dict[str, Any]]:
-    """Returns what an argument of another library may be in a map of ours."""
+    """The possible forms of an argument of another library in our map."""
     fitting = [row for row in fitting_rows(key, value, "key") if row.names and all(name in model.model_fields for name in row.names)]
     return [entries_of(model, row, value) for row in fitting]
 
 
 def entries_of(model: type[BaseModel], row: Row, given: Any) -> dict[str, Any]:
-    """Returns the entries of a row about keys, the user's values in the place of examples where their types allow."""
+    """The entries of a row about keys, with the user's values if their types fit."""
     node = parsed(row)
     given = _share(_marks(node), given)
     values: dict[tuple[str, ...], Any] = {path: example for path, _, example in _marks(node)}
@@ -106,7 +108,7 @@ def entries_of(model: type[BaseModel], row: Row, given: Any) -> dict[str, Any]:
 
 
 def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) -> Any:
-    """Returns the user's values less what no line can hold, or `None` where one is to be a share of 1 and is none."""
+    """Removes values that do not fit on a line; `None` if one should be a share of 1 and is not."""
     if isinstance(given, dict):
         given = {key: value for key, value in given.items() if not is_long(value)}
     elif is_long(given):
@@ -116,7 +118,7 @@ def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) 
 
 
 def is_long(value: Any) -> bool:
-    """Tells whether a value of the user is too long, or too large, to be said again."""
+    """Tests if a value of the user is too long, or too large, to be repeated."""
     if isinstance(value, int):
         return abs(value) > _LARGEST
     if isinstance(value, list) and any(map(is_long, value)):
@@ -125,7 +127,7 @@ def is_long(value: Any) -> bool:
 
 
 def _marks(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], re.Match[str], Any]]:
-    """Returns the examples of a node: the path with plain keys, the mark, and the value."""
+    """The examples of a node: the path with plain keys, the mark, and the value."""
     found = []
     for key, inner in node.items() if isinstance(node, dict) else ():
         mark = _EXAMPLE.fullmatch(str(key))
@@ -137,7 +139,7 @@ def _marks(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...],
 
 
 def _put(node: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...] = ()) -> Any:
-    """Returns a node with plain keys and values for its examples; an example without a value is left out."""
+    """Replaces the examples of a node by values; leaves out examples without one."""
     if not isinstance(node, dict):
         return node
     result: dict[str, Any] = {}
@@ -152,7 +154,7 @@ def _put(node: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]
 
 
 def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
-    """Returns the user's value for an example, or `None`; a single value goes to the first of several that take it from a name."""
+    """The user's value for an example, if any; a single value is for the first of several examples with one name."""
     ours, rest, theirs, times = mark[1], mark[2], mark[3], float(mark[4] or 1)
     value: Any = None
     if isinstance(given, dict):
@@ -189,19 +191,19 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
 
 
 def _difference(part: str, named: Mapping[str, Any]) -> Any:
-    """Returns the user's value for one of a pair, or of `a-b` for what lies between two, from 0 on where only `a` is given."""
+    """The user's value for one of a pair, or for `a-b`, the difference of two, or `a` if it is the only one."""
     end, _, start = part.partition("-")
     last, first = named.get(plain(end)), named.get(plain(start), 0)
     return last - first if start and isinstance(last, int) and isinstance(first, int) else last
 
 
 def _tidy(number: float) -> float:
-    """Returns a number without the noise of its last digits, whole where it is."""
+    """A number without rounding noise, as an integer if it is one."""
     return int(number) if float(number).is_integer() else round(number, 6)
 
 
 def readings(value: Any, annotation: Any) -> list[Any]:
-    """Returns what a value may be in a spec: itself, the number that a text such as `1/255` is, or the word for a word from elsewhere."""
+    """The possible forms of a value in a spec: itself, the number of a text such as `1/255`, or our word for a foreign one."""
     found = [value]
     if isinstance(value, str):
         trap = number_trap(value)
@@ -214,46 +216,46 @@ def readings(value: Any, annotation: Any) -> list[Any]:
 
 
 def _fitting(value: Any, annotation: Any) -> list[Any]:
-    """Returns the readings of a value, and of a number where only ranges are taken the range of it alone."""
+    """The possible forms of a value, with the range of a single number if only ranges are accepted."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     pair = number and not any(valid(annotation, one) for one in (0, 0.2, 1)) and valid(annotation, [value, value])
     return readings(value, annotation) + ([[value, value]] if pair else [])
 
 
 def _type_at(path: tuple[str, ...]) -> Any:
-    """Returns the type of an argument of a step or a source, where it is one."""
+    """The type of an argument of a step or a source, if it is one."""
     cls = transforms().get(path[0]) or sources().get(path[0])
     return field_type(cls, path[1]) if cls is not None and len(path) > 1 and path[1] in cls.model_fields else None
 
 
 def _right(node: dict[str, Any]) -> bool:
-    """Tells whether a step, a source, or every section of a node is accepted."""
+    """Tests if a step, a source, or every section of a node is valid."""
     return all(accepts(name, value) for name, value in node.items())
 
 
 def _right_in_part(node: dict[str, Any]) -> bool:
-    """Tells whether the arguments that a node gives a source, which has others in the spec, are accepted one by one."""
+    """Tests if each argument of a source in a node is valid; the source has others in the spec."""
     own = [(sources().get(op), arguments) for op, arguments in node.get("source", {}).items()]
     return all(cls is not None and all(valid(field_type(cls, key), value) for key, value in given.items()) for cls, given in own)
 
 
 def fills(model: type[BaseModel], value: dict[str, Any]) -> bool:
-    """Tells whether a map is right as a whole, as far as that shows without what is around it."""
+    """Tests if a map is valid as a whole, without its surroundings."""
     return model is PipelineSpec or _holds_steps(model) or valid(model, value)
 
 
 def _holds_steps(model: type[BaseModel]) -> bool:
-    """Tells whether a map has steps in it, and not a number of steps."""
+    """Tests if a map contains steps, rather than a number of them."""
     return "steps" in model.model_fields and not valid(field_type(model, "steps"), 8)
 
 
 def takes(model: type[BaseModel], name: str, value: Any) -> bool:
-    """Tells whether a map takes a value for one of its keys."""
+    """Tests if a map accepts a value for one of its keys."""
     return accepts(name, value) if model is PipelineSpec else valid(field_type(model, name), value)
 
 
 def accepts(name: str, value: Any) -> bool:
-    """Tells whether a section, a source or a step takes a value."""
+    """Tests if a section, a source or a step accepts a value."""
     if name == "transforms":
         steps = [{step: {}} if isinstance(step, str) else step for step in value] if isinstance(value, list) else [None]
         return all(isinstance(step, dict) and all(accepts(op, given) for op, given in step.items()) for step in steps)
@@ -273,7 +275,7 @@ def accepts(name: str, value: Any) -> bool:
 
 
 def _suits_photos(step: Transform) -> bool:
-    """Tells whether a step's values, each of a right type, are within what a photograph of bytes can take."""
+    """Tests if a step of valid types can run on a uint8 photograph."""
     try:
         sized(step, (224, 224)).infer(IMAGE_224)
     except OpError as error:
@@ -282,6 +284,6 @@ def _suits_photos(step: Transform) -> bool:
 
 
 def written(step: Mapping[str, Any]) -> str:
-    """Returns a step or a source as it is written: a word, or a word with its arguments."""
+    """A step or a source as written: a word, or a word with its arguments."""
     ((name, arguments),) = step.items()
     return f"{name}: {flow(arguments)}" if arguments else name

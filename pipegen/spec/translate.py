@@ -39,13 +39,13 @@ from pipegen.spec.templates import (
 )
 
 _MOST = 2
-"""Answers that are given at most."""
+"""The most answers."""
 
 
 def instead_of_step(name: str, given: Any) -> list[str]:
-    """Returns what to write in place of a step of another library, whose arguments are a map, a single value, or nothing.
+    """Advice in place of a step of another library, whose arguments are a map, a single value, or nothing.
 
-    A single line of advice says the same as what was written; where it may not, or nothing does, other lines say why.
+    A single line is an exact equivalent; if there may be none, more lines explain why.
     """
     if known := meanings_elsewhere(name, given):
         return _of_peers(name, given, known)
@@ -58,7 +58,7 @@ def instead_of_step(name: str, given: Any) -> list[str]:
 
 
 def _of_peers(name: str, given: Any, known: list[Meaning]) -> list[str]:
-    """Returns the steps that a word means in one library or several, and for what has no form its name, its value and why."""
+    """The steps that a word means in libraries, and the names, values and reasons of what has no form here."""
     found: list[str] = []
     step = name.rpartition(".")[2]
     several = len({repr(one.steps) for one in known}) > 1
@@ -88,7 +88,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _unsuited(one: Meaning, its: str) -> str:
-    """Returns why a library's step, or a value of it, has no form."""
+    """Why a library's step, or a value of it, has no form here."""
     value = flow(one.value) if one.value is not None and not is_long(one.value) else ""
     what = f"`{one.about}: {value}` of {its}" if one.about and value else f"`{one.about}` of {its}" if one.about else its
     near = f"; the nearest is `{written(one.nearest)}`" if one.nearest is not None else ""
@@ -96,7 +96,7 @@ def _unsuited(one: Meaning, its: str) -> str:
 
 
 def _with_strange(one: Meaning, given: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Returns the steps with arguments that their library has not, where they have a counterpart here, and the names of the others."""
+    """Adds arguments that the library does not have, if we do; returns the names of the others, too."""
     steps, left = list(one.steps), []
     for name in one.strange:
         more = with_further({name: given[name]}, steps[0]) if len(steps) == 1 and not is_long(given[name]) else None
@@ -108,7 +108,7 @@ def _with_strange(one: Meaning, given: Any) -> tuple[list[dict[str, Any]], list[
 
 
 def _steps_with(argument: str, given: Any) -> list[Advice]:
-    """Returns steps that take an argument which was written as a step, such as `degrees` or `height_factor`, those that draw first."""
+    """Steps with an argument that was written as a step, such as `degrees` or `height_factor`, random ones first."""
     said = f"`{argument}` is an argument, and stands in the braces of its step: write {{}}"
     own = [op for op, cls in transforms().items() if argument in cls.model_fields and argument not in Transform.model_fields]
     own.sort(key=lambda op: (not op.startswith("random_"), not transforms()[op].model_fields[argument].is_required()))
@@ -121,7 +121,7 @@ def _steps_with(argument: str, given: Any) -> list[Advice]:
 
 
 def _of_a_library(name: str, given: Any) -> list[Row]:
-    """Returns the rows of one library's own step, where more of the arguments are named in them than in those of the name alone."""
+    """The rows of one library's own step, if they name more of the arguments than those of the name alone."""
     if not isinstance(given, dict):
         return []
     known = [
@@ -132,13 +132,13 @@ def _of_a_library(name: str, given: Any) -> list[Row]:
 
 
 def _shared(known: list[Row], given: Mapping[str, Any]) -> int:
-    """Returns how many of the arguments the first row names."""
+    """The number of arguments that the first row names."""
     theirs = {plain(part) for row in known[:1] if row.lines != NOTHING for mark in marks_of(row) for part in re.split(r"[/+-]", mark[2])}
     return sum(plain(str(key)) in theirs for key in given)
 
 
 def _our_own(name: str) -> list[Row]:
-    """Returns a row for a step of ours in another spelling, such as `RandomHue`: its worked example."""
+    """A row for a step of ours in another spelling, such as `RandomHue`, with its example."""
     letters = plain(name)
     own = next((op for op in transforms() if plain(op) == letters), None)
     if own is None:
@@ -148,13 +148,13 @@ def _our_own(name: str) -> list[Row]:
 
 
 def instead_of_source(name: str, given: Any) -> list[Advice]:
-    """Returns what to write in place of a source of another library."""
+    """Advice in place of a source of another library."""
     made = [filled(parsed(row), given) for row in fitting_rows(name, given, "source")[:1]]
     return [write(written(node), "source", shown=f"source: {{{written(node)}}}") for node in made]
 
 
 def bare_arguments(op: str, given: Any) -> Advice | None:
-    """Returns a step or a source of ours that was given one value in place of a map, with the argument that the value fits."""
+    """A step or a source of ours with a single value, as the argument that it fits."""
     for row in fitting_rows(op, given, "step"):
         if row.is_about_values(op):
             return _step(row, given)
@@ -168,7 +168,7 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
 
 
 def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -> Advice | None:
-    """Returns the entries to write in place of one of a map that its model has not, where the map has what it means."""
+    """The entries in place of an unknown key of a map, if the map has their meaning."""
     others = {name: value for name, value in given.items() if name != key}
     alone = all(name in model.model_fields for name in others)
     known = [row for row in fitting_rows(key, given[key], "key") if row.names]
@@ -198,27 +198,27 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
 
 
 def entries_in(advice: Advice) -> list[str]:
-    """Returns the keys that advice about an entry of a map writes."""
+    """The keys in advice about an entry of a map."""
     import yaml
 
     return list(yaml.safe_load(f"{{{advice.lines}}}"))
 
 
 def _free(model: type[BaseModel], others: Mapping[str, Any], fitting: list[Row]) -> list[Row]:
-    """Returns the rows less those for arguments that another word beside it means too, as `height` and `width` are both a `size`."""
+    """Drops rows for arguments that another word also means, as `height` and `width` are both a `size`."""
     strange = (fitting_rows(other, value, "key") for other, value in others.items() if other not in model.model_fields)
     taken = {row.names for known in strange for row in known[:1]}
     return [row for row in fitting if row.names not in taken and all(name in model.model_fields for name in row.names)]
 
 
 def _whole_step(model: type[BaseModel], given: Mapping[str, Any]) -> Advice | None:
-    """Returns a step in place of one with several words for the same argument."""
+    """A step in place of one with several words for the same argument."""
     op = next((name for name, cls in transforms().items() if cls is model), "")
     return next((_step(row, given) for row in fitting_rows(op, None, "step") if row.names == (op,)), None)
 
 
 def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
-    """Returns lines of the whole spec `raw` for a word that has no place where it stands, `top` among the sections or below."""
+    """Lines of the whole spec `raw` for a misplaced word, at the `top` level or below."""
     for row in fitting_rows(word, given, "spec"):
         if not _is_for_another_source(row, raw):
             return _whole(row, word, given, top=top)
@@ -239,14 +239,14 @@ def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
 
 
 def _is_for_another_source(row: Row, raw: Any) -> bool:
-    """Tells whether a row gives a source one argument, and the spec has a source of another kind."""
+    """Tests if a row has an argument for a source of another kind than that of the spec."""
     said = filled(parsed(row), None).get("source") if row.lines != NOTHING else None
     own = raw.get("source") if isinstance(raw, dict) else None
     return isinstance(said, dict) and isinstance(own, dict) and said.keys().isdisjoint(own) and not accepts("source", said)
 
 
 def _at_a_feature(word: str, given: Any, source: Mapping[str, Any]) -> Advice | None:
-    """Returns the lines that give a word's value to the first feature of a source that takes it."""
+    """The lines that set a word's value on the first feature of a source that accepts it."""
     for op, arguments in source.items():
         cls, features = sources().get(op), arguments.get("features") if isinstance(arguments, dict) else None
         if cls is None or "features" not in cls.model_fields or not isinstance(features, dict):
@@ -260,7 +260,7 @@ def _at_a_feature(word: str, given: Any, source: Mapping[str, Any]) -> Advice | 
 
 
 def in_its_section(key: str, value: Any, raw: Mapping[str, Any]) -> Advice | str | None:
-    """Returns where a key of ours belongs that stands among the sections, such as `folds`."""
+    """The place of a key of ours that is misplaced among the sections, such as `folds`."""
     for section in PipelineSpec.model_fields:
         model = field_type(PipelineSpec, section)
         if not isinstance(model, type) or key not in getattr(model, "model_fields", ()) or section in ("source", "transforms"):
@@ -275,7 +275,7 @@ def in_its_section(key: str, value: Any, raw: Mapping[str, Any]) -> Advice | str
 
 
 def wrong_value(path: tuple[str | int, ...], value: Any) -> Advice | None:
-    """Returns lines of the whole spec for a key of ours that was given what another library would give it, such as `shuffle: 1000`."""
+    """Lines of the whole spec for a key of ours with a value of another library, such as `shuffle: 1000`."""
     for row in fitting_rows(str(path[-1]), value, "spec"):
         section = row.names[0] if row.names else None
         if section == path[0] and row.is_about_values(str(path[-1])):
@@ -284,7 +284,7 @@ def wrong_value(path: tuple[str | int, ...], value: Any) -> Advice | None:
 
 
 def entry_fix(advice: Advice, place: Place, key: str) -> Fix | None:
-    """Returns the edit that follows advice about an entry of a map, where it stands in one line and nothing else has to change."""
+    """The edit for advice about an entry of a map, if it is on one line and nothing else has to change."""
     here, locate = place.at(key).path, place.locate
     start, end = locate.spans.keys.get(here), locate.editable(here)
     section = re.match(r"\w+", advice.lines)
@@ -296,7 +296,7 @@ def entry_fix(advice: Advice, place: Place, key: str) -> Fix | None:
 
 
 def step_fix(advice: Advice, place: Place, name: str) -> Fix | None:
-    """Returns the edit that puts one step in the place of another, where that stands in one line; `place` is the step's."""
+    """The edit that replaces a step, if it is on one line; `place` is that of the step."""
     span, written = place.locate.editable(place.path), place.locate.source(place.path)
     if advice.into != "step" or "\n" in advice.lines or span is None or written is None or not written.startswith(name):
         return None
@@ -304,7 +304,7 @@ def step_fix(advice: Advice, place: Place, name: str) -> Fix | None:
 
 
 def split_named(word: str) -> str | None:
-    """Returns the name that this library gives a split of another name, or `None`."""
+    """Our name of a split with another name, if any."""
     return next((row.lines for row in rows(word, "split")), None)
 
 

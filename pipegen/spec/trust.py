@@ -1,7 +1,7 @@
-"""Checks that a spec is data: its addresses load nothing, it sends nothing away, and it writes only where it may.
+"""Checks that a spec is safe data: its addresses load no code, it sends no secrets, and it writes only to permitted folders.
 
-A spec may come from a stranger. What the caller gives as a whole, by `params=`, `--set`, `overrides=` or the environment, is the
-caller's own and not looked at; for files to write in, the environment does not count, since the spec chooses the variable.
+A spec may come from a stranger. Values that come as a whole from the caller, by `params=`, `--set`, `overrides=` or the
+environment, are trusted; but not the environment for files to write, as the spec chooses the variable.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.terminal import masked_address
 
 REPORT: KeyPath = ("errors", "decode", "skip", "report")
-"""The setting that names a file to write in; an argument of sources is `SNAPSHOT`."""
+"""The setting that names a file to write; that of sources is `SNAPSHOT`."""
 
 
 def check_trust(raw: Mapping[str, Any], place: Place, base: Path, allowed: Allowed, env: Mapping[str, str]) -> None:
-    """Reports what a resolved spec must not say unless its caller does.
+    """Reports values of a resolved spec that need a permission of the caller.
 
     Args:
-        raw: The plain values, params put in and paths absolute.
-        place: Where the spec stands.
-        base: The folder of its file.
-        allowed: What the caller allows.
+        raw: The plain values, with filled-in params and absolute paths.
+        place: The root place.
+        base: The folder of the spec's file.
+        allowed: The permissions.
         env: The environment.
     """
     if allowed.everything:
@@ -44,7 +44,7 @@ def check_trust(raw: Mapping[str, Any], place: Place, base: Path, allowed: Allow
 
 
 def _addresses(raw: Mapping[str, Any], place: Place, env: Set[str]) -> None:
-    """Reports addresses that load code or read files of options, or are of a kind that is not known to do neither."""
+    """Reports addresses that may load code or read files of options."""
     for node, key, path in places(raw.get("source"), ("source",)):
         value = node[key]
         for at, one in enumerate(value) if isinstance(value, list) else [(None, value)]:
@@ -68,7 +68,7 @@ def _database(value: str, path: KeyPath, place: Place, env: Set[str]) -> None:
     for wrong in unsafe(value):
         known = allowed_arguments(value)
         listed = f"the address of this driver may have {one_of(known, 'and')}" if known else ""
-        message = f"`{path[-1]}` {masked_address(wrong)}; a driver could load code or read files by that"
+        message = f"`{path[-1]}` {masked_address(wrong)}; with that a driver could load code or read files"
         place.at(*path).add(make("PG670", message, place.locate.label(path), help=tuple(filter(None, (listed, _way_out("url"))))))
 
 
@@ -81,18 +81,20 @@ def _files(value: str, path: KeyPath, place: Place) -> None:
         help_ = f"write one address; {_way_out('path')}"
         place.at(*path).add(make("PG670", message, place.locate.label(path), help=help_))
     elif address.scheme not in KNOWN:
-        message = f"`{address.scheme}://` is not a kind of address that a spec may have"
-        listed = f"a spec may have {one_of([f'{scheme}://' for scheme in sorted(KNOWN)], 'and')}"
+        message = f"a spec may not have an address of the kind `{address.scheme}://`"
+        listed = f"allowed are {one_of([f'{scheme}://' for scheme in sorted(KNOWN)], 'and')}"
         place.at(*path).add(make("PG670", message, place.locate.label(path), help=(listed, _way_out("path"))))
 
 
 def _way_out(key: str) -> str:
     kind = "str" if key == "url" else "path"
-    return f"any address is taken from the caller: `params: {{data: {{type: {kind}, env: DATA_URL}}}}` and `{key}: $data`, or `--set`"
+    return (
+        f"to use any address, take it from the caller: `params: {{data: {{type: {kind}, env: DATA_URL}}}}` and `{key}: $data`, or `--set`"
+    )
 
 
 def _sent(raw: Mapping[str, Any], place: Place) -> None:
-    """Reports what comes from the environment and is a part of what is sent to a server that the spec names."""
+    """Reports values of the environment that are sent to a server that the spec names."""
     locate = place.locate
     tainted = {path for path, filled in locate.filled.items() if any(each.env for each in filled)}
     if not tainted:
@@ -115,7 +117,7 @@ def _sent(raw: Mapping[str, Any], place: Place) -> None:
 
 def _report_sent(path: KeyPath, address: KeyPath, place: Place) -> None:
     variable, key = place.locate.from_env(path), address[-1] if isinstance(address[-1], str) else address[-2]
-    message = f"`{format_path(path)}` is sent to a server that the spec names, and `{variable}` of the environment may be a part of it"
+    message = f"`{format_path(path)}` sends the environment variable `{variable}` to a server that the spec names"
     help_ = (
         f"take the whole address from the environment: `{key}: $address`",
         f"or pass the value by `--set` or `params=`; or allow the variable: `--allow-env {variable}`, `build(…, allow_env=[{variable!r}])`",
@@ -138,7 +140,7 @@ def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _source_of(path: KeyPath) -> KeyPath:
-    """The key path of the source that a value belongs to: the innermost one around it."""
+    """The key path of the innermost source around a value."""
     return next((path[:n] for n in range(len(path) - 1, 0, -1) if path[n - 1] in sources()), path[:1])
 
 
@@ -149,7 +151,7 @@ def _is_place(path: KeyPath) -> bool:
 
 
 def _written(raw: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yields the files that a spec names to be written."""
+    """Yields the files that a spec writes."""
     at: Any = raw
     for key in REPORT:
         at = at.get(key) if isinstance(at, Mapping) else None
@@ -168,7 +170,7 @@ def _check_written(path: KeyPath, file: str, place: Place, base: Path, allowed: 
     if "://" not in file and lies_below(file, [str(base), str(Path.cwd()), *own, *allowed.write]):
         return
     folder = os.path.dirname(file)
-    message = f"`{format_path(path)}` names {file!r}, which is neither below the spec's folder nor below the working directory"
+    message = f"`{format_path(path)}` names {file!r}, outside of the spec's folder and the working directory"
     help_ = (
         f"name a file below one of them, such as `{path[-1]}: {os.path.basename(file) or 'damaged.jsonl'}`",
         f"or allow the folder: `pipegen.build(…, allow_write=[{folder!r}])`, or `--allow-write {folder}` on the command line",
@@ -177,9 +179,9 @@ def _check_written(path: KeyPath, file: str, place: Place, base: Path, allowed: 
 
 
 def lies_below(file: str, folders: list[str]) -> bool:
-    """Tells whether a file lies below one of these folders, once every link is followed."""
+    """Tests if a file is below one of these folders, with all links resolved."""
     try:
         real = os.path.realpath(file)
-    except ValueError:  # no file can have that name
+    except ValueError:  # an invalid file name
         return False
     return any(real.startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)

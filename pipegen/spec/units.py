@@ -1,4 +1,4 @@
-"""Sizes in bytes and times, written as people write them: `512MiB`, `5s`."""
+"""Sizes in bytes and times with units: `512MiB`, `5s`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SCHEMA_PATTERN = r"^\s*\d+(\.\d+)?\s*([KMGT]iB|[kMGT]?B)\s*$"
 
 
 def parse_bytes(value: object) -> object:
-    """Bytes of a text such as `8GiB`; other values pass through for the type check to judge.
+    """Converts a text such as `8GiB` to bytes; other values are left to the type check.
 
     Raises:
-        ValueError: If the text is no size.
+        ValueError: If the text is not a size.
     """
     if not isinstance(value, str):
         return value
@@ -27,7 +27,7 @@ def parse_bytes(value: object) -> object:
 
 
 def format_bytes(n: float) -> str:
-    """`n` bytes for people, in binary units."""
+    """`n` bytes as text in binary units."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(n) < 1024:
             return f"{n:.0f} {unit}" if unit == "B" or n == int(n) else f"{n:.1f} {unit}"
@@ -49,10 +49,10 @@ _TIME_PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|min|h)\s*$"
 
 
 def parse_seconds(value: object) -> object:
-    """Seconds of a text such as `5s`; other values pass through for the type check to judge.
+    """Converts a text such as `5s` to seconds; other values are left to the type check.
 
     Raises:
-        ValueError: If the text is no time.
+        ValueError: If the text is not a time.
     """
     if not isinstance(value, str):
         return value

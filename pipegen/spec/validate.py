@@ -1,7 +1,7 @@
-"""Checks plain values against the models and says what is wrong in plain sentences.
+"""Checks of plain values against the models, with findings in plain words.
 
-Pydantic decides; its errors only say where. What was expected is read off the types (`expect.py`), so that a choice
-gives one finding however many forms it has.
+Pydantic validates; only the places of its errors are used. Expectations are described from the types (`expect.py`), so that
+a choice gives one finding for all of its forms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipegen.spec.source_map import KeyPath, lookup
 
 
 def check(annotation: Any, value: Any, place: Place) -> Any:
-    """The value as its type, or `None` after reporting everything that is wrong."""
+    """Converts a value to its type; `None`, with findings, if it is not valid."""
     try:
         return validated(annotation, value)
     except ValidationError as error:
@@ -33,7 +33,7 @@ def check(annotation: Any, value: Any, place: Place) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """Tells how far an error's location could be followed: the path, the type there, and what is left of the location."""
+    """The resolved part of an error's location: the path, the type there, and the rest of the location."""
 
     path: KeyPath
     annotation: Any
@@ -43,7 +43,7 @@ class _At:
 def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> None:
     found = [(_follow(annotation, error), error) for error in errors]
     unions: set[KeyPath] = set()
-    # An error about a part of a value says more than one about the whole.
+    # An error about a part of a value is more precise than one about the whole.
     wholes = {at.path[:n] for at, _ in found for n in range(len(at.path))}
     meant = _unknown_keys(found, value, place)
     for at, error in found:
@@ -66,7 +66,7 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
 
 
 def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set[KeyPath]:
-    """Report unknown keys of models first; the result is the keys that they probably stand for."""
+    """Reports unknown keys of models; returns the keys that they probably mean."""
     meant: set[KeyPath] = set()
     for at, error in found:
         if error["type"] == "extra_forbidden" and len(at.rest) == 1 and shape(at.annotation).kind == "model":
@@ -74,7 +74,7 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
             model = shape(at.annotation).annotation
             key = str(at.rest[0])
             values = lookup(value, at.path)
-            # What comes from outside may be meant to replace a key that is there. Two keys never become the same one.
+            # A key from outside may mean to replace an existing one. Two keys never mean the same one.
             given = set() if place.locate.is_outside((*here.path, key)) else set(values)
             given |= {str(path[-1]) for path in meant if path[:-1] == at.path}
             finding, near = unknown(model, key, here, values, given)
@@ -84,7 +84,7 @@ def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set
 
 
 def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
-    """Reports what a validator of a model said, at the part that it names, else at the first argument in its message."""
+    """Reports the error of a model's validator, at the part that it names, else at the first argument in its message."""
     s, message = shape(at.annotation), str(error)
     if isinstance(error, PartError) and error.path:
         here = here.at(*error.path)
@@ -97,7 +97,7 @@ def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
 
 
 def _union(s: Shape, value: Any, place: Place) -> None:
-    """One finding for a choice: about the form that was chosen when that is clear, else about the choice."""
+    """Reports one finding about a choice: about the form that is clearly meant, else about the choice."""
     member = _chosen(s, value)
     if member is None:
         place.add(mismatch(s.annotation, value, place))
@@ -106,7 +106,7 @@ def _union(s: Shape, value: Any, place: Place) -> None:
 
 
 def _chosen(s: Shape, value: Any) -> Any:
-    """The member of a union that a value of this form can only be meant for."""
+    """The only member of a union that a value of this form can mean."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, dict):
@@ -123,9 +123,9 @@ def _chosen(s: Shape, value: Any) -> Any:
 
 
 def _follow(annotation: Any, error: Any) -> _At:
-    """Follow an error's location through the types, as far as it is made of keys and positions."""
+    """Resolves an error's location through the types, as far as it consists of keys and positions."""
     loc: tuple[str | int, ...] = error["loc"]
-    # A missing key and an unknown one are about the map that they are missing from, or unknown to.
+    # Errors about a missing or unknown key are about the map.
     stop = len(loc) - (error["type"] in ("missing", "extra_forbidden"))
     path: KeyPath = ()
     for i, part in enumerate(loc):

@@ -1,4 +1,4 @@
-"""A spec as a view, a bucket or a part of a mix has it."""
+"""The spec of a single view, bucket or part of a mix."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Lane:
     """One view of an example on one split.
 
     Attributes:
-        suffix: What stands behind the name of a feature, after an underscore; empty for the only view.
-        branch: The branch of `views` whose steps it has; `None` where there are no branches.
-        images: The images that have it; `None` where all have.
+        suffix: The ending of the names of its features, after an underscore; "" for the only view.
+        branch: The branch of `views` with its steps; `None` without branches.
+        images: The images with this view; `None` for all.
     """
 
     suffix: str
@@ -36,11 +36,11 @@ class Lane:
     images: tuple[str, ...] | None = None
 
     def shows(self, image: str) -> bool:
-        """Returns whether an image, and what is aligned with it, has this view."""
+        """Tests if an image, with the features aligned with it, has this view."""
         return self.images is None or image in self.images
 
     def name(self, feature: str) -> str:
-        """Returns the name of a feature in this view."""
+        """The name of a feature in this view."""
         return f"{feature}_{self.suffix}" if self.suffix else feature
 
 
@@ -50,19 +50,19 @@ def branches(spec: PipelineSpec) -> dict[str | None, View]:
 
 
 def lanes(spec: PipelineSpec, split: str) -> tuple[Lane, ...]:
-    """The views of an example of a split, the first one first. A split that no branch runs on has one view, that of the first branch."""
+    """The views of an example of a split, in order; a split without branches has one view, that of the first branch."""
     found = [lane for name, view in branches(spec).items() if named_by(view.when, split) for lane in _numbered(name, view)]
     return tuple(found) or (_first(spec),)
 
 
 def _first(spec: PipelineSpec) -> Lane:
-    """The view of a split that has no others."""
+    """The view of a split without branches."""
     name, view = next(iter(branches(spec).items()))
     return Lane("", name, view.images())
 
 
 def every_lane(spec: PipelineSpec) -> tuple[Lane, ...]:
-    """The views that a spec names, whichever splits have them."""
+    """The views of all splits."""
     return tuple(lane for name, view in branches(spec).items() for lane in _numbered(name, view))
 
 
@@ -72,17 +72,17 @@ def _numbered(name: str | None, view: View) -> list[Lane]:
 
 
 def of_branch(spec: PipelineSpec, name: str | None) -> PipelineSpec:
-    """The spec of one view of a branch: its steps stand behind the common ones."""
+    """The spec of one view of a branch, with its steps after the common ones."""
     own = () if name is None else branches(spec)[name].transforms
     return spec.model_copy(update={"views": 1, "transforms": (*spec.transforms, *own)})
 
 
 def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> PipelineSpec:
-    """The spec of an example's first view alone, without `views`.
+    """The spec of the first view alone, without `views`.
 
     Args:
         spec: The spec.
-        features: Those that may have views, each with its image, where the output is to be that of one view.
+        features: The features that can have views, each with its image, to adapt the output to one view.
     """
     if spec.views == 1:
         return spec
@@ -91,7 +91,7 @@ def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> Pip
 
 
 def relocated(locate: Locate, spec: PipelineSpec, name: str | None) -> Locate:
-    """Finds places of the spec of a branch's view in the spec itself."""
+    """Maps places of the spec of a branch's view to those of the whole spec."""
     if name is None:
         return locate
 
@@ -102,7 +102,7 @@ def relocated(locate: Locate, spec: PipelineSpec, name: str | None) -> Locate:
 
 
 def relocate(path: Sequence[str | int], spec: PipelineSpec, name: str | None) -> KeyPath:
-    """The key path in a spec of one in the spec of a branch's view."""
+    """Maps a key path of the spec of a branch's view to that of the whole spec."""
     path, common = tuple(path), len(spec.transforms)
     if name is not None and path[:1] == ("transforms",) and len(path) > 1 and isinstance(path[1], int) and path[1] >= common:
         return ("views", name, "transforms", path[1] - common, *path[2:])
@@ -110,12 +110,12 @@ def relocate(path: Sequence[str | int], spec: PipelineSpec, name: str | None) ->
 
 
 def arranged(spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> Output:
-    """The output of a split, in which a feature, or a branch of it, stands for its views there, and views that are not there are left out.
+    """The output of a split: a feature, or a branch of it, becomes its views on that split; missing views are left out.
 
     Args:
         spec: The spec.
         present: The views of the split.
-        features: Those that may have views, each with the image that it is aligned with, or that it is.
+        features: The features that can have views, each with its image.
     """
     names = _Names(spec, present, features)
     output = spec.output
@@ -126,7 +126,7 @@ def arranged(spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str,
 
 
 class _Names:
-    """Maps what an output names to the features of one split."""
+    """The mapping from names in an output to the features of one split."""
 
     def __init__(self, spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> None:
         self._known: dict[str, tuple[str, ...]] = {}
@@ -138,7 +138,7 @@ class _Names:
             if not any(lane.shows(image) for lane in every):
                 continue
             for lane in (lane for lane in every if lane.shows(image)):
-                only = here == {""} and lane == first  # the only view of a split is the first one of its branch
+                only = here == {""} and lane == first  # the only view of a split is the first of its branch
                 name = self._view(feature, lane.suffix)
                 own = (name,) if lane.suffix in here else (feature,) if only else ()
                 self._known[name] = own
@@ -148,18 +148,18 @@ class _Names:
             self._known[feature] = tuple(self._view(feature, lane.suffix) for lane in present if lane.shows(image)) or (feature,)
 
     def _view(self, feature: str, suffix: str) -> str:
-        """The name of a feature in a view; what says which items are there is called by the view of these."""
+        """The name of a feature in a view; a mask of valid items is named by the view of the items."""
         of = feature.removesuffix(_VALID)
         if of != feature and of in self._features:
             return valid_name(f"{of}_{suffix}") if suffix else feature
         return f"{feature}_{suffix}" if suffix else feature
 
     def of(self, name: str) -> tuple[str, ...]:
-        """The features that a name stands for; itself where it has no views."""
+        """The features that a name means; the name itself if it has no views."""
         return self._known.get(name, (name,))
 
     def arrange(self, wanted: Features) -> Features:
-        """An `x` or a `y` with the features of the split."""
+        """Maps an `x` or a `y` to the features of the split."""
         if isinstance(wanted, str):
             found = self.of(wanted)
             return found[0] if len(found) == 1 else {name: name for name in found}
@@ -173,14 +173,14 @@ class _Names:
 
 
 def _behind(name: str, view: str) -> str:
-    """Returns what the name of a view has behind that of its feature."""
+    """The ending of a view's name after that of its feature."""
     if not view.startswith(name):
         name, view = name.removesuffix(_VALID), view.removesuffix(_VALID)
     return view.removeprefix(name)
 
 
 _NOWHERE = (224, 224)
-"""Stands in for the size of a bucket where there are none, which is an error that is found elsewhere."""
+"""A placeholder for the size of a bucket without `buckets`, which is an error found elsewhere."""
 
 
 def of_bucket(spec: PipelineSpec, number: int = 0) -> PipelineSpec:
@@ -200,7 +200,7 @@ def _view(view: View, size: tuple[int, int]) -> View:
 
 
 def bucketed(spec: PipelineSpec, split: str) -> bool:
-    """Returns whether batches of a split have the sizes of buckets: a step that runs there says so."""
+    """Tests if batches of a split have the sizes of buckets, because a step on that split has."""
     if spec.batch.buckets is None:
         return False
     own = branches(spec)
@@ -214,12 +214,12 @@ def bucketed(spec: PipelineSpec, split: str) -> bool:
 
 
 class PartSource(Source):
-    """The source of a part, whose features have the names that they have in the mix, with those that are filled."""
+    """The source of a part, with its features renamed and filled as in the mix."""
 
     inner: Any
     """The part's own source."""
     adapting: Any
-    """An `Adapting`: how its features become those of the mix."""
+    """The `Adapting` from its features to those of the mix."""
 
     @property
     def op(self) -> str:  # type: ignore[override]
@@ -273,7 +273,7 @@ class PartSource(Source):
 
 
 def joined(spec: PipelineSpec, name: str) -> PipelineSpec:
-    """The spec of one part of a mix run alone: its data, and its own steps in front of the common ones."""
+    """The spec of one part of a mix alone: its data, and its own steps before the common ones."""
     part = spec.source.mixed()[name]
     changes = {
         "source": _source(spec, name),
@@ -310,14 +310,14 @@ def _source(spec: PipelineSpec, name: str) -> Source:
 
 
 def _type_of(part: Any, feature: str) -> FeatureType | None:
-    """The type of a feature of another part, under the name that it has in the mix."""
+    """The type of a feature of another part, by its name in the mix."""
     own = part.features.get(feature, feature)
     found: FeatureType | None = part.source.infer().get(own) if feature in part.names() else None
     return found
 
 
 def _outputs(output: Output) -> Iterator[str]:
-    """Yields every feature that an output names."""
+    """Yields all features of an output."""
     for value in (output.x, output.y, output.sample_weight):
         if isinstance(value, str):
             yield value
@@ -331,7 +331,7 @@ def part_path(name: str) -> KeyPath:
 
 
 def relocated_part(locate: Locate, spec: PipelineSpec, name: str) -> Locate:
-    """Finds places of a part's joined spec in the spec of the mix."""
+    """Maps places of a part's joined spec to those of the spec of the mix."""
     own = len(spec.source.mixed()[name].transforms)
 
     def label(path: KeyPath, text: str = "", *, key: bool = False) -> Label:
@@ -341,7 +341,7 @@ def relocated_part(locate: Locate, spec: PipelineSpec, name: str) -> Locate:
 
 
 def relocate_part(path: Sequence[str | int], name: str, own: int) -> KeyPath:
-    """The key path in the spec of a mix of one in the joined spec of a part that has `own` steps of its own."""
+    """Maps a key path of the joined spec of a part, which has `own` steps of its own, to that of the spec of the mix."""
     path = tuple(path)
     if path[:1] == ("transforms",) and len(path) > 1 and isinstance(path[1], int):
         index = path[1]

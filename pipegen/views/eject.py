@@ -355,7 +355,7 @@ def _definition(
 def _operation(name: str, operation: p.Operation, function: p.Function | None, kernels: int) -> list[str]:
     """Writes one operation, or one function that it maps, in `tf.data`."""
     match operation, function:
-        case (p.Enter(), _) | (p.Map(), p.Deliver() | p.Settle() | p.Ahead()) | (p.Prefetch(steps=True), _):
+        case (p.Enter(), _) | (p.Map(), p.Deliver() | p.SetBatchSize() | p.PrefetchRemote()) | (p.Prefetch(steps=True), _):
             return []
         case p.Steps(), _:
             return [f"ds = tf.data.Dataset.range(step, {name}.steps)"]
@@ -373,7 +373,7 @@ def _operation(name: str, operation: p.Operation, function: p.Function | None, k
             return [f"ds = ds.map({name}.read, {_PARALLEL})"]
         case p.Map(), p.Kernel():
             return [_kernel(f"{name}_kernel_{kernels}", function)]
-        case p.Map(), p.Own():
+        case p.Map(), p.SliceOwnRows():
             return [f"ds = ds.map({name}.own)"]
         case p.Map(), p.Emit():
             return [f"ds = ds.map(lambda f: {_emitted(function.node, weighs=function.weighs)})"]

@@ -119,7 +119,7 @@ def test_a_cache_in_memory_freezes_no_stand_in(pipe: Any, hurt: Hurt, first: Any
         same(stream(cached.validation), whole)
     nodes = {split: cached._compiled.splits[split].plan.nodes for split in ("train", "validation")}
     assert {split: any(isinstance(n, Cache) for n in found) for split, found in nodes.items()} == {"train": False, "validation": True}
-    assert "no cache: `errors: skip` replaces records" in cached.explain("train", passes=True)
+    assert "no cache: `errors: skip` replaces damaged records" in cached.explain("train", passes=True)
 
 
 def test_more_damage_than_allowed_is_an_error_on_every_pass(hurt: Hurt) -> None:

@@ -59,7 +59,7 @@ def test_a_mistyped_command_is_named(cli: Cli) -> None:
 def test_a_missing_spec_is_2(cli: Cli, command: str) -> None:
     result = cli(command, "nowhere.yaml")
     assert result.exit_code == 2
-    assert "there is no spec nowhere.yaml" in result.stderr
+    assert "the spec nowhere.yaml does not exist" in result.stderr
     assert result.stdout == ""
 
 

@@ -152,7 +152,7 @@ def test_a_folder_where_a_spec_is_due(cli: Cli, tmp_path: Path) -> None:
     result = cli("show", "pets")
     assert result.exit_code == 2
     assert "it is a folder" in result.stderr
-    assert "`pipegen init pets` writes a first spec" in result.stderr
+    assert "run `pipegen init pets`" in result.stderr
 
 
 def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_model_is_written_with_its_steps(cli: Cli, good: Path, photos: Path, t
     assert "there is something at models/1 already" in again.stderr
     draws = cli("serve-export", "good.pipegen.yaml", "flowers.keras", "models/2", "--set", "transforms.random_flip.when=all")
     assert draws.exit_code == 1
-    assert "error[PG540]: `random_flip` draws on split `validation`" in draws.stderr
+    assert "error[PG540]: `random_flip` is random on split `validation`" in draws.stderr
     assert "--> good.pipegen.yaml:6:5" in draws.stderr
     small = cli("serve-export", "good.pipegen.yaml", "flowers.keras", "models/2", "--set", "transforms.resize.size=8")
     assert small.exit_code == 1

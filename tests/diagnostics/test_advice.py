@@ -451,7 +451,7 @@ RARE: list[dict[str, Any]] = [
 def test_a_word_about_the_source_is_answered_for_the_source_there_is(section: Any, source: Any, lines: str | None) -> None:
     """An argument of another source would take the place of the whole source."""
     found = in_memory(_after(source=source, **section))
-    (about,) = (d for d in found if d.message == f"there is no section `{next(iter(section))}`")
+    (about,) = (d for d in found if d.message == f"unknown section `{next(iter(section))}`")
     assert [line.lines for line in about.help if isinstance(line, Advice)] == ([] if lines is None else [lines])
 
 

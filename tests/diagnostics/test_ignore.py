@@ -62,10 +62,10 @@ def test_an_idle_comment_is_a_finding_with_a_fix(line: str, mended: str, said: s
 
 def test_a_comment_without_codes_and_unknown_codes() -> None:
     _, (bare,) = suppressed([], {"f": "a: 1 # pipegen: ignore"})
-    assert "names no code" in bare.message
+    assert "has no code" in bare.message
     assert bare.fix is None
     _, (unknown,) = suppressed([], {"f": "a: 1 # pipegen: ignore[tiny-angle, PG999]"})
-    assert unknown.help == ("there is no code TINY-ANGLE; did you mean PG503?", "there is no code PG999")
+    assert unknown.help == ("unknown code TINY-ANGLE; did you mean PG503?", "unknown code PG999")
 
 
 def test_an_idle_comment_can_be_silenced_itself() -> None:

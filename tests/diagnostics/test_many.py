@@ -45,7 +45,7 @@ def test_loading_ends_with_what_was_found_so_far() -> None:
     assert loaded.spec is None
     assert sum(d.code == "PG102" for d in loaded.diagnostics) == 1000
     assert [d.message for d in loaded.diagnostics if d.code == "PG003"] == [
-        "more than 1,000 findings: the rest of the spec was not looked at"
+        "more than 1,000 findings: the rest of the spec was not checked"
     ]
 
 

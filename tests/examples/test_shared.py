@@ -100,7 +100,7 @@ def test_the_example_in_a_fresh_environment(shared: Path, tmp_path: Path) -> Non
 
     missing = run("-m", "pipegen", "validate", *SPECS, code=1)
     assert missing.count("PG113") > 1
-    assert "there is no package `team_specs` here" in missing
+    assert "the package `team_specs` is not installed" in missing
     install(shared / "team-specs", python=python)
     assert run("-m", "pipegen", "validate", "--strict", "subjects", "textures").count(": fine") == 2
     assert "team-specs 1.4.0" in run("-m", "pipegen", "lock", "subjects", "textures")

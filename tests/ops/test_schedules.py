@@ -369,4 +369,4 @@ def test_a_schedule_of_ranges_has_a_range_in_each_epoch(op: str) -> None:
 def test_an_argument_without_schedules_says_so(step: Any) -> None:
     text = yaml.safe_dump({"pipegen": 1, "source": {"image_folder": {"path": "d"}}, "transforms": [step]})
     found = load("s.yaml", text=text)
-    assert any("takes no schedule; where the step has a `probability`" in line for d in found.diagnostics for line in d.help)
+    assert any("takes no schedule; the `probability` of a step takes one" in line for d in found.diagnostics for line in d.help)

@@ -68,7 +68,7 @@ def test_a_pass_rewrites_what_a_part_does_alone(name: str, steps: list[Any], mon
 def test_views_share_what_all_of_them_begin_with(sections: dict[str, Any], shared: str) -> None:
     (note,) = record_of("share_views", **sections).notes
     count = sections["views"] if isinstance(sections["views"], int) else len(sections["views"])
-    assert note == f"`image` is worked on once for its {count} views: {shared}"
+    assert note == f"once for the {count} views of `image`: {shared}"
 
 
 @pytest.mark.parametrize("before", [[], ["random_flip"], ["random_flip", {"random_flip": {"axis": "vertical"}}]])
@@ -157,14 +157,14 @@ def test_records_of_one_shape_are_read_together_whether_or_not_a_stage_follows(o
 )
 def test_arithmetic_moves_behind_what_only_moves_pixels_unless_it_gives_bytes(steps: list[Any], moved: int) -> None:
     notes = record_of("defer_cast", transforms=[RESIZE, *steps], output={"encode": {"label": "int"}}).notes
-    assert sum("moved behind" in note for note in notes) == moved
+    assert sum("moved after" in note for note in notes) == moved
 
 
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        ("random_flip", "`random_flip` only mirrors, so `image` is reversed and not resampled"),
-        ("random_rotate_90", "`random_rotate_90` only turns, so the axes of `image` are reversed and swapped, and nothing is resampled"),
+        ("random_flip", "`random_flip` only mirrors, so `image` is reversed, not resampled"),
+        ("random_rotate_90", "`random_rotate_90` only turns, so axes of `image` are reversed and swapped, not resampled"),
         ({"random_rotation": {"degrees": 9}}, "`random_rotation` resamples `image` once"),
     ],
 )
@@ -175,7 +175,7 @@ def test_one_geometric_step_is_told_by_what_it_does_to_pixels(step: Any, said: s
 def test_the_plan_of_each_bucket_goes_through_the_passes() -> None:
     sections = {"transforms": [{"resize": {"size": "bucket"}}, {"rescale": {"to": [0, 1]}}, "random_flip"]}
     record = record_of("defer_cast", **sections, batch={"size": 8, "buckets": {"sizes": [[64, 96], [96, 64]]}})
-    assert record.notes == ("arithmetic on `image` moved behind `random_flip`",)
+    assert record.notes == ("arithmetic on `image` moved after `random_flip`",)
     assert [own.out["image"].shape for own in record.after.buckets] == [(64, 96, 3), (96, 64, 3)]
 
 

@@ -132,7 +132,7 @@ def decide_sending(said: str, spec: PipelineSpec, plan: Plan) -> int:
             prepared = [f.node for f in made.functions if isinstance(f, p.Prepare)]
             assert prepared == list(device_kernels(plan, wide)) == kernels[len(kernels) - len(prepared) :], said
             assert not any(stage.mixes and wide is not None for node in prepared for stage in node.stages), said
-            assert sorted(only(made, p.Send).features) == ["image", "label"], said
+            assert sorted(only(made, p.SplitForDevice).features) == ["image", "label"], said
             assert only(made, p.Emit) is None
             assert "the parameters" in render_physical(made)
             count += 1
@@ -170,7 +170,7 @@ def look_at(made: p.Physical, setting: p.Setting, *, held: bool) -> None:
     assert operations.count(p.Unbatch) == (0 if whole else 2 if held else 1)
 
     index = only(made, p.Index)
-    mixed = only(made, p.Own) is not None
+    mixed = only(made, p.SliceOwnRows) is not None
     wide = index.rows
     assert mixed == (wide is not None)
     assert wide is None or (wide % 8 == 0 and wide >= extent.local_batch)
@@ -182,7 +182,7 @@ def look_at(made: p.Physical, setting: p.Setting, *, held: bool) -> None:
     always = extent.remainder != "keep" or extent.epoch_steps is not None or wide is not None
     rows = wide or extent.local_batch
     if whole:
-        assert (only(made, p.Settle) is not None) == always
+        assert (only(made, p.SetBatchSize) is not None) == always
     else:
         last = next(o for o in reversed(made.operations) if isinstance(o, p.Stack))
         assert last.full == (always or form.single)
@@ -193,7 +193,7 @@ def look_at(made: p.Physical, setting: p.Setting, *, held: bool) -> None:
         assert (only(made, p.Join) is not None) == (size > 1)
     assert only(made, p.Emit).weighs == (extent.remainder == "pad" and extent.epoch_steps is None)
 
-    fetch, keep = only(made, p.Fetch), only(made, p.Keep)
+    fetch, keep = only(made, p.ReadCache), only(made, p.FillCache)
     assert (fetch is None) == (keep is None) == (Cache not in kinds)
     if fetch is not None:
         assert fetch.whole == gathers

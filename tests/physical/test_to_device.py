@@ -36,17 +36,16 @@ SAID: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "none compiled": (
         {"runtime": {"jit": "never"}},
-        "to a device: 38,535,680 bytes a batch of 64 as it is; `pipe.device_stage` would leave nothing to it: `runtime: {jit: never}` "
+        "to a device: 38,535,680 bytes a batch of 64 as it is; `pipe.device_stage` would have no work there: `runtime: {jit: never}` "
         "leaves its steps to plain TensorFlow",
     ),
     "nothing to do": (
         {"transforms": STEPS[:1], "output": {"dtype": "uint8"}},
-        "to a device: 9,634,304 bytes a batch of 64 as it is; `pipe.device_stage` would leave nothing to it: nothing is done to "
-        "whole batches",
+        "to a device: 9,634,304 bytes a batch of 64 as it is; `pipe.device_stage` would have no work there: no step works on whole batches",
     ),
     "buckets": (
         {"transforms": [{"resize": {"size": "bucket"}}, "random_flip"], "batch": {"size": 64, "buckets": {"sizes": [[24, 32], [32, 24]]}}},
-        "to a device: 590,336 bytes a batch of 64 as it is; `pipe.device_stage` would leave nothing to it: with `batch: {buckets: …}` each "
+        "to a device: 590,336 bytes a batch of 64 as it is; `pipe.device_stage` would have no work there: with `batch: {buckets: …}` each "
         "batch has a program of its own",
     ),
 }
@@ -107,7 +106,7 @@ def test_what_later_gets_numbers_on_the_host_is_cut_off_from_the_image() -> None
     assert {stage.feature for node in chosen for stage in node.stages} == {"image"}
     assert crossing(divided(plan), chosen)["masks"] == plan.emit.out
     pasted = plan_of(source={"arrays": {"features": features}}, transforms=[*steps[:1], "copy_paste"], output=output)
-    assert "`copy_paste` is not for XLA, and works on what `random_rotation` gives" in sent(pasted).text()
+    assert "XLA cannot compile `copy_paste`, which works on the output of `random_rotation`" in sent(pasted).text()
 
 
 def test_the_cheapest_end_of_a_plan_goes_to_the_device() -> None:

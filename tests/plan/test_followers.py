@@ -120,7 +120,7 @@ def test_masks_as_targets() -> None:
 
     assert output().plans["train"].out["mask"].shape == (1, 16, 16)
     assert output(mask="one_hot").plans["train"].out["mask"].shape == (3, 16, 16)
-    assert [d.message for d in output(mask="binary").diagnostics] == ["`binary` needs two classes, and `mask` has 3"]
+    assert [d.message for d in output(mask="binary").diagnostics] == ["`binary` needs two classes, but `mask` has 3"]
     assert [d.code for d in output(mask="multi_hot").diagnostics] == ["PG218"]
 
 
@@ -155,9 +155,12 @@ def segments(found: Any, feature: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        ({"random_flip": {"feature": "image"}}, "`random_flip` moves `image` alone, and `mask` belongs to it"),
-        ({"random_rotation": {"degrees": 9, "feature": "mask"}}, "`random_rotation` moves `mask` alone, and `image` belongs to it"),
-        ({"rotation": {"degrees": 9, "feature": "image"}}, "`rotation` moves `image` alone, and `mask` belongs to it"),
+        ({"random_flip": {"feature": "image"}}, "`random_flip` moves `image` alone, but not `mask`, which is aligned with it"),
+        (
+            {"random_rotation": {"degrees": 9, "feature": "mask"}},
+            "`random_rotation` moves `mask` alone, but not `image`, which is aligned with it",
+        ),
+        ({"rotation": {"degrees": 9, "feature": "image"}}, "`rotation` moves `image` alone, but not `mask`, which is aligned with it"),
         ({"random_elastic": {"alpha": 9, "sigma": 4, "feature": "image"}}, "`random_elastic` moves `image` alone"),
         ({"resize": {"size": 16, "feature": "mask"}}, None),
         ({"random_flip": {"feature": "other"}}, None),
@@ -188,7 +191,7 @@ def test_predictions_decode_as_evaluation_does_and_take_one_image() -> None:
     second = spec.model_copy(update={"output": spec.output.model_copy(update={"x": "other"})})
     assert {st.feature for st in unlabelled_plan(second, nowhere).stages()} == {"other"}, "whichever image the model takes"
     two = spec.model_copy(update={"output": spec.output.model_copy(update={"x": ["image", "other"]})})
-    with pytest.raises(SpecError, match="the model takes `other` as well"):
+    with pytest.raises(SpecError, match="but the model also needs `other`"):
         unlabelled_plan(two, nowhere)
 
 
@@ -270,8 +273,8 @@ def test_binary_masks_have_two_classes() -> None:
         return sorted({d.message for d in found.diagnostics if d.code == "PG218"})
 
     assert told(values={0: 0, 255: 1}) == []
-    assert told() == ["`binary` needs two classes, and how many `mask` has is not said"]
-    assert told(classes=2, ignore=255) == ["`binary` needs two classes, and `ignore` of `mask` is a third one"]
+    assert told() == ["`binary` needs two classes, but the number of classes of `mask` is unknown"]
+    assert told(classes=2, ignore=255) == ["`binary` needs two classes, but `ignore` of `mask` is a third one"]
 
 
 def test_mixing_takes_along_what_lives_on_an_image() -> None:

@@ -58,4 +58,4 @@ def test_rules_that_differ_are_named_by_what_users_write() -> None:
     assert error.code == "PG462"
     said = "`boxes` has `min_area: 20.0` in the part `a` and no `min_area` in `b`; a batch takes one of them"
     assert error.message.startswith(said)
-    assert "give both the same" in str(error.help)
+    assert "make both equal" in str(error.help)

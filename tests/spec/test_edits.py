@@ -157,7 +157,7 @@ def test_edits_from_outside(files: Path) -> None:
     assert loaded.locate.origin(("transforms", 1, "random_flip", "axis")) == "--set transforms.random_flip#2.axis=both"
     assert loaded.locate.origin(("transforms", 5)) == "--set transforms.append=[grayscale]"
     python = load("base.pipegen.yaml", env={}, overrides={"transforms": {"remove": ["turns"]}})
-    assert only(python).message.startswith("overrides={'transforms': {'remove': ['turns']}}: the base has no step `turns`")
+    assert only(python).message.startswith("overrides={'transforms': {'remove': ['turns']}}: the base has no step with the id `turns`")
 
 
 def test_a_map_of_python_edits_a_file(files: Path) -> None:
@@ -176,10 +176,10 @@ def test_a_map_of_python_edits_a_file(files: Path) -> None:
         ("  remove: turn", "PG104", "turn", "such as `remove: [turn]`"),
         ("  remove: [3]", "PG104", "[3]", "such as `remove: [resize]`"),
         ("  replace: [turn]", "PG104", "[turn]", "such as `replace: {resize: {random_flip: {axis: both}}}`"),
-        ("  before: {turn: grayscale}", "PG104", "grayscale", "each step begins with a dash"),
-        ("  append: grayscale", "PG104", "grayscale", "each step begins with a dash"),
-        ("  remove: [turn, turn]", "PG122", "turn", "decide on one of the two"),
-        ("  remove: [turn]\n  replace: {turn: grayscale}", "PG122", "turn", "decide on one of the two"),
+        ("  before: {turn: grayscale}", "PG104", "grayscale", "begin each step with a dash"),
+        ("  append: grayscale", "PG104", "grayscale", "begin each step with a dash"),
+        ("  remove: [turn, turn]", "PG122", "turn", "keep one of the two"),
+        ("  remove: [turn]\n  replace: {turn: grayscale}", "PG122", "turn", "keep one of the two"),
         ("  append: [grayscal]", "PG103", "grayscal", "did you mean `grayscale`?"),
     ],
 )

@@ -329,7 +329,7 @@ def test_a_base_from_git_comes_from_the_nearest_lock_above(project: Path) -> Non
     ("revision", "file", "said"),
     [
         ("v1.2", "base.pipegen.yaml", ""),
-        ("v1.3", "base.pipegen.yaml", f"{GIT[:-1]}3 is not resolved: pipegen.lock does not know it"),
+        ("v1.3", "base.pipegen.yaml", f"{GIT[:-1]}3 is not resolved: it is not in pipegen.lock"),
         ("v1.2", "other.pipegen.yaml", f"{GIT}#other.pipegen.yaml is not resolved"),
     ],
 )
@@ -346,11 +346,11 @@ def test_no_lock_and_a_changed_text(project: Path) -> None:
     spec = f"extends: {GIT}#base.pipegen.yaml\nparams: {{data: {{default: x/}}}}\n"
     finding = only(over(spec))
     assert finding.code == "PG116"
-    assert "there is no pipegen.lock beside the spec or above" in finding.message
+    assert "no pipegen.lock in the spec's folder or above" in finding.message
     locked(project, kept=BASE + "seed: 3\n")
     finding = only(over(spec))
     assert finding.code == "PG117"
-    assert f"pipegen.lock.d/specs-{COMMIT[:12]}/base.pipegen.yaml is not the text" in finding.message
+    assert f"pipegen.lock.d/specs-{COMMIT[:12]}/base.pipegen.yaml differs from the text" in finding.message
     next(Path("pipegen.lock.d").rglob("*.yaml")).unlink()
     assert only(over(spec)).code == "PG117"
 
@@ -358,8 +358,8 @@ def test_no_lock_and_a_changed_text(project: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [\n", "it is no YAML"),
-        ("pipegen_lock: 1\n<<<<<<< mine\na: 1\n=======\n", "a merge has left a conflict"),
+        ("a: [\n", "it is not YAML"),
+        ("pipegen_lock: 1\n<<<<<<< mine\na: 1\n=======\n", "it has a merge conflict"),
         ("pipegen_lock: 2\n", "has format 2"),
         ("pipegen_lock: 1\ngit: {x: {commit: y}}\n", "is damaged at `git.x.commit`"),
         ("", "is damaged"),

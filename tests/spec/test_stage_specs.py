@@ -88,7 +88,7 @@ def test_a_stage_may_use_a_param() -> None:
         ([{"batch": 8}], "PG101", "needs `epochs`"),
         ([{"epochs": 0}], "PG105", "1 or more"),
         ([{"epochs": 1, "size": 128}], "PG102", "no key `size`"),
-        ([{"epochs": 1, "params": {"sise": 128}}], "PG108", "no param is named `sise`"),
+        ([{"epochs": 1, "params": {"sise": 128}}], "PG108", "unknown param `sise`"),
         ([{"epochs": 1, "params": {"size": 1024}}], "PG108", "at most 512"),
         ([{"epochs": 1, "params": {"size": "big"}}], "PG108", "a whole number"),
         ([{"epochs": 1, "params": {"size": "$nothing"}}], "PG106", "not declared"),

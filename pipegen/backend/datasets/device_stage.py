@@ -51,7 +51,7 @@ class DeviceStage:
             raise ValueError(f"split `{split}` has nothing that a device could do: {obstacle(executor.divided)}")
         plan = executor.physical(p.FIXED.sending())
         self._kernels = [executor.device_kernel(f) for f in plan.functions if isinstance(f, p.Prepare)]
-        self._send = next(f for f in plan.functions if isinstance(f, p.Send))
+        self._send = next(f for f in plan.functions if isinstance(f, p.SplitForDevice))
         self._mixes = any(stage.mixes for f in plan.functions if isinstance(f, p.Prepare) for stage in f.node.stages)
 
     @property

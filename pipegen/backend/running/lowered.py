@@ -70,14 +70,14 @@ class Lowered:
         run = Run(executor, self._plan)
         functions = self._plan.functions
         self._index = run.function(next(f for f in functions if isinstance(f, p.Index)))
-        own = next((f for f in functions if isinstance(f, p.Own)), None)
+        own = next((f for f in functions if isinstance(f, p.SliceOwnRows)), None)
         self._own: Function = run.function(own) if own is not None else dict
         self._stages: dict[str, Function] = {}
         whole = {id(stage) for node in executor.plan.nodes if isinstance(node, Kernel) for stage in node.stages}
         for name, stage in stage_names(executor.plan):
             self._stages[name] = plain(partial(self._apply, apply_stage if id(stage) in whole else apply_element, stage))
         self._read = next(node for node in executor.plan.nodes if isinstance(node, Read))
-        self._rows = next((f.rows for f in functions if isinstance(f, p.Settle)), None)
+        self._rows = next((f.rows for f in functions if isinstance(f, p.SetBatchSize)), None)
         self.steps = executor.steps
 
     def index(self, epoch: int | tf.Tensor, step: int | tf.Tensor) -> Features:

@@ -30,7 +30,7 @@ _READ = {"GIF": 1, "BMP": 2, "WebP": 3}
 
 def served(plan: p.Physical) -> Callable[[Features], Any]:
     """Returns a function of a request, its stored values by feature `(n, ...)`, that gives what a model receives of it."""
-    made = [(type(function).__name__.lower(), _function(function, plan)) for function in plan.functions]
+    made = [(p.node_name(function), _function(function, plan)) for function in plan.functions]
 
     def serve(request: Features) -> Any:
         count = tf.shape(next(iter(request.values())))[0]
@@ -43,7 +43,7 @@ def served(plan: p.Physical) -> Callable[[Features], Any]:
     return serve
 
 
-def batch_of(emit: p.Emit | p.Send, features: Features) -> Any:
+def batch_of(emit: p.Emit | p.SplitForDevice, features: Features) -> Any:
     """Returns a batch as the model takes it; several inputs alone in a tuple of their own, since Keras takes the second of two tensors for
     targets."""
     output = emit.node.output
@@ -132,7 +132,7 @@ def _plain(node: Kernel) -> Callable[[Features], Features]:
 
 def _function(function: p.Function, plan: p.Physical) -> Callable[[Features], Any]:
     match function:
-        case p.Each():
+        case p.MapRequest():
             return each(function.nodes, plan.plan.read)
         case p.Kernel() if plan.setting.jit and function.node.compiled:
             return lower_for_any_batch(function.node, function.entry)

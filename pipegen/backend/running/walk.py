@@ -108,7 +108,7 @@ class Run:
 
     def _called(self, functions: tuple[p.Function, ...]) -> Callable[..., Any]:
         """The functions one after another, each in its scope. They are made here: what is made while a map is traced belongs to it."""
-        made = [(type(function).__name__.lower(), self.function(function)) for function in functions]
+        made = [(p.node_name(function), self.function(function)) for function in functions]
 
         def call(*given: Any) -> Any:
             for scope, function in made:
@@ -123,11 +123,11 @@ class Run:
         match function:
             case p.Index():
                 return self._index(function)
-            case p.Ahead():
+            case p.PrefetchRemote():
                 return lambda f: self.x.tensors.ahead(f, function.node.out)
             case p.Draw():
                 return partial(self._draw, buckets=function.buckets)
-            case p.Choose():
+            case p.SwitchBucket():
                 return self._choose(function)
             case p.Fill():
                 return lambda f: chunks.filled(f, function.size)
@@ -139,11 +139,11 @@ class Run:
                 return lambda f: chunks.each(f, function.nodes, *given)
             case p.Examples():
                 return self._one(function)
-            case p.Each():
+            case p.MapRequest():
                 return each(function.nodes, self.plan.plan.read)
-            case p.Keep():
+            case p.FillCache():
                 return self._keep(function)
-            case p.Fetch():
+            case p.ReadCache():
                 return self._fetch(function)
             case p.Sort():
                 return _sorted
@@ -151,7 +151,7 @@ class Run:
                 return lambda f: chunks.joined(f, function.out, function.size, function.chunk, full=function.full)
             case p.Trim():
                 return chunks.real
-            case p.Settle():
+            case p.SetBatchSize():
                 return lambda f: _settled(f, function.rows)
             case p.Rows():
                 return lambda f: f | self.x.tensors.locate(f["@record"], function.node.out, function.in_place)
@@ -159,11 +159,11 @@ class Run:
                 return self.x.kernel(function.node, function.entry, function.batch, function.depth)
             case p.Prepare():
                 return partial(_prepared, self.x.device_kernel(function), function.number)
-            case p.Own():
+            case p.SliceOwnRows():
                 return lambda f: mixing.own_rows(damage.all_whole(f), function.size)
             case p.Emit():
                 return lambda f: self._emit(f, function)
-            case p.Send():
+            case p.SplitForDevice():
                 return lambda f: self._send(f, function)
             case p.Deliver():
                 return self._deliver(function)
@@ -214,7 +214,7 @@ class Run:
         drawn = {"@record": record, "@draws": self.x.draws(self.x.tensors, record[None], cycle[None])[0]}
         return drawn | {"@bucket": self.x.bucket_of(record)} if buckets else drawn
 
-    def _choose(self, choose: p.Choose) -> Callable[[Features], Features]:
+    def _choose(self, choose: p.SwitchBucket) -> Callable[[Features], Features]:
         """Calls the functions of one bucket: all examples of a batch are of one."""
         made = [self._called(functions) for functions in choose.functions]
 
@@ -258,13 +258,13 @@ class Run:
 
         return replaced
 
-    def _keep(self, keep: p.Keep) -> Callable[[Features], Features]:
+    def _keep(self, keep: p.FillCache) -> Callable[[Features], Features]:
         cache, compute, at_once = self.x.cache, self._one(keep.examples), keep.at_once
         if at_once is None:
             return lambda f: f | {"@record": cache.fill(f["@record"], lambda: compute(f))}
         return lambda f: fill_all(cache, f, compute, at_once)
 
-    def _fetch(self, fetch: p.Fetch) -> Callable[[Features], Features]:
+    def _fetch(self, fetch: p.ReadCache) -> Callable[[Features], Features]:
         """Examples with their features from the cache, and those that it does not hold, since they are at hand."""
         x, cache, compute = self.x, self.x.cache, self._one(fetch.examples)
 
@@ -297,7 +297,7 @@ class Run:
         """Returns the epoch, the step and the batch as the model takes it."""
         return *self._numbers(features), batch_of(emit, features)
 
-    def _send(self, features: Features, send: p.Send) -> tuple[tf.Tensor, tf.Tensor, Any]:
+    def _send(self, features: Features, send: p.SplitForDevice) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Returns the epoch, the step, and of the batch its features and the parameters of the kernels on the device, one after another."""
         names = (*send.features, WEIGHT) if send.weighs else send.features
         prepared = tuple(features[name] for name in sorted(features) if name.startswith(_PREPARED))

@@ -1,4 +1,4 @@
-"""Finds relative paths in shared bases: the folder of a package, or of a lock, has no data beside it."""
+"""The finding about relative paths in shared bases, which have no folder of data."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def homeless(value: str, path: KeyPath, locate: Locator) -> Diagnostic | None:
-    """Returns a finding about a path that a shared base says, where it is relative; else `None`."""
+    """The finding about a relative path in a shared base; `None` for other paths."""
     if "://" in value or os.path.isabs(os.path.expanduser(value)) or not locate.in_shared_base(path):
         return None
     said: Any = value
     for key in reversed(path):
         said = [said] if isinstance(key, int) else {key: said}
-    help_: list[str] = [write(flow(said)[1:-1], "spec", "say in the spec that extends it where that lies: {}")]
+    help_: list[str] = [write(flow(said)[1:-1], "spec", "set the path in the spec that extends the base: {}")]
     if path[0] == "params":
-        help_.append("whoever keeps the base: leave the default out, so that each spec that extends it says where its data lies")
+        help_.append("or, in the base, leave the default out, so that each spec that extends it sets the path of its data")
     else:
-        help_.append("whoever keeps the base: declare `params: {data: {type: path}}` without a default, and let the path here be `$data`")
-    message = f"`{format_path(path)}` is the relative path `{value}` in a shared base, which has no folder of data beside it"
+        help_.append("or, in the base, declare `params: {data: {type: path}}` without a default, and use `$data` here")
+    message = f"`{format_path(path)}` is the relative path `{value}` in a shared base, which has no folder of data"
     return make("PG114", message, locate.label(path), help=tuple(help_))

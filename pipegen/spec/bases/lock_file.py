@@ -1,4 +1,4 @@
-"""Reads `pipegen.lock` and the texts of bases from git that are kept beside it. Who writes them is `pipegen.locking`."""
+"""The reader of `pipegen.lock` and of the texts of bases from git beside it; `pipegen.locking` writes them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 LOCK = "pipegen.lock"
 TEXTS = f"{LOCK}.d"
-"""The folder beside a lock with the texts of bases that come from git."""
+"""The folder beside a lock with the texts of bases from git."""
 _MOST = 2**24
-"""Bytes of a lock, at most."""
+"""The largest size of a lock in bytes."""
 _SHOWN = 12
-"""Digits of a commit that name a folder."""
+"""Digits of a commit in the name of a folder."""
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """A SHA-256 in hexadecimal."""
@@ -33,38 +33,38 @@ class _Part(BaseModel):
 
 
 class Pin(_Part):
-    """Holds what a tag of a repository was resolved to."""
+    """The resolution of a tag of a repository."""
 
     commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
     """The commit."""
     texts: dict[str, Digest] = {}
-    """The files that specs have as bases, with the hashes of their texts."""
+    """The files used as bases, with the hashes of their texts."""
 
 
 class FunctionSource(_Part):
-    """Holds the source of a Python function that a spec names."""
+    """The source of a Python function that a spec names."""
 
     function: Digest | None = None
-    """The hash of the function's own lines, where they were found."""
+    """The hash of the function's own lines, if they were found."""
     module: Digest
-    """The hash of the module that it stands in."""
+    """The hash of its module."""
 
 
 class Data(_Part):
-    """Holds the data that a spec was locked with."""
+    """The data that a spec was locked with."""
 
     fingerprint: Digest
-    """Names and sizes of files, and what tables hold."""
+    """Hash of the names and sizes of files, and of the content of tables."""
     examples: dict[str, int]
     """Examples of each split."""
     classes: int = 0
     """Classes of the label; 0 without one."""
     content: Digest | None = None
-    """Every byte of the files, where that was asked for."""
+    """Hash of every byte of the files, if asked for."""
 
 
 class Entry(_Part):
-    """Holds what one spec was locked with."""
+    """The locked state of one spec."""
 
     hash: Digest
     """The spec's hash."""
@@ -75,17 +75,17 @@ class Entry(_Part):
     functions: dict[str, FunctionSource] = {}
     """The functions of `python` steps."""
     data: Data | None = None
-    """The data, where it could be looked at."""
+    """The data, if it was accessible."""
     fitted: dict[str, Digest] = {}
-    """The numbers that steps have learned, by step and feature."""
+    """The numbers that steps are fitted with, by step and feature."""
     versions: dict[str, str] = {}
     """The versions of pipegen and TensorFlow."""
     meaning: dict[str, Any]
-    """What the hash covers, so that a difference can be said in words."""
+    """The content of the hash, to describe differences."""
 
 
 class Lock(_Part):
-    """Holds a whole lock."""
+    """A lock file."""
 
     pipegen_lock: Literal[1]
     """The version of the format."""
@@ -96,7 +96,7 @@ class Lock(_Part):
 
 
 def find_lock(folder: Path) -> Path | None:
-    """Returns the nearest lock in a folder or above it. One of another user, as in a temporary folder, is passed over."""
+    """Finds the nearest lock in a folder or above it; skips locks of other users, as in a temporary folder."""
     for place in (folder, *folder.parents):
         path = place / LOCK
         try:
@@ -112,7 +112,7 @@ def read_lock(path: Path) -> Lock:
     """Reads a lock.
 
     Raises:
-        BaseProblem: `PG532` where it is damaged, or of another version.
+        BaseProblem: `PG532` if it is damaged, or of another version.
     """
     import yaml
 
@@ -122,17 +122,17 @@ def read_lock(path: Path) -> Lock:
     try:
         data = read_regular(path, _MOST + 1)
         if len(data) > _MOST:
-            raise BaseProblem("PG532", f"the lock {shown} is larger than any real one", mend)
+            raise BaseProblem("PG532", f"the lock {shown} is larger than {_MOST // 2**20} MiB", mend)
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         value = yaml.load(data.decode(), Loader=loader)  # noqa: S506 - a safe one either way
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        hint = "a merge has left a conflict in it" if b"\n<<<<<<<" in data else "it is no YAML"
+        hint = "it has a merge conflict" if b"\n<<<<<<<" in data else "it is not YAML"
         said = error.strerror.lower() if isinstance(error, OSError) and error.strerror else hint
         raise BaseProblem("PG532", f"the lock {shown} cannot be read: {said}", mend) from None
     version = value.get("pipegen_lock") if isinstance(value, dict) else None
     if isinstance(version, int) and version != 1:
         update = "update pipegen, or delete the lock and run `pipegen lock` for its specs"
-        raise BaseProblem("PG532", f"the lock {shown} has format {version}, and this version of pipegen reads 1", update)
+        raise BaseProblem("PG532", f"the lock {shown} has format {version}, but this version of pipegen reads 1", update)
     try:
         return Lock.model_validate(value)
     except ValidationError as error:
@@ -141,58 +141,58 @@ def read_lock(path: Path) -> Lock:
 
 
 def text_path(lock: Path, address: GitFile, commit: str) -> Path:
-    """Returns where the text of a base is kept beside a lock."""
+    """The path of the text of a base beside a lock."""
     return lock.with_name(TEXTS) / f"{address.repository}-{commit[:_SHOWN]}" / address.file
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a text, in hexadecimal; line ends count as one, since a checkout may change them."""
+    """The SHA-256 of a text in hexadecimal, without carriage returns, which a checkout may change."""
     return hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()
 
 
 @dataclass(slots=True)
 class LockedTexts:
-    """Gives the texts of bases from git as the nearest lock has them; nothing is fetched.
+    """The texts of bases from git in the nearest lock; nothing is fetched.
 
     Attributes:
-        folder: Where the spec lies.
+        folder: The folder of the spec.
     """
 
     folder: Path
     _read: tuple[Path, Lock] | None = field(default=None, init=False)
 
     def text(self, address: GitFile, most: int) -> bytes:
-        """Returns at most that many bytes of a base.
+        """Reads at most `most` bytes of a base.
 
         Raises:
-            BaseProblem: `PG116` where no lock knows it, `PG117` where its text is not the one that was locked.
+            BaseProblem: `PG116` if it is in no lock, `PG117` if its text differs from the locked one.
         """
         path = self._read[0] if self._read is not None else find_lock(self.folder)
         if path is None:
-            raise BaseProblem("PG116", f"{address.place} is not resolved: there is no {LOCK} beside the spec or above", *unlocked())
+            raise BaseProblem("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", *unlocked())
         if self._read is None:
             self._read = path, read_lock(path)
         pin = self._read[1].git.get(address.place)
         wanted = pin.texts.get(address.file) if pin is not None else None
         if pin is None or wanted is None:
             what = address.place if pin is None else address
-            raise BaseProblem("PG116", f"{what} is not resolved: {os.path.relpath(path)} does not know it", *unlocked())
+            raise BaseProblem("PG116", f"{what} is not resolved: it is not in {os.path.relpath(path)}", *unlocked())
         return kept_text(path, address, pin.commit, wanted, most)
 
 
 def unlocked() -> tuple[str, ...]:
-    """Says what to do about a base that no lock knows."""
+    """Help for a base that is in no lock."""
     return (
-        "run `pipegen lock` with this spec: it resolves the tag to a commit and keeps the text, to be committed",
+        "run `pipegen lock` with this spec, which resolves the tag to a commit and stores the text; commit both",
         "nothing is fetched when a spec is built or checked",
     )
 
 
 def kept_text(lock: Path, address: GitFile, commit: str, wanted: str, most: int) -> bytes:
-    """Returns the text of a base that is kept beside a lock.
+    """Reads the text of a base beside a lock.
 
     Raises:
-        BaseProblem: `PG117` where there is none, or another than the lock says.
+        BaseProblem: `PG117` if it is missing, or differs from the locked one.
     """
     kept = text_path(lock, address, commit)
     shown = os.path.relpath(kept)
@@ -200,7 +200,7 @@ def kept_text(lock: Path, address: GitFile, commit: str, wanted: str, most: int)
     try:
         data = read_regular(kept, most)
     except OSError:
-        raise BaseProblem("PG117", f"the text of {address} is not at {shown}", again, f"commit {TEXTS}/ along with {LOCK}") from None
+        raise BaseProblem("PG117", f"the text of {address} is missing: {shown}", again, f"commit {TEXTS}/ along with {LOCK}") from None
     if digest(data) != wanted:
-        raise BaseProblem("PG117", f"{shown} is not the text that {LOCK} has for {address}", again)
+        raise BaseProblem("PG117", f"{shown} differs from the text of {address} in {LOCK}", again)
     return data

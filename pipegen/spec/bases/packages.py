@@ -1,4 +1,4 @@
-"""Base specs in installed packages: found without running a line of the package; and addresses of shared bases."""
+"""Addresses of shared base specs, and those in installed packages, which are found without running the package."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _GIT_FORM = "a base in a repository is `git+https://HOST/REPOSITORY@TAG#path/bas
 
 
 class BaseProblem(Exception):
-    """Says why a base cannot be had.
+    """The error of a base that is not available.
 
     Attributes:
         code: The code of the finding.
         message: One line.
-        help: What to do about it, a line each.
+        help: Lines of help.
     """
 
     def __init__(self, code: str, message: str, *help_: str) -> None:
@@ -51,10 +51,10 @@ class BaseProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Holds the address of a base that lies outside the project.
+    """The address of a base outside the project.
 
     Attributes:
-        place: What holds the file: a package, or a repository at a revision.
+        place: The package, or the repository at a revision, with the file.
         file: The file's path in it, with `/` between its parts.
     """
 
@@ -62,21 +62,21 @@ class Shared:
     file: str
 
     def beside(self, value: str) -> Self:
-        """Returns the address of what a path in that file leads to.
+        """The address of a path that is relative to this file.
 
         Raises:
-            BaseProblem: `PG115` where that is outside of what holds the file.
+            BaseProblem: `PG115` if it is outside of the package or repository.
         """
         file = posixpath.normpath(posixpath.join(posixpath.dirname(self.file), value))
         if posixpath.isabs(file) or file.split("/")[0] in ("..", "."):
-            message = f"`extends: {value}` leads out of {self.place}, in which {self.file} lies"
-            raise BaseProblem("PG115", message, "a shared base extends files beside it, or others by their `pkg:` or `git+` address")
+            message = f"`extends: {value}` is outside of {self.place}, which has {self.file}"
+            raise BaseProblem("PG115", message, "extend a file in there, or another one by its `pkg:` or `git+` address")
         return replace(self, file=file)
 
 
 @dataclass(frozen=True, slots=True)
 class PackageFile(Shared):
-    """Holds `pkg:PACKAGE/FILE`: a data file of an installed Python package. `place` is the package, perhaps dotted."""
+    """`pkg:PACKAGE/FILE`, a data file of an installed Python package. `place` is the package, perhaps dotted."""
 
     def __str__(self) -> str:
         return f"{PACKAGE}{self.place}/{self.file}"
@@ -84,7 +84,7 @@ class PackageFile(Shared):
 
 @dataclass(frozen=True, slots=True)
 class GitFile(Shared):
-    """Holds `git+URL@REVISION#FILE`: a file of a git repository. `place` is `git+URL@REVISION`."""
+    """`git+URL@REVISION#FILE`, a file of a git repository. `place` is `git+URL@REVISION`."""
 
     url: str = ""
     revision: str = ""
@@ -94,31 +94,30 @@ class GitFile(Shared):
 
     @property
     def repository(self) -> str:
-        """The last part of the URL, less `.git`: what people call the repository."""
+        """The last part of the URL, without `.git`."""
         return posixpath.basename(self.url.rstrip("/")).removesuffix(".git")
 
     @property
     def is_commit(self) -> bool:
-        """Returns whether the revision is a whole commit id, which nothing can move."""
+        """Whether the revision is a whole commit id, which cannot move."""
         return _COMMIT.fullmatch(self.revision) is not None
 
 
 def parse(value: str) -> PackageFile | GitFile | None:
-    """Reads an address; `None` for what is a path.
+    """Parses an address; `None` for a path.
 
     Raises:
-        BaseProblem: `PG115` where it is begun like an address and is none.
+        BaseProblem: `PG115` for an invalid address.
     """
     if value.startswith(PACKAGE):
         package, _, file = value.removeprefix(PACKAGE).partition("/")
         if _NAME.fullmatch(package) is None:
-            raise BaseProblem("PG115", f"`{package}` is no name of a Python package", _PACKAGE_FORM)
+            raise BaseProblem("PG115", f"`{package}` is not a valid name of a Python package", _PACKAGE_FORM)
         return PackageFile(package, _file(file, value, _PACKAGE_FORM))
     if value.startswith(GIT):
         return _git(value)
     if "://" in value:
-        help_ = _GIT_FORM, "nothing else is fetched from elsewhere; a file in a package is `pkg:PACKAGE/path/base.pipegen.yaml`"
-        raise BaseProblem("PG115", f"`extends` takes no address such as `{value}`", *help_)
+        raise BaseProblem("PG115", f"`extends` does not support the address `{value}`", _GIT_FORM, _PACKAGE_FORM)
     return None
 
 
@@ -128,56 +127,56 @@ def _git(value: str) -> GitFile:
         parts = urlsplit(address)
         port = parts.port
     except ValueError:
-        raise BaseProblem("PG115", f"`{value}` is no address of a git repository", _GIT_FORM) from None
+        raise BaseProblem("PG115", f"`{value}` is not a valid address of a git repository", _GIT_FORM) from None
     _check_host(parts, value)
     repository, _, revision = parts.path.rpartition("@")
     if not repository:
-        raise BaseProblem("PG115", f"`{value}` does not say which tag of the repository is meant", _GIT_FORM)
+        raise BaseProblem("PG115", f"`{value}` has no tag", _GIT_FORM)
     if _REVISION.fullmatch(revision) is None or ".." in revision or revision.endswith(("/", ".", ".lock")):
-        raise BaseProblem("PG115", f"`{revision}` is no tag of a git repository", _GIT_FORM)
+        raise BaseProblem("PG115", f"`{revision}` is not a valid tag of a git repository", _GIT_FORM)
     if _REPOSITORY.fullmatch(repository) is None or ".." in repository.split("/") or parts.query:
-        raise BaseProblem("PG115", f"`{value}` is no address of a git repository", _GIT_FORM)
+        raise BaseProblem("PG115", f"`{value}` is not a valid address of a git repository", _GIT_FORM)
     user = f"{parts.username}@" if parts.username else ""
     url = f"{parts.scheme}://{user}{parts.hostname}{f':{port}' if port else ''}{repository}"
     return GitFile(f"{GIT}{url}@{revision}", _file(file, value, _GIT_FORM), url, revision)
 
 
 def _check_host(parts: SplitResult, value: str) -> None:
-    """Refuses whatever is not https or ssh, and secrets in the address: a lock and a spec are made to be committed."""
+    """Refuses protocols other than https and ssh, and secrets in the address, since locks and specs are committed."""
     if parts.scheme not in ("https", "ssh"):
         named = f"`{GIT}{parts.scheme}:`" if parts.scheme else f"`{value}`"
-        ssh = "`git@HOST:REPOSITORY` is written `git+ssh://git@HOST/REPOSITORY`"
-        raise BaseProblem("PG115", f"bases come over https or ssh, and not by {named}", _GIT_FORM, ssh)
+        ssh = "the address of `git@HOST:REPOSITORY` is `git+ssh://git@HOST/REPOSITORY`"
+        raise BaseProblem("PG115", f"bases are fetched over https or ssh, not by {named}", _GIT_FORM, ssh)
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host
     if _HOST.fullmatch(shown) is None:
-        raise BaseProblem("PG115", f"`{value}` names no host", _GIT_FORM)
+        raise BaseProblem("PG115", f"`{value}` has no valid host", _GIT_FORM)
     if parts.password is not None or (parts.scheme == "https" and parts.username):
         help_ = "leave the name and the secret out: git asks its credential helper, or use `git+ssh://`"
-        raise BaseProblem("PG115", f"the address of {shown} holds a login, and specs are shared", help_)
+        raise BaseProblem("PG115", f"the address of {shown} has a login, but specs are shared", help_)
     if parts.username and _USER.fullmatch(parts.username) is None:
-        raise BaseProblem("PG115", f"`{parts.username}` is no name of a user", _GIT_FORM)
+        raise BaseProblem("PG115", f"`{parts.username}` is not a valid name of a user", _GIT_FORM)
 
 
 def _file(file: str, value: str, form: str) -> str:
     if not file:
-        raise BaseProblem("PG115", f"`{value}` names no file", form)
+        raise BaseProblem("PG115", f"`{value}` has no file", form)
     parts = file.split("/")
     if {"", ".", "..", ".git"} & set(parts) or "\\" in file or not file.isprintable():
-        raise BaseProblem("PG115", f"`{file}` is no path of a file in there", form, "its parts are joined by `/`, without `..`")
+        raise BaseProblem("PG115", f"`{file}` is not a valid path", form, "join its parts by `/`, without `..`")
     return file
 
 
 _ENDINGS = (".yaml", ".yml")
 _MOST_SEEN = 2000
-"""Files of a package that are looked at for one of a similar name."""
+"""The most files of a package that are searched for a similar name."""
 
 
 def package_file(address: PackageFile) -> Path:
-    """Returns the path of a file in a package; within a zip, that of the zip and then the one inside.
+    """Finds a file in a package; in a zip, the path is that of the zip with that of the member.
 
     Raises:
-        BaseProblem: `PG113` where there is no such package, or no such file in it.
+        BaseProblem: `PG113` if the package or the file does not exist.
     """
     folders = _folders(address)
     for folder in folders:
@@ -187,15 +186,15 @@ def package_file(address: PackageFile) -> Path:
     names = {PurePosixPath(name).name: name for folder in folders for name in _names(folder)}
     near = names.get(closest(PurePosixPath(address.file).name, names) or "")
     hint = (f"did you mean `pkg:{address.place}/{near}`?",) if near else ()
-    where = f"it lies in {' and '.join(map(str, folders))}; data files have to be part of what is installed"
+    where = f"the package is in {' and '.join(map(str, folders))}; its data files have to be installed with it"
     raise BaseProblem("PG113", f"the package `{address.place}` has no file {address.file}", *hint, where)
 
 
 def read_package_file(path: Path, most: int) -> bytes:
-    """Returns at most that many bytes of a file that `package_file` has found.
+    """Reads at most `most` bytes of a file that `package_file` has found.
 
     Raises:
-        OSError: When it cannot be read, or is no regular file.
+        OSError: If it cannot be read, or is not a regular file.
     """
     found = _in_zip(path)
     if found is None:
@@ -211,32 +210,32 @@ def read_package_file(path: Path, most: int) -> bytes:
 
 
 def search_path(address: PackageFile, path: Path) -> Path:
-    """Returns the entry of `sys.path` that a package was found in, from the path of a file in it."""
+    """The entry of `sys.path` with a package, from the path of a file in it."""
     return path.parents[len(address.file.split("/")) + address.place.count(".")]
 
 
 def _folders(address: PackageFile) -> list[Path]:
     top, *below = address.place.split(".")
-    for finder in sys.meta_path:  # those of editable installs are among them
+    for finder in sys.meta_path:  # including those of editable installs
         find = getattr(finder, "find_spec", None)
         spec = find(top, None) if find is not None else None
         if spec is None:
             continue
         if spec.submodule_search_locations is None:
-            raise BaseProblem("PG113", f"`{top}` is a module, and no package with files in it", "name the package that holds the spec")
+            raise BaseProblem("PG113", f"`{top}` is a module, not a package with files", "name the package that has the spec")
         return [Path(folder, *below) for folder in spec.submodule_search_locations]
-    # Before Python 3.13, a namespace package in a zip is found only if the zip lists its folders, which few do.
+    # Before Python 3.13, a namespace package in a zip is found only if the zip lists its folders, which is rare.
     packed = [Path(entry, top, *below) for entry in sys.path if os.path.isfile(entry) and any(_packed(Path(entry), f"{top}/"))]
     if packed:
         return packed
     near = closest(top, [found.name for found in pkgutil.iter_modules()])
     hint = (f"did you mean `{near}`?",) if near else ()
-    install = "install it into the environment that runs pipegen (`pipegen version` says which)"
-    raise BaseProblem("PG113", f"there is no package `{top}` here", *hint, install)
+    install = "install it into the environment of pipegen (shown by `pipegen version`)"
+    raise BaseProblem("PG113", f"the package `{top}` is not installed", *hint, install)
 
 
 def _in_zip(path: Path) -> tuple[Path, str] | None:
-    """Splits the path of a member of a zip; `None` where no file stands on the way, or the zip has no such member."""
+    """Splits the path of a member of a zip; `None` if it is not one."""
     archive = next((parent for parent in path.parents if parent.is_file()), None)
     if archive is None:
         return None
@@ -245,7 +244,7 @@ def _in_zip(path: Path) -> tuple[Path, str] | None:
 
 
 def _packed(archive: Path, start: str) -> Iterator[str]:
-    """Yields the members of a zip that begin like this; none of what is no zip."""
+    """Yields the members of a zip whose names begin with `start`; none for another file."""
     import zipfile
 
     try:
@@ -256,7 +255,7 @@ def _packed(archive: Path, start: str) -> Iterator[str]:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """Yields the specs of a folder of a package, by their paths in it."""
+    """Yields the paths of specs in a folder of a package."""
     archive = next((parent for parent in folder.parents if parent.is_file()), None)
     if archive is not None:
         inside = folder.relative_to(archive).as_posix() + "/"

@@ -805,7 +805,7 @@ def _warp(border_mode: Any, fill: Any, interpolation: Any) -> dict[str, Any]:
 
 
 def _method(interpolation: Any, about: str = "interpolation") -> str:
-    """Returns the `method` of a resizing step for OpenCV's number or name."""
+    """The `method` of a resizing step for OpenCV's number or name."""
     name = str(interpolation).lower()
     if name in ("6", "nearest_exact") or name.endswith("inter_nearest_exact"):
         return "nearest"
@@ -817,14 +817,14 @@ def _method(interpolation: Any, about: str = "interpolation") -> str:
 
 
 def _sides(limit: Any) -> tuple[int, int]:
-    """Returns the least and the greatest odd side of a kernel, as `blur_limit` says them."""
+    """The least and the greatest odd side of a kernel, from `blur_limit`."""
     low, high = pair("blur_limit", limit, 0) if is_pair(limit) else (3, whole("blur_limit", limit))
     low, high = (max(3, whole("blur_limit", side)) for side in (low, high))
     return low + (low % 2 == 0), high + (high % 2 == 0)
 
 
 def _both(about: str, value: Any, default: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Returns the ranges across and down of an argument of `Affine`: of a map of both, or one for both."""
+    """The ranges across and down of an argument of `Affine`, which is a map of both, or one for both."""
     if not isinstance(value, dict):
         value = {"x": value, "y": value}
     across, down = (one_or_pair(about, value.get(axis, default)) for axis in ("x", "y"))
@@ -839,7 +839,7 @@ def _shares(about: str, value: Any) -> list[float]:
 
 
 def _value(fill: Any) -> Any:
-    """Returns the `fill` of a dropout, which is one value."""
+    """The `fill` of a dropout, which is one value."""
     if isinstance(fill, str):
         refuse("a hole is filled with one value", "fill")
     return filled("constant", fill)
@@ -852,7 +852,7 @@ def _side(max_size: Any, max_size_hw: Any, area_for_downscale: Any) -> int:
 
 
 def _shown(op: str) -> dict[str, Any]:
-    """Returns the worked example of a step."""
+    """The example of a step."""
     import yaml
 
     example = yaml.safe_load(transforms()[op].examples[0].yaml)

@@ -1,4 +1,4 @@
-"""Shared parts of the conversions: values in our units, steps without what is the default, and refusals."""
+"""Shared helpers of the conversions: values in our units, steps without defaults, and refusals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _FILLS = {"edge": "nearest", "replicate": "nearest", "symmetric": "reflect"}
 
 
 class Unsuited(Exception):
-    """Raised for what no step does: an argument with its value, or the whole step.
+    """The error of a step, or an argument with its value, without an equivalent.
 
     Attributes:
-        why: What differs.
-        about: The argument, or nothing where it is the step itself.
-        nearest: The step that comes nearest, where there is one.
+        why: The difference.
+        about: The argument, or "" for the step itself.
+        nearest: The nearest step, if any.
     """
 
     def __init__(self, why: str, about: str, nearest: dict[str, Any] | None) -> None:
@@ -32,13 +32,13 @@ def refuse(why: str, about: str = "", nearest: dict[str, Any] | None = None) -> 
 
 
 def only(about: str, value: Any, *allowed: Any, why: str = "pipegen has no other form") -> None:
-    """Refuses a value that is not one of those that a step has."""
+    """Refuses a value that is not one of `allowed`."""
     if value not in allowed:
         refuse(why, about)
 
 
 def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
-    """Returns a step without what is the default; `p` is how often it is done."""
+    """A step without default arguments; `p` is its probability."""
     fields = transforms()[op].model_fields
     if p is not None and "probability" in fields:
         arguments = {**arguments, "probability": p}
@@ -49,21 +49,21 @@ def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
 
 
 def number(about: str, value: Any) -> float:
-    """Returns a number; refuses anything else."""
+    """A number; refuses other values."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         refuse("it is not a number", about)
     return value
 
 
 def whole(about: str, value: Any) -> int:
-    """Returns a whole number; refuses anything else."""
+    """An integer; refuses other values."""
     if isinstance(value, bool) or not isinstance(value, int):
         refuse("it is not a whole number", about)
     return value
 
 
 def pair(about: str, value: Any, least: float = float("-inf"), most: float = float("inf")) -> tuple[float, float]:
-    """Returns a pair of numbers in order, each from `least` to `most`; refuses anything else."""
+    """A pair of numbers in order, each from `least` to `most`; refuses other values."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         refuse("it is not a pair of numbers", about)
     low, high = sorted(number(about, one) for one in value)
@@ -73,12 +73,12 @@ def pair(about: str, value: Any, least: float = float("-inf"), most: float = flo
 
 
 def is_pair(value: Any) -> bool:
-    """Tells whether a value is a list."""
+    """Tests if a value is a list or a tuple."""
     return isinstance(value, (list, tuple))
 
 
 def around(about: str, value: Any, middle: float = 0, least: float = float("-inf"), most: float = float("inf")) -> tuple[float, float]:
-    """Returns the range of a number either way of a middle, cut to its limits, or a pair as it is."""
+    """The range of a number to both sides of `middle`, cut at `least`; a pair stays."""
     if is_pair(value):
         return pair(about, value, least, most)
     reach = abs(number(about, value))
@@ -88,32 +88,32 @@ def around(about: str, value: Any, middle: float = 0, least: float = float("-inf
 
 
 def one_or_pair(about: str, value: Any, least: float = float("-inf"), most: float = float("inf")) -> tuple[float, float]:
-    """Returns a pair; a number is both of its ends."""
+    """A pair; a number is both of its ends."""
     return pair(about, value if is_pair(value) else [value, value], least, most)
 
 
 def zero(low: float, high: float, times: float = 1) -> float | list[float]:
-    """Returns a range about 0 as a step takes it: one number where it reaches as far either way."""
+    """A range around 0 for a step: one number if symmetric."""
     return tidy(high * times) if low == -high else [tidy(low * times), tidy(high * times)]
 
 
 def one(low: float, high: float) -> float | list[float]:
-    """Returns a range about 1 as a step takes it: one number where it reaches as far either way."""
+    """A range around 1 for a step: one number if symmetric."""
     return tidy(high - 1) if tidy(1 - low) == tidy(high - 1) else [tidy(low), tidy(high)]
 
 
 def span(low: float, high: float, times: float = 1) -> list[float]:
-    """Returns a range as a pair."""
+    """A range as a pair."""
     return [tidy(low * times), tidy(high * times)]
 
 
 def tidy(value: float) -> float:
-    """Returns a number without the noise of its last digits, whole where it is."""
+    """A number without rounding noise, as an integer if it is one."""
     return int(value) if float(value).is_integer() else round(value, 6)
 
 
 def filled(mode: Any, value: Any = 0, about: str = "fill_mode") -> Any:
-    """Returns the `fill` of a step for the name of a mode, or OpenCV's number of one."""
+    """The `fill` of a step for the name of a mode, or OpenCV's number of one."""
     mode = _BORDERS.get(mode, mode) if isinstance(mode, int) else str(mode).lower().replace("cv2.", "").replace("border_", "")
     mode = _FILLS.get(mode, mode)
     if mode == "constant":
@@ -133,7 +133,7 @@ def filled(mode: Any, value: Any = 0, about: str = "fill_mode") -> Any:
 
 
 def read_between(value: Any, about: str = "interpolation") -> str:
-    """Returns the `interpolation` of a step for a library's name of it, or OpenCV's number."""
+    """The `interpolation` of a step for a library's name of it, or OpenCV's number."""
     name = str(value).lower().replace("cv2.", "").replace("inter_", "").replace("interpolationmode.", "").replace("image.", "")
     known = {"0": "nearest", "1": "bilinear", "2": "bicubic", "linear": "bilinear", "cubic": "bicubic"}
     name = known.get(name, name)
@@ -142,7 +142,7 @@ def read_between(value: Any, about: str = "interpolation") -> str:
 
 
 def size(height: Any, width: Any) -> Any:
-    """Returns a `size`: one number where both sides are alike."""
+    """A `size`: one number if both sides are equal."""
     height, width = whole("height", height), whole("width", width)
     return height if height == width else [height, width]
 

@@ -1,4 +1,4 @@
-"""Finds the steps of a spec that do what a step of another library does, with its arguments by name or by place."""
+"""The equivalents of steps of other libraries, with their arguments by name or by position."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from pipegen.spec.templates import accepts, is_long
 
 LIBRARIES = ("keras", "torchvision", "albumentations")
 _PREFIXES = {"keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "albumentations": ("a",)}
-"""What else stands before the names of a library's steps in code."""
+"""Other prefixes of a library's steps in code."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """A step of one library in a spec.
+    """The equivalent of a step of one library.
 
     Attributes:
-        library: The library's name as it is written.
-        steps: The steps of a spec; none where nothing does the same.
-        remark: Where they do it with a small difference, or look as if they did not.
-        why: Where nothing does the same, what differs.
-        about: Where that is because of one argument, its name.
+        library: The library's name.
+        steps: The steps of a spec; none without an equivalent.
+        remark: A small or apparent difference.
+        why: The difference, without an equivalent.
+        about: The argument with the difference, if it is one.
         value: The value of that argument.
-        nearest: Where nothing does the same, the step that comes nearest.
-        lacking: Arguments without a default that are not given; the steps are an example then.
-        strange: Arguments that the library's step has not.
-        arguments: Those that it has.
+        nearest: The nearest step, without an equivalent.
+        lacking: Missing arguments without a default; the steps are then an example.
+        strange: Arguments that the library's step does not have.
+        arguments: The arguments of the library's step.
     """
 
     library: str
@@ -48,8 +48,7 @@ class Meaning:
 
 
 def meanings(word: str, given: Any) -> list[Meaning]:
-    """Returns the meanings of a word, with these arguments, in each library that has it; where they differ in that, in those that have
-    all of the arguments and need no others."""
+    """The meanings of a word with these arguments in each library; those whose arguments fit best, if they differ."""
     last = word.rpartition(".")[2]
     found = [_meaning(library, last, given) for library in _having(word)]
     fewest = min(((len(one.strange), bool(one.lacking)) for one in found), default=(0, False))
@@ -57,32 +56,32 @@ def meanings(word: str, given: Any) -> list[Meaning]:
 
 
 def is_elsewhere(word: str) -> bool:
-    """Tells whether a word is a step of one of the libraries."""
+    """Tests if a word is a step of one of the libraries."""
     return bool(_having(word))
 
 
 def with_argument(argument: str, value: Any) -> list[Meaning]:
-    """Returns the meanings of the steps that have an argument of a name, which the libraries' own steps come to by that argument alone."""
+    """The meanings of all steps of the libraries with an argument of this name, given that argument alone."""
     letters = plain(argument)
     found = [_meaning(library, name, {argument: value}) for library in LIBRARIES for name in _taking(library).get(letters, ())]
     return sorted((one for one in found if one.steps), key=lambda one: bool(one.lacking))
 
 
 def shown(library: str, name: str) -> Meaning | None:
-    """Returns the meaning of a library's step with the arguments that the pages show; `None` where it has no function."""
+    """The meaning of a library's step with the arguments shown on the pages; `None` for an unknown step."""
     if plain(name) not in _functions(library):
         return None
     return _meaning(library, name, shown_arguments(library, name))
 
 
 def shown_arguments(library: str, name: str) -> dict[str, Any]:
-    """Returns the arguments that the pages show for a step of a library."""
+    """The arguments shown on the pages for a step of a library."""
     examples = {plain(key): arguments for key, arguments in _module(library).EXAMPLES.items()}
     return dict(examples.get(plain(name), {}))
 
 
 def _having(word: str) -> list[str]:
-    """Returns the libraries that have a word as a class; one in small letters, such as `rotate`, says what is wanted, and is none."""
+    """The libraries that have a word as a class; a lower-case word, such as `rotate`, is not a class."""
     before, _, last = word.rpartition(".")
     if not before and last.islower() and ("_" not in last or rows(last, "step")):
         return []
@@ -113,7 +112,7 @@ def _parameters(library: str, name: str) -> list[inspect.Parameter]:
 
 @cache
 def _taking(library: str) -> Mapping[str, list[str]]:
-    """Returns the names of a library's steps by the letters of each argument that they have."""
+    """The names of a library's steps by the letters of each of their arguments."""
     found: dict[str, list[str]] = {}
     for name, function in _functions(library).items():
         for letters in dict.fromkeys(plain(p.name) for p in _parameters(library, name)):
@@ -122,7 +121,7 @@ def _taking(library: str) -> Mapping[str, list[str]]:
 
 
 def _meaning(library: str, name: str, given: Any) -> Meaning:
-    """Returns the meaning of a library's step: a list is the first argument where that has a form, and else all of them in their order."""
+    """The meaning of a library's step; a list is the first argument if that has an equivalent, else all arguments in order."""
     parameters = [p for p in _parameters(library, plain(name)) if p.name != "about" and p.kind is p.POSITIONAL_OR_KEYWORD]
     names = [p.name for p in parameters]
     if isinstance(given, dict) or given is None or not names:
@@ -135,7 +134,7 @@ def _meaning(library: str, name: str, given: Any) -> Meaning:
 
 
 def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
-    """Returns the meaning of a library's step with arguments by name."""
+    """The meaning of a library's step with arguments by name."""
     module, function = _module(library), _functions(library)[plain(name)]
     remark = module.REMARKS.get(function.__name__, "")
     known = {plain(p.name): p.name for p in parameters}

@@ -127,7 +127,7 @@ def test_each_test_passes_and_fails(folder: Path, right: str, wrong: str, code: 
 @pytest.mark.parametrize(
     ("test", "code", "said"),
     [
-        ("exmaples: {min: 3}", "PG103", "there is no test `exmaples`"),
+        ("exmaples: {min: 3}", "PG103", "unknown test `exmaples`"),
         ("examples: {mn: 3}", "PG102", "has no argument `mn`"),
         ("examples: {min: many}", "PG104", "`examples.min` is a whole number"),
         ("examples", "PG105", "give `min`, `max` or `share`"),
@@ -147,7 +147,7 @@ def test_each_test_passes_and_fails(folder: Path, right: str, wrong: str, code: 
         ("accepted: {key: who}", "PG105", "give `values` or `matches`"),
         ("no_leak: close", "PG105", "`exact` or `near`"),
         ("python: {function: os.system}", "PG105", "module:function"),
-        ("unique:", "PG112", "nothing stands after the colon"),
+        ("unique:", "PG112", "has no value"),
         ("{classes: {}, unique: who}", "PG112", "single-key map"),
         ("3", "PG112", "a test is a word or a single-key map"),
         ("mean: 3", "PG112", "the arguments of `mean` are a map"),

@@ -14,7 +14,7 @@ from pipegen.ops.families.items import Bend, BendEach
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform
-from pipegen.plan.build import Builder
+from pipegen.plan.bucketed import sound_plan
 from pipegen.types import BYTE_RANGE, ElementType, FeatureType
 
 pytestmark = pytest.mark.tf
@@ -81,7 +81,7 @@ def plan_of(*steps: str) -> Any:
     }
     loaded = load(sections).loaded
     boxes = kind_named("boxes").array_types(loaded.spec.source.features["boxes"])[0].with_(most=1, of="image")
-    return Builder(loaded.spec, "train", loaded.locate.label, ElementType((("image", IMAGE), ("boxes", boxes)))).sound()
+    return sound_plan(loaded.spec, "train", loaded.locate.label, ElementType((("image", IMAGE), ("boxes", boxes))))
 
 
 def moved(plan: Any, box: tuple[int, int, int, int], seed: int) -> tuple[Any, Any, Any]:

@@ -18,7 +18,7 @@ from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform
-from pipegen.plan.build import Builder
+from pipegen.plan.bucketed import sound_plan
 from pipegen.types import ElementType
 
 COUNT, MOST = 16, 4
@@ -306,7 +306,7 @@ def plan_of(*steps: str) -> Any:
     features = {name: kind_of(feature).array_types(feature)[0] for name, feature in loaded.spec.source.features.items()}
     features["boxes"] = features["boxes"].with_(most=5, of="image")
     types = {name: t if name == "image" else t.with_(of="image") for name, t in features.items()} | {"image": IMAGE}
-    return Builder(loaded.spec, "train", loaded.locate.label, with_numbers(ElementType(tuple(types.items())))).sound()
+    return sound_plan(loaded.spec, "train", loaded.locate.label, with_numbers(ElementType(tuple(types.items()))))
 
 
 def check_step(plan: Any, boxes: list[tuple[int, int, int, int]], seed: int, slack: int = 1) -> None:
@@ -422,7 +422,7 @@ def test_a_mask_of_instances_has_no_classes_to_encode() -> None:
     given["output"]["encode"] = {"masks": "one_hot"}
     import pipegen
 
-    with pytest.raises(SpecError, match="`masks` is no label of the output"):
+    with pytest.raises(SpecError, match="`masks` is not a label of the output"):
         pipegen.build(given, data=scenes())
 
 

@@ -255,7 +255,7 @@ def test_what_contradicts_itself_is_a_finding(pose: dict[str, Any], says: str) -
 
 @pytest.mark.parametrize(("step", "says"), [
     ({"random_elastic": {"alpha": 20, "sigma": 4}}, "`random_elastic` has no rule for a feature of kind `keypoints`"),
-    ({"cutmix": {}}, "`cutmix` mixes two examples, and has no rule for a feature of kind `keypoints`"),
+    ({"cutmix": {}}, "`cutmix` has no rule to mix `pose`, a feature of kind `keypoints`"),
 ])  # fmt: skip
 def test_a_step_that_has_no_rule_for_a_pose_is_an_error(step: Any, says: str) -> None:
     with pytest.raises(SpecError, match=says):

@@ -250,9 +250,9 @@ def test_a_preview_draws_them(files: Any) -> None:
 @pytest.mark.parametrize(("step", "says"), [
     ({"random_elastic": {"alpha": 20, "sigma": 4}}, "`random_elastic` has no rule for a feature of kind `points`"),
     ({"one_of": {"steps": [{"random_elastic": {"alpha": 20, "sigma": 4}}, "random_flip"]}}, "no rule for a feature of kind `points`"),
-    ({"python": {"function": "my_pkg.weather:rain"}}, "`points`, which is aligned with it, would stay where it is"),
-    ({"cutmix": {}}, "`cutmix` mixes two examples, and has no rule for a feature of kind `points`"),
-    ({"mixup": {}}, "`mixup` mixes two examples, and has no rule for a feature of kind `points`"),
+    ({"python": {"function": "my_pkg.weather:rain"}}, "may move the pixels of `image`, but not those of `points`"),
+    ({"cutmix": {}}, "`cutmix` has no rule to mix `points`, a feature of kind `points`"),
+    ({"mixup": {}}, "`mixup` has no rule to mix `points`, a feature of kind `points`"),
 ])  # fmt: skip
 def test_a_step_that_has_no_rule_for_them_is_an_error(step: dict[str, Any], says: str) -> None:
     from pipegen.api.building import build
@@ -273,7 +273,7 @@ def test_they_are_aligned_with_the_only_image() -> None:
 def test_a_step_cannot_move_the_image_alone() -> None:
     from pipegen.api.building import build
 
-    with pytest.raises(SpecError, match="moves `image` alone, and `points` belongs to it"):
+    with pytest.raises(SpecError, match="moves `image` alone, but not `points`"):
         build(spec([{"random_flip": {"feature": "image"}}]))
 
 

@@ -51,7 +51,7 @@ def test_the_lengths_are_in_the_types() -> None:
 def test_lengths_that_do_not_ascend_are_a_finding(buckets: list[int]) -> None:
     from pipegen.api.building import build
 
-    with pytest.raises(SpecError, match=r"PG105.*\n?.*the `buckets` of `points` are .*, and lengths have to ascend from 1"):
+    with pytest.raises(SpecError, match=r"PG105.*\n?.*the `buckets` of `points` are .*; lengths have to ascend from 1"):
         build(spec(STEPS, size=2, buckets=buckets))
 
 

@@ -177,15 +177,15 @@ def test_points_are_looked_up_before_the_mask_changes() -> None:
         assert plan.nodes[-1].out["pose"].shape == (2, 3)
     narrowed = {"transforms": [{"copy_paste": {"mask": "classes"}}], "output": {"y": ["pose", "boxes"]}, "source": source}
     (error,) = (d for d in checked(narrowed).diagnostics if d.severity.value == "error")
-    assert "`classes`, which does not say which of `boxes` a pixel shows" in error.message
+    assert "`classes`, whose pixels do not number the items of `boxes`" in error.message
 
 
 @pytest.mark.parametrize(
     ("step", "masks", "says"),
     [
-        ("copy_paste", (), "`image` has none"),
-        ("copy_paste", ("mask", "parts"), "there are 2 of `image`"),
-        ({"copy_paste": {"mask": "image"}}, ("mask",), "by `image`, which is no mask"),
+        ("copy_paste", (), "`image` has no mask"),
+        ("copy_paste", ("mask", "parts"), "`image` has 2 masks"),
+        ({"copy_paste": {"mask": "image"}}, ("mask",), "by `image`, which is not a mask"),
     ],
 )
 def test_it_is_clear_which_mask_is_meant(step: Any, masks: tuple[str, ...], says: str) -> None:
@@ -204,7 +204,7 @@ def test_boxes_beside_it_are_a_finding() -> None:
     sections = {"transforms": [{"resize": {"size": 24}}, "copy_paste"], "output": {"x": "image", "y": ["mask", "boxes"]}}
     (error,) = checked({**sections, "source": {"arrays": {"features": features}}}).diagnostics
     assert error.code == "PG203"
-    assert "no rule for a feature of kind `boxes`" in error.message
+    assert "no rule to mix `boxes`, a feature of kind `boxes`" in error.message
 
 
 def test_what_changes_nothing() -> None:

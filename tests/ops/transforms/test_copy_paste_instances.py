@@ -157,13 +157,13 @@ def test_what_decides_is_the_mask_of_what_the_model_gets() -> None:
 
 
 @pytest.mark.parametrize(("step", "received", "more", "code", "says"), [
-    ({"copy_paste": {"mask": "classes"}}, ("boxes",), {}, "PG203", "`classes`, which does not say which of `boxes` a pixel shows"),
-    ({"copy_paste": {"background": 3}}, ("mask",), {}, "PG596", "`background` is a class, and `mask` numbers the objects"),
+    ({"copy_paste": {"mask": "classes"}}, ("boxes",), {}, "PG203", "`classes`, whose pixels do not number the items of `boxes`"),
+    ({"copy_paste": {"background": 3}}, ("mask",), {}, "PG596", "`background` is a class, but `mask` numbers objects"),
     ({"copy_paste": {"mask": "classes"}}, ("classes", "points"), {"points": {"kind": "keypoints", "with": "boxes", "names": ["a"]}},
-     "PG203", "`classes`, which does not say which of `boxes` a pixel shows"),
-    ("copy_paste", ("mask", "other"), {"other": {"kind": "boxes"}}, "PG203", "no rule for a feature of kind `boxes`, which `other` is"),
+     "PG203", "`classes`, whose pixels do not number the items of `boxes`"),
+    ("copy_paste", ("mask", "other"), {"other": {"kind": "boxes"}}, "PG203", "no rule to mix `other`, a feature of kind `boxes`"),
     ("copy_paste", ("mask", "others"), {"other": {"kind": "boxes"}, "others": {"kind": "mask", "with": "other"}}, "PG203",
-     "pastes the objects that `mask` shows, and `others` numbers others, `other`"),
+     "pastes the objects of `mask`, but `others` numbers other objects, `other`"),
 ])  # fmt: skip
 def test_what_has_no_rule_is_said(step: Any, received: tuple[str, ...], more: dict[str, Any], code: str, says: str) -> None:
     found = [d for d in planned(step, *received, **more).diagnostics if d.severity.value == "error"]

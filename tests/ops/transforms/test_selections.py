@@ -128,7 +128,7 @@ TWO = "  - one_of:\n      steps:\n        - random_flip\n        - "
     (TWO + "mixup\n", "PG226", "`one_of` cannot hold `mixup`", 9),
     (TWO + "random_flip: {when: all}\n", "PG226", "`when` of `random_flip` is decided by", 9),
     (TWO + "random_hue: {degres: 9}\n", "PG102", "has no argument `degres`", 9),
-    (TWO + "random_hiu: {degrees: 9}\n", "PG103", "there is no step `random_hiu`", 9),
+    (TWO + "random_hiu: {degrees: 9}\n", "PG103", "unknown step `random_hiu`", 9),
     (TWO + "grayscale: {channels: 1}\n", "PG226", "`grayscale` makes 32×32×1 of 32×32×3", 9),
     ("  - one_of: {steps: [random_flip]}\n", "PG105", "`one_of.steps`", 6),
     ("  - one_of: {steps: random_flip}\n", "PG104", "`one_of.steps` is a list", 6),
