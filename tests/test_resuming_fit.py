@@ -179,7 +179,8 @@ def test_weights_of_an_optimizer_with_a_past_need_the_record(pipe: Any, tmp_path
     (tmp_path / "bare" / "pipegen.state.json").unlink()
     assert resumed(pipe, tmp_path / "ck", "finite", 3).remembers == expected.remembers
     with pytest.raises(
-        StateError, match=r"the optimizer has run 10 times, which is step 2 of epoch 2 .* begins with epoch 1.* keeps a record"
+        StateError,
+        match=r"the optimizer has run 10 times, which is step 2 of epoch 2 .* begins with epoch 1.* keeps a record",
     ):
         resumed(pipe, tmp_path / "bare", "finite", 3)
 
