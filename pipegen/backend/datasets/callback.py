@@ -72,7 +72,7 @@ class ResumeCallback(keras.callbacks.Callback):
         self._kept.mend(dated=earlier is not None and not earlier[1].has_inner_save)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Sets the first epoch of `fit` to that of the restored weights: Keras' callback knows only the epoch it saved in, which may be over."""
+        """Starts `fit` at the epoch of the restored weights: Keras' callback knows only the epoch it saved in, which may be over."""
         self._record, self._offset, self._was_short = None, 0, False
         self._rate = EpochRate(self._pipe._engine.executor("train").waiting)
         self._saved = self._kept.state()
