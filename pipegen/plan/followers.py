@@ -51,7 +51,7 @@ def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ..
     before what is cut to that, and boxes before what else there is."""
 
     def place(name: str) -> tuple[bool, bool, bool]:
-        return anchor(type_, name) == name, name not in leading, kind_of(type_[name]).leads != "boxes"
+        return anchor(type_, name) == name, name not in leading, kind_of(type_[name]).crop_guide != "boxes"
 
     return tuple(sorted((name for name, _ in type_.items()), key=place))
 
@@ -66,8 +66,8 @@ def leader(step: ItemCrop, type_: ElementType, image: str, home: Callable[[str],
         home: Names the feature of a record that one is a view of.
     """
     wanted = step.leader()
-    able = [n for n, t in type_.items() if anchor(type_, n) == image and kind_of(t).leads in step.led_by and wanted in (None, home(n))]
-    return min(able, key=lambda name: step.led_by.index(kind_of(type_[name]).leads), default=None)
+    able = [n for n, t in type_.items() if anchor(type_, n) == image and kind_of(t).crop_guide in step.led_by and wanted in (None, home(n))]
+    return min(able, key=lambda name: step.led_by.index(kind_of(type_[name]).crop_guide), default=None)
 
 
 def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:
@@ -77,9 +77,9 @@ def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:
         return None
     if wanted not in type_:
         return OpError("PG217", f"there is no feature `{wanted}`", field="around", help=meant_feature(wanted, type_))
-    if kind_of(type_[wanted]).leads in step.led_by:
+    if kind_of(type_[wanted]).crop_guide in step.led_by:
         return None
-    able = sorted(kind.name for kind in kinds() if kind.leads in step.led_by)
+    able = sorted(kind.name for kind in kinds() if kind.crop_guide in step.led_by)
     message = f"`{step.op}` has no window around `{wanted}`, which is a feature of kind `{type_[wanted].kind}`"
     return OpError("PG203", message, field="around", help=f"name one of kind {', '.join(f'`{name}`' for name in able)}, or none")
 

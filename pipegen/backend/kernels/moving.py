@@ -83,7 +83,7 @@ def bend(stage: Bend, features: Features) -> None:
     field = tf.cast(tf.stack(found, -1), tf.float64) / 256.0
     if ref.conditional:
         field = tf.where(acts(ref, draws)[:, None, None, None], field, 0.0)
-    moved = kind_named(stage.kind).bend(features[name], partial(_displaced, field), size, stage.details)
+    moved = kind_named(stage.kind).displace(features[name], partial(_displaced, field), size, stage.details)
     features[f"@size/{name}"] = tf.broadcast_to(tf.stack(size), [tf.shape(features[name])[0], 2])
     settle(stage, features, *moved)
 
@@ -125,7 +125,7 @@ def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
 def enter(stage: Enter, features: Features) -> None:
     """Converts the items of a batch to the format that steps work on, in place."""
     size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
-    settle(stage, features, *kind_named(stage.kind).enter(features[stage.feature], size, stage.details))
+    settle(stage, features, *kind_named(stage.kind).prepare(features[stage.feature], size, stage.details))
 
 
 def choose_window(stage: ChooseWindow, features: Features) -> None:
@@ -137,10 +137,10 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
         return
     height, width = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
     kind, valid = kind_named(stage.kind), valid_name(stage.home or stage.feature)
-    boxes, there = kind.around(features[stage.feature], features[valid])
+    boxes, there = kind.guide_boxes(features[stage.feature], features[valid])
     window, stays = step.choose(u, boxes, there, height, width)
     features[window_name(stage.ref)] = window
-    if kind.leads == "boxes":
+    if kind.crop_guide == "boxes":
         features[valid] = there & stays
 
 
@@ -161,7 +161,7 @@ def mix_items(stage: MixItems, features: Features) -> None:
             window = tf.cast(part.window, tf.float64)
             shift = tf.zeros_like(window[:, :2]) if part.shift is None else tf.cast(part.shift, tf.float64)
             for name, kind, details in own_kinds:
-                cut, kept = kind_named(kind).within(own[name], window, shift, details, outside=part.outside)
+                cut, kept = kind_named(kind).clip(own[name], window, shift, details, outside=part.outside)
                 own[name] = tf.where(tf.reshape(alone, [-1] + [1] * (cut.shape.rank - 1)), own[name], cut)
                 if name == stage.feature:
                     is_there &= kept | alone[:, None]
@@ -207,7 +207,7 @@ def limit(stage: Limit, features: Features) -> None:
 
 def express(stage: Express, features: Features) -> None:
     """Converts the items of a batch to an output format, in place."""
-    items = kind_named(stage.kind).express(features[stage.feature], stage.form, stage.canvas)
+    items = kind_named(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
     features[stage.feature] = _shown(items, features[valid_name(stage.feature)])
 
 
@@ -345,12 +345,12 @@ def paste_items(stage: PasteItems, features: Features) -> None:
     seen = _Pixels(features[stage.mask], most, stage.ignore)
     covered = seen.where(shown)
     first, last, moved, share = _edges(seen, covered)
-    own, kept = kind.covered(features[stage.feature], tf.concat([first, last + 1.0], -1), moved, share, stage.details)
+    own, kept = kind.clip_covered(features[stage.feature], tf.concat([first, last + 1.0], -1), moved, share, stage.details)
     items = {name: features[name] for name in (stage.feature, *stage.riders)}
     mine = items | {stage.feature: own}
     for name, of, details in stage.moved:
         if name in mine:
-            mine[name] = kind_named(of).beneath(mine[name], partial(_hidden, shown), details)[0]
+            mine[name] = kind_named(of).drop_hidden(mine[name], partial(_hidden, shown), details)[0]
     other = {name: tf.gather(value, partner) for name, value in items.items()}
     pasted = _Pixels(tf.where(taken, theirs, 0), most, stage.ignore).counts() > 0
     if stage.number in other:
@@ -365,11 +365,11 @@ def paste_points(stage: PastePoints, features: Features) -> None:
     partner, _, taken = pasted_pixels(stage, features)
     shown = tf.squeeze(taken, -1) & (partner != tf.range(tf.size(partner)))[:, None, None]
     valid, kind = valid_name(stage.feature), kind_named(stage.kind)
-    own, kept = kind.beneath(features[stage.feature], partial(_hidden, shown), stage.details)
+    own, kept = kind.drop_hidden(features[stage.feature], partial(_hidden, shown), stage.details)
     mine, there = {name: features[name] for name in stage.riders} | {stage.feature: own}, features[valid] & kept
     if stage.joins:
         other = {name: tf.gather(features[name], partner) for name in mine}
-        other[stage.feature], kept = kind.beneath(other[stage.feature], lambda at: ~_hidden(shown, at), stage.details)
+        other[stage.feature], kept = kind.drop_hidden(other[stage.feature], lambda at: ~_hidden(shown, at), stage.details)
         there = tf.concat([there, tf.gather(features[valid], partner) & kept], 1)
         mine = {name: tf.concat([value, other[name]], 1) for name, value in mine.items()}
     features.update(mine, **{valid: there})

@@ -187,7 +187,7 @@ def replace_damaged(
 
 
 def name_damaged(compute: Compute, features: Features, out: ElementType, path: tf.Tensor, advice: str) -> Features:
-    """Computes the features of a record; a failure names its file and number, for derived datasets, whose errors are not explained later."""
+    """Computes the features of a record; a failure names its file and number. For derived datasets, whose errors are not explained."""
     values, good = attempt(compute, features["@record"], features["@draws"], out)
     message = tf.strings.join(["pipegen: cannot read or decode ", path, advice])
     check = tf.debugging.Assert(good, [message, features["@record"]])

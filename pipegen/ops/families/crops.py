@@ -30,7 +30,7 @@ class ItemCrop(CropTransform):
     """A window that its step chooses by what lies on the image.
 
     Class attributes:
-        led_by: The forms of what it can choose by, as kinds of feature say (`FeatureKind.leads`); the first that an image has is taken.
+        led_by: What it can choose by, as in `FeatureKind.crop_guide`; the first that an image has is taken.
         without_items: For images that have none of those, the step that serves better, and what this one does then, in words.
     """
 

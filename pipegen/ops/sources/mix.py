@@ -118,7 +118,8 @@ class Part(Model):
         names = tuple(self.splits.parts)
         if self.splits.folds is not None:
             names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
-        annotated = any(kind_of(t).lives for _, t in self.source.infer().items())  # with boxes, masks or keypoints, which are learned, too
+        # Boxes, masks and keypoints are learned, too.
+        annotated = any(kind_of(t).needs_image for _, t in self.source.infer().items())
         return names or (("train",) if self.source.has_labels() or self.fill or annotated else ("predict",))
 
     def weights(self) -> tuple[float, ...]:
