@@ -31,12 +31,12 @@ _EARLIER = "put it before `rescale` and `normalize`, where the values are still 
 def require_image(step: Transform, x: FeatureType) -> None:
     """Rejects all but decoded images: another kind as `PG203`, a wrong rank as `PG204`."""
     if x.encoded:
-        raise OpError("PG203", f"`{step.op}` needs a decoded image, but gets an encoded file", help="put `decode` first")
+        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="put `decode` first")
     if not step.acts_on(kind_of(x)):
-        known = f"it supports: {', '.join(step.known_kinds())}"
-        raise OpError("PG203", f"`{step.op}` does not support features of kind `{x.kind}`", help=known)
+        known = f"it knows: {', '.join(step.known_kinds())}"
+        raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
     if len(x.shape) != 3:
-        raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels, but gets rank {len(x.shape)}")
+        raise OpError("PG204", f"`{step.op}` needs an image of shape height × width × channels and gets rank {len(x.shape)}")
 
 
 def require_bytes(step: Transform, x: FeatureType) -> None:
@@ -52,7 +52,7 @@ def require_bytes(step: Transform, x: FeatureType) -> None:
     if x.interval is None:
         given = "values of an unknown range"
         earlier = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
-    raise OpError("PG221", f"`{step.op}` rounds to integers from 0 to 255, but gets {given}", help=earlier)
+    raise OpError("PG221", f"`{step.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=earlier)
 
 
 def is_standardised(x: FeatureType) -> bool:
@@ -231,9 +231,9 @@ class ColourTransform(Transform):
         """Infers float32, clipped to the interval of the input."""
         require_image(self, x)
         if x.channels is None or not self.takes(x.channels):
-            raise OpError("PG205", f"`{self.op}` works on {'1, 3 or 4' if self.takes(4) else '1 or 3'} channels, but gets {x.channels}")
+            raise OpError("PG205", f"`{self.op}` works on {'1, 3 or 4' if self.takes(4) else '1 or 3'} channels, and gets {x.channels}")
         if x.channels < self.min_channels:
-            raise OpError("PG205", f"`{self.op}` needs {self.min_channels} channels, but gets {x.channels}")
+            raise OpError("PG205", f"`{self.op}` needs {self.min_channels} channels, and gets {x.channels}")
         if is_standardised(x):
             raise OpError(
                 "PG214",

@@ -174,7 +174,7 @@ class Stage:
         return False
 
     def rereads(self, before: Sequence[Stage]) -> bool:
-        """Tells if XLA on a CPU would compute the stages before it in a kernel repeatedly: those on the same feature that are not `cheap`."""
+        """Tells if XLA on a CPU would repeat stages before it in a kernel: those on the same feature that are not `cheap`."""
         return False
 
     def mirrors_only(self) -> bool:

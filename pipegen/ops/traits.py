@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+
 from pipegen.types import BYTE_RANGE, FeatureType
 
 

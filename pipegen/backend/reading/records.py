@@ -18,7 +18,7 @@ from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.fetched import FetchedFiles
-from pipegen.ops.lowering.stored import StoredPixels
+from pipegen.ops.lowering.stored import StoredPixels, string_of
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import aligned
 from pipegen.ops.sources.prepared_store.rows import StoredShards
@@ -234,11 +234,7 @@ class PackedBytes:
     def __call__(self, record: tf.Tensor) -> tf.Tensor:
         """Returns the bytes of one record: a string scalar."""
         start = self._starts(record)
-        # TensorFlow has no other way from bytes to a string: they are the end of a serialised tensor.
-        length = self._lengths(record)
-        text = tf.io.serialize_tensor(self._bytes(tf.range(start, start + length)))
-        size = tf.cast(length, tf.int32)
-        return tf.strings.substr(text, tf.strings.length(text) - size, size)
+        return string_of(self._bytes(tf.range(start, start + self._lengths(record))))
 
     def each(self, records: tf.Tensor) -> tf.Tensor:
         """Returns the bytes of records `(n,)`, strings `(n,)`."""

@@ -97,11 +97,12 @@ class _Messages(StoreReader):
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         """Return one call for the messages, and the parsing."""
-        from pipegen.ops.lowering.python_records import parsed, together
+        from pipegen.ops.lowering.python_records import parsed
         from pipegen.ops.lowering.record_values import parse_example
+        from pipegen.ops.lowering.stored import called
 
         self.check()
-        messages = together(lambda _, shards, rows: self.values(("",), shards, rows), {"": ("string", ())})
+        messages = called(lambda _, shards, rows: self.values(("",), shards, rows), {"": ("string", ())})
 
         def parse(names: Sequence[str], message: Any) -> dict[str, Any]:
             if self.content == "bytes":

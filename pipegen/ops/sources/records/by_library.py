@@ -276,10 +276,10 @@ class StoreReader(RecordReader):
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         """Return one call for all features."""
-        from pipegen.ops.lowering.python_records import together
+        from pipegen.ops.lowering.stored import called
 
         self.check()
-        return together(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
+        return called(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
 
     def take(self, names: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads features of records.

@@ -134,10 +134,11 @@ class InflatedReader(RecordReader):
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         """Return one call for the messages, and the parsing."""
-        from pipegen.ops.lowering.python_records import parsed, together
+        from pipegen.ops.lowering.python_records import parsed
+        from pipegen.ops.lowering.stored import called
 
         self.check()
-        return parsed(together(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
+        return parsed(called(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
         """Return what the messages hold."""
