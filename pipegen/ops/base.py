@@ -125,7 +125,7 @@ class CropTransform(Transform):
         return Reach()
 
     def resizes(self) -> bool:
-        """Tells if `finish` resizes, so that the step is not a plain window."""
+        """Checks whether `finish` resizes, so that the step is not a plain window."""
         return False
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
@@ -213,18 +213,18 @@ class ColourTransform(Transform):
         raise NotImplementedError
 
     def uses_mean(self) -> bool:
-        """Tells if `m` can differ from zero."""
+        """Checks whether `m` can differ from zero."""
         return False
 
     def is_identity(self, x: FeatureType) -> bool:
         return x.dtype == "float32" and self.idle()
 
     def mixes_channels(self) -> bool:
-        """Tells if an output channel can depend on another channel, so that `A` has entries off its diagonal."""
+        """Checks whether an output channel can depend on another channel, so that `A` has entries off its diagonal."""
         return True
 
     def takes(self, channels: int) -> bool:
-        """Tells if it supports a number of channels: by default gray and RGB."""
+        """Checks whether it supports a number of channels: by default gray and RGB."""
         return channels in (1, 3)
 
     def infer(self, x: FeatureType) -> FeatureType:

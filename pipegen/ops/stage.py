@@ -170,23 +170,23 @@ class Stage:
         raise NotImplementedError
 
     def leads(self) -> bool:
-        """Tells if its input must be complete before it starts: it reads whole images, or pixels at other places than it writes."""
+        """Checks whether its input must be complete before it starts: it reads whole images, or pixels at other places than it writes."""
         return False
 
     def rereads(self, before: Sequence[Stage]) -> bool:
-        """Tells if XLA on a CPU would repeat stages before it in a kernel: those on the same feature that are not `cheap`."""
+        """Checks whether XLA on a CPU would repeat stages before it in a kernel: those on the same feature that are not `cheap`."""
         return False
 
     def mirrors_only(self) -> bool:
-        """Tells if it only reverses axes."""
+        """Checks whether it only reverses axes."""
         return False
 
     def commutes_with_mirrors(self, x: FeatureType) -> bool:
-        """Tells if mirroring inputs of type `x` before it gives the same bits as after it."""
+        """Checks whether mirroring inputs of type `x` before it gives the same bits as after it."""
         return False
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        """Tells if it provably changes nothing, from inputs of type `x` to outputs of type `y`."""
+        """Checks whether it provably changes nothing, from inputs of type `x` to outputs of type `y`."""
         return False
 
     def ns(self, x: FeatureType) -> float:

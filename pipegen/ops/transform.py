@@ -93,11 +93,11 @@ class Transform(Model):
         raise NotImplementedError
 
     def idle(self) -> bool:
-        """Tells if it never acts, or changes no value."""
+        """Checks whether it never acts, or changes no value."""
         return most(getattr(self, "probability", 1.0)) == 0
 
     def is_identity(self, x: FeatureType) -> bool:
-        """Tells if the step provably changes nothing on inputs of type `x`."""
+        """Checks whether the step provably changes nothing on inputs of type `x`."""
         return False
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
@@ -108,7 +108,7 @@ class Transform(Model):
         return tuple(lint for find, name, v in sorted(odd, key=lambda one: order.index(one[0].func)) for lint in find(self.op, name, v))
 
     def lasting(self) -> bool:
-        """Tells if its results are the same in every process for the same arguments, so that they may be cached on disk."""
+        """Checks whether its results are the same in every process for the same arguments, so that they may be cached on disk."""
         return True
 
     def num_draws(self) -> int:
@@ -117,7 +117,7 @@ class Transform(Model):
         return 0
 
     def is_gated(self) -> bool:
-        """Tells if one more number is drawn for an example, which decides if the step acts on it."""
+        """Checks whether one more number is drawn for an example, which decides if the step acts on it."""
         return not self.handles_probability and least(getattr(self, "probability", 1.0)) < 1.0
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -186,7 +186,7 @@ class Transform(Model):
         return self
 
     def waits(self) -> bool:
-        """Tells if the numbers that it needs have not been learned yet."""
+        """Checks whether the numbers that it needs have not been learned yet."""
         return False
 
     def inner_steps(self) -> tuple[Transform, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
-from pipegen.backend.process.devices import InTurn
+from pipegen.backend.process.devices import GeneratedInTurn, InTurn
 from pipegen.errors import StateError
 from pipegen.lazy import untraced
 from pipegen.physical.extent import Position
@@ -81,18 +81,7 @@ class NumpyBatches(DerivedDataset):
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():
             return super().__iter__()
-        return _Arrays(iter(self._pipegen_batches))
-
-
-class _Arrays(InTurn):
-    """An iterator over batches as arrays."""
-
-    def __init__(self, batches: Iterator[Any]) -> None:
-        super().__init__()
-        self._batches = batches
-
-    def _take(self) -> Any:
-        return owned_arrays(next(self._batches))
+        return GeneratedInTurn(map(owned_arrays, iter(self._pipegen_batches)))
 
 
 if TYPE_CHECKING:

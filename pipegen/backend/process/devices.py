@@ -171,7 +171,7 @@ class InTurn(Iterator[Any]):
 
 
 class GeneratedInTurn(InTurn):
-    """A thread-safe iterator over a generator."""
+    """A thread-safe iterator over a Python iterator."""
 
     def __init__(self, generator: Iterator[Any]) -> None:
         super().__init__()

@@ -82,7 +82,7 @@ def paths_below(folder: bytes, now: tf.Tensor) -> Iterator[None]:
 
 
 def runs_elsewhere() -> bool:
-    """Tells if functions traced now may run in another process, without the variables of this one."""
+    """Checks whether functions traced now may run in another process, without the variables of this one."""
     return bool(_captured.get()) or _saved.get() is not None
 
 

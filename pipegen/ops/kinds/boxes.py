@@ -65,13 +65,12 @@ class Boxes(FeatureKind):
         wrong = ~np.isfinite(values).all(1)
         if wrong.any():
             raise OpError("PG250", f"{at(wrong)}, not four finite numbers", help="leave such boxes out")
-        corners = _as_xyxy(np, values, rules.format)
-        wrong = (corners[:, 2] < corners[:, 0]) | (corners[:, 3] < corners[:, 1])
+        wrong = _negative(np, values, rules.format)
         if wrong.any():
             message = f"{at(wrong)}, which as `{rules.format}` has a width or a height below 0; so {'has' if wrong.sum() == 1 else 'have'}"
             message = f"{message} {int(wrong.sum())}"
             fits = [f for f in self.formats if f != rules.format and f.startswith("rel_") == rules.format.startswith("rel_")]
-            fits = [f for f in fits if not _negative(np, values, f)]
+            fits = [f for f in fits if not _negative(np, values, f).any()]
             help_ = f"set their `format`: they could be `{'` or `'.join(fits)}`" if fits else "correct such boxes, or leave them out"
             raise OpError("PG250", f"{message} of {len(values):,} boxes", field="format", help=help_)
         relative, highest = rules.format.startswith("rel_"), float(np.abs(values).max(initial=0))
@@ -110,31 +109,25 @@ class Boxes(FeatureKind):
 
     def prepare(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         boxes = tf.cast(_as_xyxy(tf, items, details.format), tf.float64)
-        height, width = (tf.cast(side, tf.float64) for side in size)
-        if details.format.startswith("rel_"):
-            boxes *= tf.stack([width, height, width, height])
-        return _kept(boxes, height, width, details)
+        return _kept(boxes * _limits(size) if details.format.startswith("rel_") else boxes, size, details)
 
     def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return tf.cast(items, tf.float64), there
 
     def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        height, width = (tf.cast(side, tf.float64) for side in after)
-        return _kept(_seen_around(tf.cast(items, tf.float64), matrix), height, width, details)
+        return _kept(_seen_around(tf.cast(items, tf.float64), matrix), after, details)
 
     def move_affinely(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        height, width = (tf.cast(side, tf.float64) for side in after)
-        return _kept(_around(tf.cast(items, tf.float64), matrix), height, width, details)
+        return _kept(_around(tf.cast(items, tf.float64), matrix), after, details)
 
     def displace(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        height, width = (tf.cast(side, tf.float64) for side in size)
         border = tf.constant(_BORDER, tf.float64)
         boxes = tf.cast(items, tf.float64)[:, :, None] - 0.5
         points = boxes[..., :2] + (boxes[..., 2:] - boxes[..., :2]) * border
         n, most, count = (tf.shape(points)[i] for i in range(3))
         places = tf.reshape(shown(tf.reshape(points, [n, most * count, 2])), [n, most, count, 2])
         edges = tf.concat([tf.reduce_min(places, 2), tf.reduce_max(places, 2)], -1) + 0.5
-        return _kept(tf.round(edges * _STEPS) / _STEPS, height, width, details)
+        return _kept(tf.round(edges * _STEPS) / _STEPS, size, details)
 
     def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
         boxes = tf.cast(items, tf.float64) + tf.gather(shift, [1, 0, 1, 0], axis=1)[:, None]
@@ -232,9 +225,9 @@ def _as_xyxy(library: Any, boxes: Any, form: str) -> Any:
     return library.stack(parts[form.removeprefix("rel_")], -1)
 
 
-def _negative(np: Any, values: Any, form: str) -> bool:
+def _negative(np: Any, values: Any, form: str) -> Any:
     corners = _as_xyxy(np, values, form)
-    return bool(((corners[:, 2] < corners[:, 0]) | (corners[:, 3] < corners[:, 1])).any())
+    return (corners[:, 2] < corners[:, 0]) | (corners[:, 3] < corners[:, 1])
 
 
 def _area(boxes: tf.Tensor) -> tf.Tensor:
@@ -242,9 +235,15 @@ def _area(boxes: tf.Tensor) -> tf.Tensor:
     return tf.maximum(right - left, 0.0) * tf.maximum(bottom - top, 0.0)
 
 
-def _kept(boxes: tf.Tensor, height: tf.Tensor, width: tf.Tensor, rules: BoxRules) -> tuple[tf.Tensor, tf.Tensor]:
+def _limits(size: Size) -> tf.Tensor:
+    """Returns the largest `xyxy` on an image, float64 `(4,)`."""
+    height, width = (tf.cast(side, tf.float64) for side in size)
+    return tf.stack([width, height, width, height])
+
+
+def _kept(boxes: tf.Tensor, size: Size, rules: BoxRules) -> tuple[tf.Tensor, tf.Tensor]:
     """Clips boxes, float64 `xyxy`, to an image; returns float32 and a mask of those to keep."""
-    clipped = tf.clip_by_value(boxes, tf.zeros([], tf.float64), tf.stack([width, height, width, height]))
+    clipped = tf.clip_by_value(boxes, tf.zeros([], tf.float64), _limits(size))
     return tf.cast(clipped, tf.float32), _large_enough(clipped, _area(clipped), _area(boxes), rules)
 
 

@@ -53,7 +53,7 @@ def for_xla() -> AbstractContextManager[None]:
 
 
 def is_compiled() -> bool:
-    """Tells if XLA compiles the function being traced."""
+    """Checks whether XLA compiles the function being traced."""
     return _compiled.get()
 
 
@@ -66,7 +66,7 @@ def may_run_elsewhere() -> AbstractContextManager[None]:
 
 
 def runs_elsewhere() -> bool:
-    """Tells if the graph being traced may run in another process that sees the same files."""
+    """Checks whether the graph being traced may run in another process that sees the same files."""
     return _elsewhere.get()
 
 
