@@ -85,7 +85,8 @@ class NumpyBatches(DerivedDataset):
 
 
 if TYPE_CHECKING:
-    Handed = tuple[Any, Callable[[], None]]
+    NotedBatch = tuple[Any, Callable[[], None]]
+    """A batch, and the function that notes that it was handed over."""
 
 
 @untraced
@@ -107,7 +108,7 @@ class OwnLoop:
     def __len__(self) -> int:
         return self.pipe.steps(self.split)
 
-    def batches(self) -> Iterator[Handed]:
+    def batches(self) -> Iterator[NotedBatch]:
         """Yields the batches of the rest of the next epoch, each with a function to call when it is handed over."""
         pipe = self.pipe._at(self.split)
         if self.split == "train":
@@ -142,7 +143,7 @@ class OwnLoop:
         self._begin = self._step = step
 
 
-def ahead(batches: Iterator[Handed], send: Callable[[Any], Any]) -> Iterator[Handed]:
+def ahead(batches: Iterator[NotedBatch], send: Callable[[Any], Any]) -> Iterator[NotedBatch]:
     """Yields batches sent to devices, each after the next one has been sent, too."""
     sent = None
     for batch, note in batches:
@@ -154,14 +155,14 @@ def ahead(batches: Iterator[Handed], send: Callable[[Any], Any]) -> Iterator[Han
         yield sent
 
 
-class HandedOver(InTurn):
+class NotingIterator(InTurn):
     """A thread-safe iterator over batches that calls a function for each.
 
     Args:
         batches: Batches, each with the function to call.
     """
 
-    def __init__(self, batches: Iterator[Handed]) -> None:
+    def __init__(self, batches: Iterator[NotedBatch]) -> None:
         super().__init__()
         self._batches = batches
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.arrays import HandedOver, OwnLoop, ahead
+from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, ahead
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
 from pipegen.backend.datasets.sharing import builds_model, fits
 from pipegen.data.sampling import examples_of_epoch
@@ -17,7 +17,7 @@ from pipegen.physical.extent import FIRST
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
-    from pipegen.backend.datasets.arrays import Handed
+    from pipegen.backend.datasets.arrays import NotedBatch
     from pipegen.backend.datasets.owner import Owner
 
 
@@ -96,10 +96,10 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         return self._strategy.experimental_distribute_values_from_function(of)
 
 
-class _Parts(HandedOver):
+class _Parts(NotingIterator):
     """An iterator over the parts of batches. A batch that Keras takes only for its shapes is not counted, and its parts have one size."""
 
-    def __init__(self, batches: Iterator[Handed], alike: Callable[[Any], Any]) -> None:
+    def __init__(self, batches: Iterator[NotedBatch], alike: Callable[[Any], Any]) -> None:
         super().__init__(batches)
         self._alike = alike
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from pipegen.backend.datasets.arrays import HandedOver, OwnLoop, ahead, owned_arrays
+from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, ahead, owned_arrays
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.lazy import untraced
 
@@ -46,7 +46,7 @@ class JaxBatches:
         return len(self._loop)
 
     def __iter__(self) -> Iterator[Any]:
-        return HandedOver(ahead(self._loop.batches(), lambda batch: jax.tree.map(self._sent, owned_arrays(batch))))
+        return NotingIterator(ahead(self._loop.batches(), lambda batch: jax.tree.map(self._sent, owned_arrays(batch))))
 
     def _sent(self, array: Any) -> jax.Array:
         if array.dtype.hasobject:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.datasets.progress import Progress
-from pipegen.backend.datasets.sharing import Handed
+from pipegen.backend.datasets.sharing import ShareCheck
 from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.graphs import plain, plain_map
 from pipegen.backend.running.failures import explain_failure
@@ -236,7 +236,7 @@ class Explains(tf.data.Dataset):
     _pipegen_translate: Translate
     _pipegen_waiting: Waiting
     _pipegen_check: Callable[[], None]
-    _pipegen_handed: Handed
+    _pipegen_sharing: ShareCheck
 
     if not TYPE_CHECKING:  # or type checkers accept any attribute
 
@@ -280,13 +280,13 @@ class DerivedDataset(Explains):
         self._pipegen_inner = inner
         self._pipegen_length = inner.cardinality() if length is None else length
         self._pipegen_translate, self._pipegen_waiting = source._pipegen_translate, source._pipegen_waiting
-        self._pipegen_check, self._pipegen_handed = source._pipegen_check, source._pipegen_handed
+        self._pipegen_check, self._pipegen_sharing = source._pipegen_check, source._pipegen_sharing
         super().__init__(inner._variant_tensor)
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """The tensor that derived datasets are built on."""
-        self._pipegen_handed.check()
+        self._pipegen_sharing.check()
         return self._variant_tensor_attr
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -365,7 +365,7 @@ class PipelineDataset(Explains):
         self._pipegen_numbered = numbered = made(entering(), form)
         handed = partial(handed_over, executor, progress=progress)
         self._pipegen_steps = steps
-        self._pipegen_handed = Handed(executor.order.shard, executor.steps if progress is not None else 0)
+        self._pipegen_sharing = ShareCheck(executor.order.shard, executor.steps if progress is not None else 0)
         self._pipegen_after = executor.order.after
         self._pipegen_first = first
         self._pipegen_moved = None if moved is None else Once(moved)
@@ -404,7 +404,7 @@ class PipelineDataset(Explains):
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """The tensor that derived datasets are built on."""
-        self._pipegen_handed.check()
+        self._pipegen_sharing.check()
         return self._pipegen_counted()._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -488,7 +488,7 @@ class RepeatedDataset(DerivedDataset):
     @property
     def _variant_tensor(self) -> tf.Tensor:
         """The tensor that derived datasets are built on."""
-        self._pipegen_handed.check()
+        self._pipegen_sharing.check()
         return self._pipegen_source()._variant_tensor
 
     def __iter__(self) -> Iterator[Any]:

@@ -23,7 +23,7 @@ _AHEAD = 8
 
 
 @dataclass(frozen=True)
-class Handed:
+class ShareCheck:
     """The share and the steps of a dataset, checked when another dataset is derived from it.
 
     Attributes:

@@ -10,7 +10,7 @@ import tensorflow as tf
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from pipegen.backend.datasets.arrays import HandedOver, OwnLoop, owned_arrays
+from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, owned_arrays
 from pipegen.lazy import untraced
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class TorchBatches(IterableDataset[Any]):
                 "pipegen makes batches in its own threads: use `DataLoader(…, batch_size=None, num_workers=0)`; each worker process would "
                 "make every batch, and TensorFlow does not work after `fork`"
             )
-        return HandedOver((tensors(batch), note) for batch, note in self._loop.batches())
+        return NotingIterator((tensors(batch), note) for batch, note in self._loop.batches())
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the split as plain JSON; `pipe.state()` for the training split."""

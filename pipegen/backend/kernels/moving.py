@@ -68,7 +68,7 @@ def move(stage: Move, features: Features) -> None:
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
     kind = kind_named(stage.kind)
     moved = kind.move if stage.projective else kind.move_affinely
-    settle(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
+    keep_items(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
 
 
 def bend(stage: Bend, features: Features) -> None:
@@ -85,7 +85,7 @@ def bend(stage: Bend, features: Features) -> None:
         field = tf.where(acts(ref, draws)[:, None, None, None], field, 0.0)
     moved = kind_named(stage.kind).displace(features[name], partial(_displaced, field), size, stage.details)
     features[f"@size/{name}"] = tf.broadcast_to(tf.stack(size), [tf.shape(features[name])[0], 2])
-    settle(stage, features, *moved)
+    keep_items(stage, features, *moved)
 
 
 def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
@@ -125,7 +125,7 @@ def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
 def enter(stage: Enter, features: Features) -> None:
     """Converts the items of a batch to the format that steps work on, in place."""
     size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
-    settle(stage, features, *kind_named(stage.kind).prepare(features[stage.feature], size, stage.details))
+    keep_items(stage, features, *kind_named(stage.kind).prepare(features[stage.feature], size, stage.details))
 
 
 def choose_window(stage: ChooseWindow, features: Features) -> None:
@@ -171,7 +171,7 @@ def mix_items(stage: MixItems, features: Features) -> None:
             items[name].append(value)
         there.append(is_there)
     features.update({name: tf.concat(parts, 1) for name, parts in items.items()}, **{valid: tf.concat(there, 1)})
-    settle(stage, features, features[stage.feature], features[valid])
+    keep_items(stage, features, features[stage.feature], features[valid])
 
 
 def mixed_with(
@@ -196,7 +196,7 @@ def limit(stage: Limit, features: Features) -> None:
     if stage.room is None or stage.room > stage.most:
         weight = tf.where(there, kind_named(stage.kind).weight(features[stage.feature]), -1.0)
         rank = tf.argsort(tf.argsort(weight, direction="DESCENDING", stable=True))
-        settle(stage, features, features[stage.feature], rank < stage.most)
+        keep_items(stage, features, features[stage.feature], rank < stage.most)
     for name in stage.touches():
         value = features[name][:, : stage.most]
         padding = tf.concat([[[0, 0], [0, missing]], tf.zeros([value.shape.rank - 2, 2], tf.int32)], 0)
@@ -208,7 +208,7 @@ def limit(stage: Limit, features: Features) -> None:
 def express(stage: Express, features: Features) -> None:
     """Converts the items of a batch to an output format, in place."""
     items = kind_named(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
-    features[stage.feature] = _shown(items, features[valid_name(stage.feature)])
+    features[stage.feature] = _zero_padding(items, features[valid_name(stage.feature)])
 
 
 def shorten(stage: Shorten, features: Features) -> None:
@@ -220,7 +220,7 @@ def shorten(stage: Shorten, features: Features) -> None:
         features[name] = features[name][:, :length]
 
 
-def settle(stage: Move | Enter | MixItems | Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
+def keep_items(stage: Move | Enter | MixItems | Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
     """Moves the kept items, and the features aligned with them, to the front, in order, followed by zeros.
 
     The mask of items that are aligned with others is that of those.
@@ -229,17 +229,17 @@ def settle(stage: Move | Enter | MixItems | Limit, features: Features, items: tf
     valid = valid_name(home or stage.feature)
     there = features[valid]
     if home is not None:
-        features[stage.feature] = _shown(items, there)
+        features[stage.feature] = _zero_padding(items, there)
         return
     there = tf.logical_and(there, kept)
     place = tf.range(tf.shape(there)[1])
     order = tf.argsort(tf.where(there, place, place + tf.size(place)))
     there = features[valid] = tf.gather(there, order, batch_dims=1)
     for name, value in ((stage.feature, items), *((rider, features[rider]) for rider in stage.riders)):
-        features[name] = _shown(tf.gather(value, order, batch_dims=1), there)
+        features[name] = _zero_padding(tf.gather(value, order, batch_dims=1), there)
 
 
-def _shown(items: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
+def _zero_padding(items: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
     """Zeroes the padding of items `(n, most, ...)`."""
     for _ in range(items.shape.rank - 2):
         there = tf.expand_dims(there, -1)
@@ -357,7 +357,7 @@ def paste_items(stage: PasteItems, features: Features) -> None:
         other[stage.number] += float(NUMBERS)
     both = tf.concat([there & (kept | (share == 1.0)), tf.gather(there, partner) & pasted], 1)
     features.update({name: tf.concat([mine[name], other[name]], 1) for name in items}, **{valid: both})
-    settle(stage, features, features[stage.feature], both)
+    keep_items(stage, features, features[stage.feature], both)
 
 
 def paste_points(stage: PastePoints, features: Features) -> None:
@@ -373,7 +373,7 @@ def paste_points(stage: PastePoints, features: Features) -> None:
         there = tf.concat([there, tf.gather(features[valid], partner) & kept], 1)
         mine = {name: tf.concat([value, other[name]], 1) for name, value in mine.items()}
     features.update(mine, **{valid: there})
-    settle(stage, features, mine[stage.feature], there)
+    keep_items(stage, features, mine[stage.feature], there)
 
 
 def _hidden(shown: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
