@@ -240,7 +240,7 @@ def test_an_export_names_them_and_a_preview_draws_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("pose", "says"), [
-    ({"names": ["a", "a"]}, "two keypoints of the name `a`"),
+    ({"names": ["a", "a"]}, "duplicate keypoint name `a`"),
     ({"mirror_pairs": [["nose", "tail"]]}, "has `tail`, which is not in `names`"),
     ({"mirror_pairs": [["nose", "nose"]]}, "`nose` twice"),
     ({"classes": 3}, "belongs to labels"),
