@@ -152,8 +152,6 @@ class _Header:
 
 def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif) -> tf.Tensor:
     """Calls `read` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python."""
-    from PIL import UnidentifiedImageError
-
     dtype = tf.uint8 if bits == 8 else tf.uint16
     if target() != "process":
         with tf.control_dependencies(
@@ -162,6 +160,8 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
             return tf.zeros([0, 0, channels], dtype)
 
     def describe(error: Exception) -> str:
+        from PIL import UnidentifiedImageError  # not before a file needs it
+
         return _UNIDENTIFIED if isinstance(error, UnidentifiedImageError) else f"is damaged: {type(error).__name__}: {error}"
 
     return call_reader(lambda content: read(content, channels, bits, exif=exif), contents, [None, None, channels], dtype, describe)
