@@ -273,7 +273,7 @@ def test_labelme_s_outlines_are_drawn_as_it_draws_them(tmp_path: Path) -> None:
     table = np.array([0, 0, 1, 2], np.uint8)
     np.testing.assert_array_equal(y["mask"].numpy()[1, ..., 0], table[expected[1]])
     (at / "1.json").write_text((at / "1.json").read_text().replace('"imageWidth": 64, ', ""))
-    with pytest.raises(pipegen.DataError, match="does not say how large its image is"):
+    with pytest.raises(pipegen.DataError, match="has no size of its image"):
         list(pipegen.build(spec, runtime={"jit": "never"}).train)
 
 

@@ -142,7 +142,7 @@ try:
     main()
 except SystemExit:
     pass
-assert "1.jpg can be decoded and is damaged inside" in " ".join(sys.stdout.getvalue().split()), sys.stdout.getvalue()
+assert "1.jpg can be decoded but is damaged inside" in " ".join(sys.stdout.getvalue().split()), sys.stdout.getvalue()
 """
 PNG = """
 from pathlib import Path

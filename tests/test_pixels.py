@@ -252,5 +252,5 @@ def test_a_mask_moves_with_a_scan_of_16_bits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(images > 30000, masks == 1)
     assert images.max() > 60000
     Image.fromarray(np.zeros((34, 39), np.uint8)).save(tmp_path / "masks" / "2.png")
-    with pytest.raises(pipegen.DataError, match=r"its size is \[34 39\], and that of `image`, on which it lives, is \[34 40\]"):
+    with pytest.raises(pipegen.DataError, match=r"its size is \[34 39\], but that of `image`, which it is aligned with, is \[34 40\]"):
         stream(pipe.train)

@@ -143,7 +143,7 @@ def test_the_callback_in_front_of_the_one_that_restores(pipe: Any, whole: Any, t
     assert model.remembers == whole.remembers
     crashed(pipe, tmp_path / "ck", 4, save_freq=4)
     with pytest.raises(
-        StateError, match=r"step 0 of epoch 1 with 4 steps an epoch, and `fit` begins with epoch 0: put `pipe.callback` behind"
+        StateError, match=r"step 0 of epoch 1 with 4 steps an epoch, but `fit` begins with epoch 0: put `pipe.callback` after"
     ):
         fit(pipe, memory(), "finite", pipe.callback(tmp_path / "ck"), backup_in(tmp_path / "ck", 4))
     assert resumed(pipe, tmp_path / "ck", "finite", 4).remembers == whole.remembers, "the advice works"
@@ -179,7 +179,8 @@ def test_weights_of_an_optimizer_with_a_past_need_the_record(pipe: Any, tmp_path
     (tmp_path / "bare" / "pipegen.state.json").unlink()
     assert resumed(pipe, tmp_path / "ck", "finite", 3).remembers == expected.remembers
     with pytest.raises(
-        StateError, match=r"the optimizer has run 10 times, which is step 2 of epoch 2 .* begins with epoch 1.* keeps a record"
+        StateError,
+        match=r"the optimizer has run 10 times, which is step 2 of epoch 2 .* begins with epoch 1.* keeps a record",
     ):
         resumed(pipe, tmp_path / "bare", "finite", 3)
 
@@ -552,7 +553,7 @@ def test_a_state_that_others_have_put_there_must_fit_the_weights(pipe: Any, whol
     fit(pipe, model, "finite", pipe.callback(tmp_path))
     assert model.trained == whole.trained[3:]
     (tmp_path / "pipegen.state.json").write_text(json.dumps({**pipe.state(), "epoch": 0, "step": 2}))
-    with pytest.raises(StateError, match="a state after 2 batches, and the optimizer of the model has run 9 times"):
+    with pytest.raises(StateError, match="a state after 2 batches, but the model's optimizer has run 9 times"):
         fit(pipe, model, "finite", pipe.callback(tmp_path))
 
 

@@ -148,9 +148,9 @@ def test_every_format_is_decoded_as_in_training(answers: Any, pipe: Any, odd: di
 
 @pytest.mark.parametrize(("name", "words"), [
     ("cut", "Invalid JPEG data"),
-    ("empty", "image 1 of the request (from 0) has 0 bytes, which are no JPEG, PNG, GIF, BMP or WebP file"),
-    ("text", "image 1 of the request (from 0) has 15 bytes, which are no JPEG, PNG, GIF, BMP or WebP file"),
-    ("tiff", "which are no JPEG, PNG, GIF, BMP or WebP file"),
+    ("empty", "image 1 of the request (from 0), 0 bytes, is not a JPEG, PNG, GIF, BMP or WebP file"),
+    ("text", "image 1 of the request (from 0), 15 bytes, is not a JPEG, PNG, GIF, BMP or WebP file"),
+    ("tiff", "is not a JPEG, PNG, GIF, BMP or WebP file"),
     ("deep", ""),
 ])  # fmt: skip
 def test_a_damaged_image_is_a_clear_error(answers: Any, name: str, words: str) -> None:

@@ -65,7 +65,7 @@ def test_a_state_goes_on_at_the_next_batch(pipe: Any) -> None:
     check_same(arrays(validation), arrays(pipe.dataset("validation")))
     validation.load_state_dict(after)
     check_same(arrays(validation), arrays(pipe.dataset("validation"))[1:])
-    with pytest.raises(StateError, match="no state of split `validation`"):
+    with pytest.raises(StateError, match="not a state of split `validation`"):
         validation.load_state_dict(state)
 
 

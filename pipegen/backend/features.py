@@ -1,4 +1,4 @@
-"""Names what flows through the backend: an example's or a batch's tensors by feature, and what is computed of them on the way."""
+"""Types of the backend: the tensors of an example or a batch by feature, and parameters computed from them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Features = dict[str, tf.Tensor]
 """Features by name; internal ones start with `@`: `@draws` float64 `(n, d)`, and pending matrices."""
 
 Found = tuple[tf.Tensor | None, ...]
-"""What a survey says of one example."""
+"""The result of a survey for one example."""
 
 Params = tuple[tf.Tensor, ...]
 Phase = Callable[[tf.Tensor, Params], Params]
-"""A pure function of a feature `(n, ...)` and of what the phase before gave; the first gets the parameters."""
+"""A pure function of a feature `(n, ...)` and of the previous phase's result; the first gets the parameters."""

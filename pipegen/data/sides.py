@@ -173,7 +173,8 @@ def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, t in type_.items():
         image = anchor(type_, name)
-        if image != name and kind_of(t).lives and type_[image].encoded and kind_of(type_[image]).levels and image not in listing.columns:
+        is_stored = type_[image].encoded and kind_of(type_[image]).levels and image not in listing.columns
+        if image != name and kind_of(t).needs_image and is_stored:
             found.setdefault(image, []).append(name)
     return found
 

@@ -1,4 +1,4 @@
-"""Says which features of an example a step acts on."""
+"""The features and splits that a step acts on."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pipegen.types import ElementType
 
 
 def anchor(type_: ElementType, feature: str) -> str:
-    """Returns the feature that one is aligned with; itself where it is aligned with none of those present."""
+    """Returns the feature that one is aligned with, if present, else itself."""
     of = type_[feature].of
     return of if of is not None and of in type_ else feature
 
 
 def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
-    """Returns the features that a step acts on, unless it names one.
+    """Lists the features that a step acts on, unless it names one.
 
-    What is aligned with an image moves with it and keeps its values: steps that move nothing leave it alone, unless they say otherwise.
+    By default, features aligned with an image change only if a step moves pixels.
     """
     follows = isinstance(step, (DecodeTransform, MixingTransform))
     known = [(name, t) for name, t in type_.items() if step.acts_on(kind_of(t))]
@@ -26,13 +26,13 @@ def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
 
 
 def runs_on(step: Transform, split: str) -> bool:
-    """Returns whether a step acts on a split: random steps on `train` alone unless `when` says otherwise."""
+    """Checks that a step acts on a split: by default, random steps only on `train`, others on all."""
     when = step.when if step.when is not None else ("train" if step.random else "all")
     return named_by(when, split)
 
 
 def named_by(when: When, split: str) -> bool:
-    """Returns whether a `when` names a split."""
+    """Checks that a `when` names a split."""
     if isinstance(when, list):
         return split in when
     return when == "all" or (split == "train") == (when == "train")

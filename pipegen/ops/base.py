@@ -1,7 +1,7 @@
-"""Defines what an op is: the first families and their contracts. What every step has is in `transform.py`.
+"""The basic families of steps and their contracts. `transform.py` has the base of all steps.
 
-The algebra follows one rule: an op says *what it is* (a 3x3 matrix, a colour matrix, a scale and an offset, a
-function of one example) and the passes and the backend decide how often a pixel is touched.
+The algebra follows one rule: an op declares *what it is* (a 3x3 matrix, a colour matrix, a scale and an offset, a function of one example),
+and the passes and the backend decide how often a pixel is touched.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
-_EARLIER: str = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
+_EARLIER = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
 
 
 def require_image(step: Transform, x: FeatureType) -> None:
-    """Rejects what is not a decoded image: another kind as `PG203`, a wrong rank as `PG204`."""
+    """Rejects all but decoded images: another kind as `PG203`, a wrong rank as `PG204`."""
     if x.encoded:
-        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="`decode` comes first")
+        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="put `decode` first")
     if not step.acts_on(kind_of(x)):
         known = f"it knows: {', '.join(step.known_kinds())}"
         raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)
@@ -40,11 +40,11 @@ def require_image(step: Transform, x: FeatureType) -> None:
 
 
 def require_bytes(step: Transform, x: FeatureType) -> None:
-    """Rejects, as `PG221`, what are neither bytes nor float32 from 0 to 255, which are rounded."""
+    """Rejects, as `PG221`, values other than bytes and float32 from 0 to 255, which are rounded."""
     if x.dtype not in ("uint8", "float32"):
         said = "put {} before it; it rounds to 256 values"
         help_ = write("rescale: {to: [0, 255]}", "before", said) if x.dtype == "uint16" else None
-        raise OpError("PG221", f"`{step.op}` works on uint8, or on float32 from 0 to 255, and gets {x.dtype}", help=help_)
+        raise OpError("PG221", f"`{step.op}` works on uint8, or on float32 from 0 to 255, but gets {x.dtype}", help=help_)
     whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
     if x.dtype == "uint8" or whole:
         return
@@ -56,12 +56,12 @@ def require_bytes(step: Transform, x: FeatureType) -> None:
 
 
 def is_standardised(x: FeatureType) -> bool:
-    """Returns whether the values were centred, so that 0 is no longer black."""
+    """Checks that values were centred, so that 0 is no longer black."""
     return x.centred if x.interval is None else x.interval.low < 0
 
 
 def centred_values(x: FeatureType) -> str:
-    """Such values in words."""
+    """Describes standardised values."""
     return f"standardised values{f' in {x.interval}' if x.interval else ''}"
 
 
@@ -69,17 +69,16 @@ class ElementTransform(Transform):
     """A function of one example, at any shape."""
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        """Transforms one image, `(height, width, channels)` of any size, by its draws `(num_draws,)`, to the dtype that `infer` says."""
+        """Transforms one image, `(height, width, channels)` of any size, by its draws `(num_draws,)`, to the dtype of `infer`."""
         raise NotImplementedError
 
 
 class CropTransform(Transform):
-    """A window of the image, then perhaps a resize.
+    """A window of the image, optionally followed by a resize.
 
-    On images of any size it is an element function, and a decoder may decode the window alone. Where the input's size
-    is known and nothing is resized, it is a geometric step: a translation that ends its segment. A window that lies
-    beyond the image shows the step's `fill` there (`traits` says that it `pads`); it is a segment of its own, so that pixels
-    are copied whatever stands before it.
+    On images of any size it is an element function, and a decoder may decode only the window. If the input's size is known and nothing
+    is resized, it is a geometric step: a translation that ends its segment. Outside the image, a window shows the step's `fill` (its
+    traits have `pads`); such a step is a segment of its own, so that pixels are copied.
     """
 
     family: ClassVar[str] = "crop"
@@ -88,11 +87,11 @@ class CropTransform(Transform):
     keeps_axes: ClassVar[bool] = True
 
     def output_size(self) -> tuple[int | None, int | None]:
-        """`(height, width)` of the output, in pixels; `None` where it is the window's own, which depends on the image."""
+        """Returns `(height, width)` of the output, in pixels; `None` for the window's own size, which depends on the image."""
         raise NotImplementedError
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The output size; an image that is known to be too small for a plain window is an error."""
+        """Infers the output size; rejects an image that is known to be too small for a plain window."""
         require_image(self, x)
         height, width = self.output_size()
         if height is None or width is None:
@@ -105,43 +104,43 @@ class CropTransform(Transform):
         return x.with_(shape=(height, width, x.channels))
 
     def room(self, x: FeatureType) -> tuple[int | None, int | None]:
-        """`(height, width)` that a plain window has to fit into, where it is known and the window has to."""
+        """Returns the `(height, width)` that a plain window has to fit into; `None` if unknown or unlimited."""
         return x.height, x.width
 
     def is_identity(self, x: FeatureType) -> bool:
         return not self.resizes() and x.height is not None and x.width is not None and (x.height, x.width) == self.output_size()
 
     def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """The window in images of these sizes, int32 `(...)` or scalars, computed in float64 and rounded once: top, left, height and
-        width, inside the image unless the step pads, int32 `(..., 4)`. All in pixels."""
+        """Computes the window in images of given sizes, int32 `(...)` or scalars, in float64, rounded once: top, left, height and width,
+        inside the image unless the step pads, int32 `(..., 4)`. All in pixels."""
         raise NotImplementedError
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
-        """The window that is cut out: `top`, `left`, `height` and `width`, int32 `(...)`."""
+        """Returns the window: `top`, `left`, `height` and `width`, int32 `(...)`."""
         window = self.window(u, tf.convert_to_tensor(shape[0]), tf.convert_to_tensor(shape[1]))
         return dict(zip(("top", "left", "height", "width"), tf.unstack(window, axis=-1), strict=True))
 
     def reach(self) -> Reach | None:
-        """Bounds the matrices of a plain window, whatever is drawn; None where nothing is known."""
+        """Bounds the matrices of a plain window for all draws; None if unbounded."""
         return Reach()
 
     def resizes(self) -> bool:
-        """Returns whether `finish` resizes, so that the step is no plain window."""
+        """Checks whether `finish` resizes, so that the step is not a plain window."""
         return False
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
         top, left, rows, columns = tf.unstack(self.window(u, height, width), axis=-1)
-        # A window that has a size of its own is that of one example, or of images that are all of one size.
+        # A window with its own size is that of one example, or of images of one size.
         sides = zip(self.output_size(), (rows, columns), strict=True)
         after = tuple(tf.reshape(own, [-1])[0] if side is None else side for side, own in sides)
         return (top, left, rows, columns), (after[0], after[1])
 
     def cut(self, image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
-        """The pixels of a window of one image, `(height, width, channels)`."""
+        """Cuts a window out of one image, `(height, width, channels)`."""
         return cut(image, window)
 
     def finish(self, window: tf.Tensor) -> tf.Tensor:
-        """From the window's pixels to the output; the identity unless `resizes()`."""
+        """Converts the window's pixels to the output; the identity unless `resizes()`."""
         return window
 
     def traits(self, x: FeatureType) -> Traits:
@@ -153,22 +152,21 @@ class CropTransform(Transform):
 class GeometricTransform(Transform):
     """A 3x3 matrix. Adjacent steps with equal `fill` and `interpolation` multiply and resample once.
 
-    A mask is read at the nearest pixel, and what a constant fill uncovers is its `ignore`; other fills show its own pixels, as they
-    do on the image.
+    A mask is read at the nearest pixel, and a constant fill shows its `ignore`; other fills show its own pixels, as on the image.
     """
 
     family = Family.GEOMETRIC
     moves: ClassVar[bool] = True
     keeps_axes: ClassVar[bool] = False
-    """Whether its matrices scale, shift and mirror alone, so that rows stay rows and columns stay columns."""
+    """Whether its matrices only scale, shift and mirror, so that rows stay rows and columns stay columns."""
 
     fill: Fill = "reflect"
-    """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
+    """The fill outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
     interpolation: Interpolation = "bilinear"
-    """How a position between pixels is read: the `nearest` one, `bilinear` from four, or `bicubic` from sixteen, which is sharper
-    (Keys' cubic convolution, a = -1/2)."""
+    """The interpolation between pixels: the `nearest` one, `bilinear` from four, or `bicubic` from sixteen, which is sharper (Keys' cubic
+    convolution, a = -1/2)."""
     exact: bool = False
-    """Resample for this step alone instead of once for the run of geometric steps around it."""
+    """Resample for this step alone, not once for the run of geometric steps around it."""
     probability: Probability = 1.0
     """The share of examples that the step changes."""
 
@@ -182,25 +180,25 @@ class GeometricTransform(Transform):
         return self.idle()
 
     def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """The map from output to input pixel coordinates, float64 `(..., 3, 3)`, on a canvas of this size, float64 scalars in pixels.
+        """Computes the map from output to input pixel coordinates, float64 `(..., 3, 3)`, on a canvas of a size, float64 scalars in pixels.
 
-        Coordinates are `(x, y, 1)` with x to the right, y down, and pixel centres at whole numbers; the centre of the
-        image is `((width - 1) / 2, (height - 1) / 2)`.
+        Coordinates are `(x, y, 1)` with x to the right, y down, and pixel centres at integers; the centre of the image is
+        `((width - 1) / 2, (height - 1) / 2)`.
         """
         raise NotImplementedError
 
     def reach(self) -> Reach | None:
-        """Bounds its matrices, whatever is drawn; None where nothing is known."""
+        """Bounds its matrices for all draws; None if unbounded."""
         return None
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type; a constant fill widens the interval, and floats have none behind `bicubic`, which overshoots."""
+        """Infers the same type; a constant fill widens the interval, and floats have none after `bicubic`, which overshoots."""
         require_image(self, x)
         return filled(x if self.traits(x).moves_pixels_only else interpolated(x, self.interpolation), self.fill)
 
 
 class ColourTransform(Transform):
-    """A matrix on the channels. Adjacent steps multiply and clip once, to the interval of the edge that enters them."""
+    """A matrix on the channels. Adjacent steps multiply and clip once, to the interval of the input."""
 
     family = Family.COLOUR
 
@@ -210,27 +208,27 @@ class ColourTransform(Transform):
     min_channels: ClassVar[int] = 1
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The map `y = A x + b + m * mean`, where `mean` is the mean luma of the image that enters the segment: float64
+        """Computes the map `y = A x + b + m * mean`, where `mean` is the mean luma of the segment's input image: float64
         `A (..., out, channels)`, `b (..., out)` and `m (..., out)`; `out` is `channels` unless the step changes it."""
         raise NotImplementedError
 
     def uses_mean(self) -> bool:
-        """Returns whether `m` can be other than zero."""
+        """Checks whether `m` can differ from zero."""
         return False
 
     def is_identity(self, x: FeatureType) -> bool:
         return x.dtype == "float32" and self.idle()
 
     def mixes_channels(self) -> bool:
-        """Returns whether an output channel can depend on another channel, so that `A` is more than its diagonal."""
+        """Checks whether an output channel can depend on another channel, so that `A` has entries off its diagonal."""
         return True
 
     def takes(self, channels: int) -> bool:
-        """Returns whether it has a rule for images of so many channels: for gray and RGB, unless a step does the same to any channel."""
+        """Checks whether it supports a number of channels: by default gray and RGB."""
         return channels in (1, 3)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32, clipped to the interval that enters."""
+        """Infers float32, clipped to the interval of the input."""
         require_image(self, x)
         if x.channels is None or not self.takes(x.channels):
             raise OpError("PG205", f"`{self.op}` works on {'1, 3 or 4' if self.takes(4) else '1 or 3'} channels, and gets {x.channels}")
@@ -251,11 +249,11 @@ class PointwiseTransform(Transform):
     family = Family.POINTWISE
 
     def arithmetic(self, x: FeatureType) -> Arithmetic:
-        """The constants for an input of type `x`."""
+        """Returns the constants for an input of type `x`."""
         raise NotImplementedError
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The dtype and the interval that the arithmetic gives."""
+        """Infers the dtype and the interval of the arithmetic."""
         require_image(self, x)
         return self.arithmetic(x).infer(x)
 

@@ -1,4 +1,4 @@
-"""The base of everything that a spec is made of, and the documentation of its fields."""
+"""`Model`, the base of all parts of a spec, and the documentation of its fields."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Model(BaseModel):
-    """The base of everything a spec is made of: frozen, strict about unknown keys, each field documented by the string
-    below it (`ops/model.py` reads those).
-    """
+    """The base of all parts of a spec: frozen, strict about unknown keys, with fields documented by the strings below them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 @cache
 def field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """The documentation of each field by name, inherited fields included; a field without any is left out."""
-    docs = {name: field.description for name, field in model.model_fields.items() if field.description}  # of a name that is none in Python
+    """Returns the documentation of each field by name, inherited fields included; undocumented fields are left out."""
+    docs = {name: field.description for name, field in model.model_fields.items() if field.description}  # names that are Python keywords
     for cls in reversed(model.__mro__):
         if cls.__module__.partition(".")[0] not in ("builtins", "pydantic"):
             docs.update(_classes(cls.__module__).get(cls.__qualname__, {}))
@@ -31,7 +29,7 @@ def field_docs(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _classes(module: str) -> dict[str, dict[str, str]]:
-    """The field documentation of every class of a module."""
+    """Parses the field documentation of every class of a module."""
     try:
         source = inspect.getsource(sys.modules[module])
     except (OSError, TypeError, KeyError):

@@ -1,8 +1,7 @@
-"""Finds the ops by their names: which file of `ops/transforms` and `ops/datatests` holds which stands here, and a test compares it.
-Each file of `ops/sources` holds the source of its name; folders there hold none.
+"""Look-up of ops by name. Tables map the ops of `ops/transforms` and `ops/datatests` to files; a test compares them. Each file of
+`ops/sources`, not counting its folders, holds the source of its name.
 
-A file is imported when one of its ops is first looked up, since a spec uses a few of them and `pipegen validate` should not wait
-for the rest.
+A file is imported when one of its ops is first looked up: a spec uses few of them, and `pipegen validate` must not wait for the rest.
 """
 
 from __future__ import annotations
@@ -87,29 +86,29 @@ _DATA_TESTS = {
 
 
 def _homes(files: Mapping[str, str]) -> dict[str, str]:
-    """The file of each op by the op's name, sorted."""
+    """Inverts a table: the file of each op, sorted by op."""
     return dict(sorted((op, file) for file, ops in files.items() for op in ops.split()))
 
 
 def _files(package: str) -> dict[str, str]:
-    """The files of a folder where each holds the op of its name; folders in it hold none."""
+    """Maps the files of a folder, without its folders, to themselves."""
     found = pkgutil.iter_modules(importlib.import_module(package).__path__)
     return {name: name for name in sorted(info.name for info in found if not info.ispkg)}
 
 
 def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
-    """The ops that a module defines, by name."""
+    """Imports a module; returns the ops that it defines, by name."""
     values = vars(importlib.import_module(module)).values()
     own = [v for v in values if isinstance(v, type) and issubclass(v, base) and v.__module__ == module and "op" in vars(v)]
     return {v.op: v for v in own}
 
 
 class _Ops(MutableMapping[str, type[_T]]):
-    """The ops of a folder by name; looking one up imports its file. One that lies elsewhere can be added.
+    """The ops of a folder by name; a look-up imports the file. Ops of other packages can be added.
 
     Args:
         package: The folder.
-        base: What its ops derive from.
+        base: The base class of its ops.
         homes: The file of each op.
     """
 
@@ -126,7 +125,7 @@ class _Ops(MutableMapping[str, type[_T]]):
             found = _ops_in(f"{self._package}.{home}", self._base)
             if set(found) != due:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")
-                raise InternalError(f"{folder}/{home}.py defines {sorted(found)}, and `ops/registry.py` expects {sorted(due)} in it")
+                raise InternalError(f"{folder}/{home}.py defines {sorted(found)}, but `ops/registry.py` expects {sorted(due)}")
             self._found = found | self._found
         return self._found[name]
 
@@ -149,24 +148,24 @@ class _Ops(MutableMapping[str, type[_T]]):
 
 @cache
 def transforms() -> Mapping[str, type[Transform]]:
-    """Every step by its name in a spec, sorted."""
+    """Returns all steps by their names in a spec, sorted."""
     return _Ops("pipegen.ops.transforms", Transform, _homes(_STEPS))
 
 
 @cache
 def datatests() -> Mapping[str, type[DataTest]]:
-    """Every test of data by its name in a spec, sorted."""
+    """Returns all tests of data by their names in a spec, sorted."""
     return _Ops("pipegen.ops.datatests", DataTest, _homes(_DATA_TESTS))
 
 
 @cache
 def sources() -> Mapping[str, type[Source]]:
-    """Every source by its name in a spec, sorted."""
+    """Returns all sources by their names in a spec, sorted."""
     return _Ops("pipegen.ops.sources", Source, _files("pipegen.ops.sources"))
 
 
 def goes_bare(cls: type[Any]) -> bool:
-    """Tells whether an op can go without arguments: a rule over several, such as "give `size` or `shorter_side`", counts too."""
+    """Checks that an op needs no arguments, also by rules over several, such as "give `size` or `shorter_side`"."""
     try:
         cls()
     except ValidationError:
@@ -176,5 +175,5 @@ def goes_bare(cls: type[Any]) -> bool:
 
 @cache
 def default_decoder() -> Transform:
-    """The step that decodes where a spec does not write one, with its defaults."""
+    """Returns the step that decodes if a spec has none."""
     return transforms()[_DECODER]()

@@ -1,4 +1,4 @@
-"""Which examples an epoch has, and in which order: the sections `sampling` and `curriculum`."""
+"""The examples of an epoch and the splits: the sections `sampling`, `curriculum` and `splits`."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ Power = Annotated[float, Field(ge=0, le=1)]
 
 
 class RepeatFactor(Model):
-    """Repeats examples of rare classes: sqrt(threshold / share of the class) times, and each example at least once (Gupta 2019, LVIS)."""
+    """Repeats examples of rare classes sqrt(threshold / share of the class) times, and each example at least once (Gupta 2019, LVIS)."""
 
     feature: FeatureName = "label"
-    """The label whose classes are counted; of an example with several classes, the rarest one counts."""
+    """The label whose classes are counted; for an example with several classes, the rarest one counts."""
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.001
     """The share of the examples below which a class is rare: 0.001 is one example in a thousand."""
 
 
 class Subset(Model):
-    """Trains on some of the examples: the same ones in every epoch, and those of a smaller subset are in a larger one."""
+    """Trains on some of the examples: the same ones in every epoch. A larger subset contains a smaller one."""
 
     fraction: Share | None = None
-    """How much of the training split."""
+    """The share of the training split."""
     count: Annotated[int, Field(ge=1)] | None = None
-    """How many examples of the training split."""
+    """The number of examples of the training split."""
     where: Where | None = None
-    """Which examples, by columns of a table, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source. Examples of other
-    splits stay."""
+    """A condition on columns of a table, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source. Other splits keep all
+    their examples."""
     stratify: Literal["label"] | None = None
     """Keep the share of each class, exact to one example."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    """Another seed chooses other examples. The top-level seed chooses nothing here."""
+    """The seed of the choice. The top-level seed does not change it."""
 
     @model_validator(mode="after")
     def _one_size(self) -> Subset:
         if self.fraction is not None and self.count is not None:
-            raise ValueError("`fraction` and `count` both say how many examples there are: leave one of them out")
+            raise ValueError("`fraction` and `count` both set the number of examples: leave one of them out")
         if self.fraction is None and self.count is None and self.where is None:
             raise ValueError("`subset` needs `fraction`, `count` or `where`")
         return self
 
 
 class Sampling(Model):
-    """Chooses how often an epoch of the training split has each example."""
+    """The number of times that an epoch of the training split has each example."""
 
     repeat_factor: RepeatFactor | None = None
-    """Repeat examples of rare classes, and leave all others as they are; an epoch gets longer."""
+    """Repeat examples of rare classes, and keep all others; an epoch gets longer."""
     balance: FeatureName | dict[str, Power] | None = None
-    """A label whose classes are seen equally often, or `{LABEL: POWER}` for what lies between: 0 changes nothing, 1 makes them equal, and
-    0.5 goes by the square root of a class's size. An epoch stays as long as it is."""
+    """A label whose classes are seen equally often, or `{LABEL: POWER}` for less: 0 changes nothing, 1 makes them equal, and 0.5 samples in
+    proportion to the square root of a class's size. The length of an epoch stays."""
     weights: FeatureName | None = None
-    """A feature with a number for each example, in proportion to which it is seen. An epoch stays as long as it is."""
+    """A feature with a number for each example, which is sampled in proportion to it. The length of an epoch stays."""
     subset: Subset | None = None
-    """Train on some of the examples; may stand beside one of the others, which then counts only these."""
+    """Train on some of the examples; combines with one of the others, which then counts only these."""
 
     @field_validator("balance")
     @classmethod
@@ -73,33 +73,33 @@ class Sampling(Model):
     def _one_rule(self) -> Sampling:
         rules = [name for name in ("repeat_factor", "balance", "weights") if getattr(self, name) is not None]
         if len(rules) > 1:
-            raise ValueError(f"`{rules[0]}` and `{rules[1]}` both say how often an example is seen: leave one of them out")
+            raise ValueError(f"`{rules[0]}` and `{rules[1]}` both set how often an example is seen: leave one of them out")
         if not rules and self.subset is None:
             raise ValueError("`sampling` needs one of `repeat_factor`, `balance`, `weights` and `subset`")
         return self
 
     @property
     def balanced(self) -> tuple[str, float] | None:
-        """Returns the label that `balance` names and its power."""
+        """The label of `balance` and its power."""
         if isinstance(self.balance, dict):
             return next(iter(self.balance.items()))
         return None if self.balance is None else (self.balance, 1.0)
 
     @property
     def feature(self) -> str | None:
-        """Returns the feature that says how often an example is seen."""
+        """The feature that sets how often an example is seen."""
         if self.repeat_factor is not None:
             return self.repeat_factor.feature
         return self.balanced[0] if self.balanced is not None else self.weights
 
     def feature_path(self) -> tuple[str, ...]:
-        """Returns where that feature is named, below `sampling`."""
+        """Returns the key path of that feature, below `sampling`."""
         if self.repeat_factor is not None:
             return ("repeat_factor", "feature") if "feature" in self.repeat_factor.model_fields_set else ("repeat_factor",)
         return ("balance",) if self.balance is not None else ("weights",)
 
     def meaning(self) -> dict[str, Any]:
-        """Returns one form for each meaning, as plain values."""
+        """Returns a canonical form, as plain values."""
         said: dict[str, Any] = {}
         if self.repeat_factor is not None:
             said["repeat_factor"] = self.repeat_factor.model_dump(mode="json")
@@ -113,27 +113,27 @@ class Sampling(Model):
 
 
 class _Curriculum(Model):
-    """Lets an epoch draw its examples from the easiest ones, and from more of them as training goes on (Bengio 2009)."""
+    """Samples an epoch from the easiest examples, and from more of them as training goes on (Bengio 2009)."""
 
     @model_validator(mode="after")
     def _shares(self) -> _Curriculum:
         wrong = next((value for value in self.shares() if not 0 < value <= 1), None)
         if wrong is not None:
-            raise ValueError(f"`pace` is a share of the examples, above 0 and at most 1, got {wrong:g}")
+            raise ValueError(f"`pace` must be a share of the examples, above 0 and at most 1, got {wrong:g}")
         return self
 
     def shares(self) -> tuple[float, ...]:
-        """Returns the share of the examples that each epoch draws from; the last one stays."""
+        """Returns the share of the examples that each epoch samples from; later epochs have the last one."""
         pace = getattr(self, "pace")  # noqa: B009
         return tuple(low for low, _ in pace.ranges(_number)) if isinstance(pace, Schedule) else (float(pace),)
 
     @property
     def rising(self) -> bool:
-        """Returns whether the lowest value is the easiest."""
+        """Whether the lowest value is the easiest."""
         return bool(getattr(self, "from") != "high")
 
     def meaning(self) -> dict[str, Any]:
-        """Returns one form for each meaning, as plain values."""
+        """Returns a canonical form, as plain values."""
         shares = self.shares()
         changes = [[epoch, share] for epoch, share in enumerate(shares) if not epoch or share != shares[epoch - 1]]
         return {"by": getattr(self, "by"), "from": "low" if self.rising else "high", "pace": changes}  # noqa: B009
@@ -141,11 +141,11 @@ class _Curriculum(Model):
 
 def _number(strength: Any) -> Pair:
     if isinstance(strength, tuple):
-        raise ValueError(f"`pace` is a share of the examples, and no range, got {list(strength)}")
+        raise ValueError(f"`pace` must be a share of the examples, not a range, got {list(strength)}")
     return float(strength), float(strength)
 
 
-# `from` is a word of Python, so the class that has a field of this name is made by a call.
+# `from` is a Python keyword, so the class with a field of this name is made by a call.
 Curriculum: Any = create_model(
     "Curriculum",
     __base__=_Curriculum,
@@ -154,11 +154,11 @@ Curriculum: Any = create_model(
         "by": (FeatureName, Field(description="A feature with a number for each example, such as the loss of an earlier model.")),
         "from": (
             Literal["low", "high", "easy"],
-            Field(default="low", description="Which end is the easiest: `low` or `high` numbers; `easy` is `low`, for a difficulty."),
+            Field(default="low", description="The easiest end: `low` or `high` numbers; `easy` is `low`, for a difficulty."),
         ),
         "pace": (
             Level,
-            Field(description="The share of the examples, from the easiest on, that an epoch draws from: a number or a schedule."),
+            Field(description="The share of the examples, from the easiest on, that an epoch samples from: a number or a schedule."),
         ),
     },
 )  # type: ignore[call-overload]
@@ -176,7 +176,7 @@ class ColumnMethod(Model):
 
 
 class PathGroup(Model):
-    """Records whose path gives the same match belong together."""
+    """Groups records whose paths have the same match."""
 
     path: str
     """A regular expression (RE2: no look-around, no back-references) searched in the relative path; its first group (or the whole
@@ -199,26 +199,26 @@ class Splits(Model):
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
     value that names the split in the data."""
     method: Literal["random", "hash", "folder", "keras", "keras_utility"] | ColumnMethod = "random"
-    """How records are assigned to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold
-    on the hash, so that adding data moves nothing; it is the default of sources whose files hold many records each, for sizes that are
-    fractions. `folder`: the first folder names the split. `keras`: the first files
-    of each class are validation, as with Keras' `ImageDataGenerator`. `keras_utility`: the files are shuffled by `splits.seed` and the last
-    of them are validation, as with `keras.utils.image_dataset_from_directory`."""
+    """The assignment of records to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold on the
+    hash, so that adding data moves no record; it is the default for sources with many records in a file and sizes that are fractions.
+    `folder`: the first folder names the split. `keras`: the first files of each class are validation, as with Keras'
+    `ImageDataGenerator`. `keras_utility`: the files are shuffled by `splits.seed` and the last of them are validation, as with
+    `keras.utils.image_dataset_from_directory`."""
     stratify: Literal["label"] | None = None
     """Keep the share of each class the same in every split, exact to one example per class."""
     group: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)] | PathGroup | None = None
-    """Keep records of one group in one split: `{path: REGEX}`, or of a table the name of a column, or its number from 0."""
+    """Keep records of one group in one split: `{path: REGEX}`, or for a table the name of a column, or its number from 0."""
     folds: Folds | None = None
-    """Cross-validation; may stand beside `parts: {test: 0.1}`."""
+    """Cross-validation; combines with `parts: {test: 0.1}`."""
     seed: Seed = 0
-    """The seed of the split alone, so that another top-level seed keeps the validation set."""
+    """The seed of the splits alone, so that another top-level seed keeps the validation set."""
     exclude: str | None = None
-    """A file of relative paths, one a line, to leave out of the split that each is in: no other record moves. Records that lie many in a
-    file are `FILE#ROW`, and beside a `mix` the name of the part comes first, `PART/PATH`. `pipegen report` writes one
-    of copies that leak from split to split. What `errors: {exclude: FILE}` names is left out before records are assigned."""
+    """A file of relative paths, one a line, to leave out of their splits: no other record moves. A record in a file of many is `FILE#ROW`,
+    and in a `mix` the name of the part comes first, `PART/PATH`. `pipegen report` writes such a file for copies that leak from split to
+    split. Records in `errors: {exclude: FILE}` are left out before records are assigned."""
 
     def by_default(self, method: Literal["random", "hash"]) -> Splits:
-        """Returns splits that say no method with that of the source, where it goes with what they say."""
+        """Sets the method to that of the source, unless a method is given or the splits do not allow it."""
         fractions = bool(self.parts) and all(isinstance(size, float) for size in self.parts.values())
         stays = "method" in self.model_fields_set or not fractions or self.folds is not None or self.stratify is not None
         return self if stays or method == "random" else self.model_copy(update={"method": method})

@@ -1,8 +1,8 @@
-"""Defines what a plan says of steps: one use of a step, and the stage that does its work.
+"""`StepRef`, one use of a step, and `Stage`, the work it becomes.
 
-A family of steps whose stage is its own has both in its file: the base of its steps (a `StagedTransform`) and the stage (a
-frozen dataclass derived from `Stage`). All that passes, costs and explanations want to know, the stage says of itself, so they
-need not know the family; `backend/kernels/lower.py` has a table of what TensorFlow does for each.
+A family of steps with its own stage has both in its file: the base of its steps (a `StagedTransform`) and the stage (a frozen dataclass
+derived from `Stage`). A stage has all properties that passes, costs and explanations read, so that they do not depend on the family;
+`backend/kernels/lower.py` has the table of TensorFlow functions.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class StepRef(Generic[F]):
-    """One use of a step, of a family where that is known.
+    """One use of a step, with the type of its family if known.
 
     Attributes:
         step: The op.
-        id: What keys its draws.
-        path: Where it stands in the spec.
-        start: Its first number in the example's vector of draws.
-        gated: Whether the number after its own decides, by `probability`, if it acts at all.
-        choice: What else decides that: the policy that the step is a part of.
+        id: The key of its draws.
+        path: Its key path in the spec.
+        start: The index of its first number in the example's vector of draws.
+        gated: Whether the number after its own decides, by `probability`, if it acts.
+        choice: The choice of the policy that the step is a part of, which decides that, too.
     """
 
     step: F
@@ -56,9 +56,9 @@ class StepRef(Generic[F]):
     choice: Choice | None = None
 
     def of(self, family: type[G]) -> StepRef[G]:
-        """Returns the same use, as one of a family, of which it has to be."""
+        """Casts the use to one of a family; raises `InternalError` if its step is not of that family."""
         if not isinstance(self.step, family):
-            raise InternalError(f"`{self.step.op}` is no {family.__name__}")
+            raise InternalError(f"`{self.step.op}` is not a {family.__name__}")
         return cast("StepRef[G]", self)
 
     @property
@@ -68,17 +68,17 @@ class StepRef(Generic[F]):
 
     @property
     def conditional(self) -> bool:
-        """Returns whether it leaves some examples as they are, whatever its own numbers are."""
+        """Whether a gate or a choice decides if it acts on an example."""
         return self.gated or self.choice is not None
 
     @property
     def is_random(self) -> bool:
-        """Returns whether what it does depends on the example's draws."""
+        """Whether its result depends on the example's draws."""
         return bool(self.num_draws) or self.choice is not None
 
     @property
     def probability(self) -> float:
-        """The share of the examples that its own gate lets it act on, at most where a schedule changes it."""
+        """The share of the examples that pass its own gate; with a schedule, the largest share."""
         return most(getattr(self.step, "probability", 1.0)) if self.gated else 1.0
 
     @property
@@ -91,17 +91,17 @@ class StepRef(Generic[F]):
 
     @property
     def end(self) -> int:
-        """Returns how much of the example's vector of draws the stage needs."""
+        """The length of the example's vector of draws that the stage needs."""
         return max(self.start + self.num_draws, self.choice.policy.end if self.choice is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Holds what a policy decides about one of its parts, for each example.
+    """The decision of a policy about one of its parts, for each example.
 
     Attributes:
-        policy: The use of the policy, or of another step that is done by its parts.
-        number: Which of the policy's choices; `None` where the part acts whenever the policy does.
+        policy: The use of the policy, or of another step with parts.
+        number: The number of the policy's choice; `None` if the part acts whenever the policy does.
     """
 
     policy: StepRef
@@ -109,20 +109,20 @@ class Choice:
 
 
 class Stage:
-    """Says what is done to one feature of an example or a batch. Subclasses are frozen dataclasses, with the feature first.
+    """An operation on one feature of an example or a batch. Subclasses are frozen dataclasses, with the feature first.
 
-    `exact` says of a stage that computes floats that a later one rounds them to whole numbers, so that every bit counts: see
-    `plan/followers.py`. Stages know nothing of TensorFlow.
+    `exact` marks a stage whose floats a later one rounds to integers, so that every bit counts: see `plan/followers.py`. Stages do not
+    depend on TensorFlow.
 
     Class attributes:
-        one_example: Whether it works on one example at a time, whatever its shape, and not on batches.
+        one_example: Whether it works on single examples of any shape, not on batches.
         mixes: Whether it reads other examples of the batch.
-        cheap: Whether computing it again costs less than storing what it gives.
-        compilable: Whether XLA compiles it in a kernel; for a few numbers an example that is not worth it.
-        from_memory: Whether it reads images in place, from the memory that they are stored in, so that nobody reads them before.
-        branches: Whether it may run on those examples alone that it acts on, where it leaves the others as they are.
-        ns_per_value: Nanoseconds of one core for each value (pixel × channel) that it writes.
-        former: The name that it once had, and keeps in the keys of caches and in explanations as JSON.
+        cheap: Whether computing it again costs less than storing the result.
+        compilable: Whether XLA compiles it in a kernel, which does not pay for a few numbers an example.
+        from_memory: Whether it reads images in place, from the memory of the store, so that they are not read before.
+        branches: Whether it may run only on the examples that it acts on.
+        ns_per_value: Nanoseconds of one core for each value (pixel × channel) of the result.
+        former: Its name in the keys of caches and in explanations as JSON, if that is not the class's.
     """
 
     __slots__ = ()
@@ -132,7 +132,7 @@ class Stage:
 
         @property
         def feature(self) -> str:
-            """Names what it acts on."""
+            """The feature that it acts on."""
 
     one_example: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
@@ -145,63 +145,61 @@ class Stage:
 
     @property
     def name(self) -> str:
-        """The name that others know it by, which stays."""
+        """Its name in the keys of caches and in explanations."""
         return self.former or type(self).__name__
 
     def uses(self) -> tuple[StepRef, ...]:
-        """Returns the uses of steps in it, in the spec's order: its `refs`, or its one `ref`."""
+        """Lists the uses of steps in it, in the spec's order: its `refs`, or its one `ref`."""
         found: tuple[StepRef, ...] = (self.ref,) if hasattr(self, "ref") else getattr(self, "refs", ())
         return found
 
     def touches(self) -> tuple[str, ...]:
-        """The features that it reads and changes."""
+        """Lists the features that it reads and changes."""
         return (self.feature,)
 
     def needs(self) -> tuple[str, ...]:
-        """Returns the features beside its own that it reads as they are then, so that they are made even if nobody else wants them."""
+        """Lists other features that it reads, which are therefore made even if not in the output."""
         return ()
 
     def edge(self, entry: ElementType, after: ElementType) -> ElementType:
-        """Returns the type of the edge behind it where `entry` is the one before it; what it touches is as it is in `after`."""
+        """Returns the type after it: `entry` with the features that it touches as in `after`."""
         return entry.replace(**{name: after[name] for name in self.touches()})
 
     def says(self) -> str:
-        """Says what it does, in a line of a plan, without the name of its feature."""
+        """Describes it in a line of a plan, without the name of its feature."""
         raise NotImplementedError
 
     def leads(self) -> bool:
-        """Returns whether what computes its input has to be done with before it starts: it reads whole images first, or pixels at
-        other places than it writes."""
+        """Checks whether its input must be complete before it starts: it reads whole images, or pixels at other places than it writes."""
         return False
 
     def rereads(self, before: Sequence[Stage]) -> bool:
-        """Returns whether XLA on a CPU would compute what stands before it in a kernel again and again: the stages on the same feature
-        that are not `cheap`."""
+        """Checks whether XLA on a CPU would repeat stages before it in a kernel: those on the same feature that are not `cheap`."""
         return False
 
     def mirrors_only(self) -> bool:
-        """Returns whether reversing axes is all that it does."""
+        """Checks whether it only reverses axes."""
         return False
 
     def commutes_with_mirrors(self, x: FeatureType) -> bool:
-        """Returns whether mirroring inputs of type `x` before it and after it gives the same bits."""
+        """Checks whether mirroring inputs of type `x` before it gives the same bits as after it."""
         return False
 
     def is_identity(self, x: FeatureType, y: FeatureType) -> bool:
-        """Returns whether it provably changes nothing, from inputs of type `x` to outputs of type `y`."""
+        """Checks whether it provably changes nothing, from inputs of type `x` to outputs of type `y`."""
         return False
 
     def ns(self, x: FeatureType) -> float:
-        """Nanoseconds for each value that it writes, on inputs of type `x`."""
+        """Estimates nanoseconds for each value of the result, on inputs of type `x`."""
         return self.ns_per_value
 
     def decode_us(self, file_bytes: float) -> float:
-        """Microseconds that it takes to decode a file of so many bytes."""
+        """Estimates microseconds to decode a file, by its size in bytes."""
         return 0.0
 
 
 class Computes(Stage):
-    """A stage that computes floats, and can do so exactly."""
+    """A stage that computes floats, optionally exactly."""
 
     __slots__ = ()
 
@@ -209,24 +207,25 @@ class Computes(Stage):
 
         @property
         def exact(self) -> bool:
-            """Returns whether what it computes is rounded to whole numbers later."""
+            """Whether its result is rounded to integers later."""
 
 
 class StagedTransform(Transform):
-    """A step whose family has a stage of its own."""
+    """A step whose family has its own stage."""
 
     def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> Stage:
-        """The stage of a use of this step on a feature, which enters as type `x`."""
+        """Makes the stage of a use of this step on a feature of type `x`."""
         raise NotImplementedError
 
 
 def only_identities(uses: Sequence[StepRef], x: FeatureType, y: FeatureType) -> bool:
-    """Returns whether the types are alike and every step changes nothing."""
+    """Checks that the types are equal and every step is an identity."""
     return x == y and all(ref.step.is_identity(x) for ref in uses)
 
 
 def weight_ns(ref: StepRef, kind: float, x: FeatureType) -> float:
-    """Nanoseconds for each value of one step, of what a `kind` of stage takes; a step that resizes is like a function of its own."""
+    """Estimates nanoseconds for each value of one step, from the `kind` of its stage; a step that resizes counts as a function of one
+    example."""
     traits = ref.step.traits(x)
     return (RESIZING_NS if traits.resizes else kind) * traits.weight
 
@@ -239,7 +238,7 @@ WAITING = "with numbers of split train, which `pipegen fit` finds"
 
 
 def step_kwargs(step: Transform) -> dict[str, Any]:
-    """The arguments of a step that differ from their defaults, for printing."""
+    """Returns the arguments of a step that differ from their defaults, for printing."""
     step = step.written()
     changed = step.model_dump(exclude_defaults=True, mode="json")
     whole = step.model_dump(mode="json")
@@ -247,7 +246,7 @@ def step_kwargs(step: Transform) -> dict[str, Any]:
 
 
 def use(ref: StepRef) -> str:
-    """A use of a step with its arguments, and whose part it is."""
+    """Formats a use of a step with its arguments and its policy."""
     arguments = ", ".join(f"{k}: {value(v)}" for k, v in step_kwargs(ref.step).items())
     text = f"{ref.step.op}({arguments})" if arguments else ref.step.op
     if ref.step.part is not None:
@@ -256,17 +255,17 @@ def use(ref: StepRef) -> str:
 
 
 def uses(refs: Sequence[StepRef]) -> str:
-    """Several uses, in their order."""
+    """Formats several uses."""
     return " · ".join(map(use, refs))
 
 
 def fitted_use(ref: StepRef) -> str:
-    """A use of a step, which may still wait for numbers."""
+    """Formats a use of a step that may still wait for numbers."""
     return f"{WAITING}: {use(ref)}" if ref.step.waits() else use(ref)
 
 
 def value(given: Any) -> str:
-    """A plain value as a spec has it."""
+    """Formats a plain value as in a spec."""
     if isinstance(given, bool):
         return str(given).lower()
     if isinstance(given, float):

@@ -1,19 +1,15 @@
-"""Holds what passes may assume about a step, and the worked examples that each step carries."""
+"""Traits of steps, which passes rely on, and worked examples."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from pipegen.types import BYTE_RANGE, FeatureType
 
-if TYPE_CHECKING:
-    pass
-
 
 class Family(str, Enum):
-    """Says how an op composes with its neighbours; passes read this and never an op's name."""
+    """The way an op composes with its neighbours; passes read this and never an op's name."""
 
     ELEMENT = "element"
     """A function of one example, at any shape."""
@@ -24,42 +20,41 @@ class Family(str, Enum):
     LOOKUP_TABLE = "look-up table"
     """A table of 256 values for each channel; adjacent ones fold into one look-up."""
     NEIGHBOURHOOD = "neighbourhood"
-    """A function of a batch of whole images; nothing of it composes, so it stands where it is written."""
+    """A function of a batch of whole images; it does not compose, and stays in its place."""
     MIXING = "mixing"
-    """A function of an example and another one of its group; it needs whole batches, and its labels follow."""
+    """A function of an example and others of its group; it needs whole batches, and mixes labels, too."""
     POINTWISE = "pointwise"
     """A per-channel scale, offset and order, and a dtype."""
     POLICY = "policy"
     """A choice among steps of other families, which do its work."""
     CUSTOM = "custom"
-    """A function of one example that a user wrote in Python: nothing is known of it but what its step declares."""
+    """A user's function of one example in Python: only the declarations of its step are known."""
 
     __str__ = str.__str__
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Holds what passes may assume about a step on a given input type.
+    """Properties of a step on a given input type that passes rely on.
 
     Attributes:
-        family: How it composes; where that concerns nobody but the family itself, a name of its own.
-        crops: Whether it is a crop window followed by a deterministic finish, so that a decoder can decode the
-            window alone.
-        moves_pixels_only: Whether every output pixel is one input pixel unchanged (flips, crops), so that
-            element-wise arithmetic commutes with it exactly.
-        mirrors: Whether its matrix does nothing but mirror the axes, so that reversing them is all there is to do.
-        turns: Whether its matrix does nothing but mirror the axes and swap them, so that no pixel is resampled.
-        projective: Whether its matrix can have a last row other than (0, 0, 1), so that a position is a quotient.
+        family: The way it composes; a name of its own for a family that no pass knows.
+        crops: Whether it is a crop window followed by a deterministic finish, so that a decoder can decode only the window.
+        moves_pixels_only: Whether every output pixel is an unchanged input pixel (flips, crops), so that element-wise arithmetic
+            commutes with it exactly.
+        mirrors: Whether its matrix only mirrors axes, so that reversing them is enough.
+        turns: Whether its matrix only mirrors and swaps axes, so that no pixel is resampled.
+        projective: Whether the last row of its matrix can differ from (0, 0, 1), so that a position is a quotient.
         decodes: Whether it turns stored bytes into pixels.
-        decodes_windows: Whether it can decode a window alone, and gives the same pixels then.
-        decodes_scaled: Whether it may decode at a fraction of the size, where the next step needs no more.
-        pads: Whether its window can lie beyond the image, where its `fill` shows.
-        chosen: Whether its window depends on items of the image, such as boxes, and not on draws alone.
+        decodes_windows: Whether it can decode only a window, with the same pixels.
+        decodes_scaled: Whether it may decode at a fraction of the size, if the next step needs no more.
+        pads: Whether its window can reach outside the image, where its `fill` shows.
+        chosen: Whether its window depends on items of the image, such as boxes, not only on draws.
         resizes: Whether it interpolates to another size.
-        bilinear: Whether it is such a crop, and its finish resizes the window by `bilinear` without `antialias`.
-        displaces: Whether it reads each pixel at a distance of its own, by a field that a `DisplacementTransform` gives.
-        stretches: Whether what it shows is the whole image, however large that is.
-        weight: How many times dearer it is than what its family usually costs; predictions of cost read it.
+        bilinear: Whether it is a crop whose finish resizes the window by `bilinear` without `antialias`.
+        displaces: Whether it reads each pixel at its own distance, by the field of a `DisplacementTransform`.
+        stretches: Whether it always shows the whole image.
+        weight: Its cost in multiples of the usual cost of its family, for predictions.
     """
 
     family: Family | str
@@ -86,8 +81,8 @@ class Example:
 
     Attributes:
         yaml: The step as written in a spec, such as `resize: {size: 224}`.
-        given: The type of the image that enters.
-        then: `str()` of the type that leaves.
+        given: The type of the input image.
+        then: `str()` of the output type.
     """
 
     yaml: str
@@ -96,7 +91,7 @@ class Example:
 
 
 ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)
-"""An RGB image as `decode` gives it: any size."""
+"""An RGB image of any size, as after `decode`."""
 IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)
 """An RGB image of 224 by 224 pixels."""
 

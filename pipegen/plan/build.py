@@ -140,7 +140,7 @@ class Builder(Assembly):
             if feature != anchor and decodes is not None and self.type[anchor].encoded:
                 self.like[feature] = (anchor, replace(decodes, step=decodes.step.on(self.type[anchor])).of(DecodeTransform))
             known = len(self.findings)
-            if kind_of(self.type[feature]).ragged and kind_of(self.type[feature]).lives:
+            if kind_of(self.type[feature]).ragged and kind_of(self.type[feature]).needs_image:
                 for first, entered in self.images.stored(feature, self.type, self.like.get(feature)):
                     self._emit(first, feature, entered)
             done = 0

@@ -52,7 +52,7 @@ def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ..
     """
 
     def place(name: str) -> tuple[bool, bool, bool]:
-        return anchor(type_, name) == name, name not in leading, kind_of(type_[name]).leads != "boxes"
+        return anchor(type_, name) == name, name not in leading, kind_of(type_[name]).crop_guide != "boxes"
 
     return tuple(sorted((name for name, _ in type_.items()), key=place))
 
@@ -67,8 +67,8 @@ def leader(step: ItemCrop, type_: ElementType, image: str, home: Callable[[str],
         home: Maps a view to the feature of the record.
     """
     wanted = step.leader()
-    able = [n for n, t in type_.items() if anchor(type_, n) == image and kind_of(t).leads in step.led_by and wanted in (None, home(n))]
-    return min(able, key=lambda name: step.led_by.index(kind_of(type_[name]).leads), default=None)
+    able = [n for n, t in type_.items() if anchor(type_, n) == image and kind_of(t).crop_guide in step.led_by and wanted in (None, home(n))]
+    return min(able, key=lambda name: step.led_by.index(kind_of(type_[name]).crop_guide), default=None)
 
 
 def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:
@@ -76,9 +76,9 @@ def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:
         return None
     if wanted not in type_:
         return OpError("PG217", f"unknown feature `{wanted}`", field="around", help=meant_feature(wanted, type_))
-    if kind_of(type_[wanted]).leads in step.led_by:
+    if kind_of(type_[wanted]).crop_guide in step.led_by:
         return None
-    able = sorted(kind.name for kind in kinds() if kind.leads in step.led_by)
+    able = sorted(kind.name for kind in kinds() if kind.crop_guide in step.led_by)
     message = f"`{step.op}` cannot crop around `{wanted}`, a feature of kind `{type_[wanted].kind}`"
     help_ = f"name a feature of kind {', '.join(f'`{name}`' for name in able)}, or leave `around` out"
     return OpError("PG203", message, field="around", help=help_)

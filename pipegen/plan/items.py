@@ -105,10 +105,10 @@ class Images:
         elif None in (image.height, image.width) and not image.uniform and not image.encoded:
             yield Measure(feature, (anchor(type_, feature), None)), items
         self._types[feature] = image = image.with_(dtype="float32", interval=None)
-        if kind_of(items).enters(items):
+        if kind_of(items).needs_preparing(items):
             canvas = image.height, image.width
             made = EnterEach if None in canvas and not image.uniform else Enter
-            yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside), kind_of(items).entered(items)
+            yield made(feature, items.kind, canvas, items.details, type_.riders(feature), items.beside), kind_of(items).prepared_type(items)
 
     def canvas(self, feature: str) -> tuple[int | None, int | None]:
         """Height and width in pixels of the image that the items of a feature are on so far."""
@@ -154,7 +154,7 @@ class Images:
 def nothing_chooses(ref: StepRef, feature: str) -> OpError:
     """The lint on a crop that has no items to choose its window by."""
     step = ref.of(ItemCrop).step
-    named = " or ".join(sorted(kind.plural for kind in kinds() if kind.leads in step.led_by))
+    named = " or ".join(sorted(kind.plural for kind in kinds() if kind.crop_guide in step.led_by))
     other, then = step.without_items
     message = f"`{step.op}` chooses its window by {named}, and `{feature}` has none, so {then}"
     return OpError("PG590", message, help=f"give the {named} as a feature of the source, or use `{other}`")
@@ -231,7 +231,7 @@ def joined(type_: ElementType, home: str, sources: int) -> Emitted:
 def about_items(type_: ElementType, home: str) -> dict[str, Any]:
     """The arguments, but for its own, of a stage that joins the items of `home` with those of other images."""
     t, riders = type_[home], type_.riders(home)
-    moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).lives)
+    moved = tuple((rider, type_[rider].kind, type_[rider].details) for rider in riders if kind_of(type_[rider]).needs_image)
     return {"kind": t.kind, "details": t.details, "riders": riders, "moved": moved, "number": number_of(type_, home)}
 
 

@@ -146,7 +146,7 @@ class Computation:
         """Returns the stages that move the items on an image as it is shrunk."""
         found: list[Stage] = []
         for name, t in self._type.items():
-            if kind_of(t).lives and kind_of(t).ragged and t.of == image:
+            if kind_of(t).needs_image and kind_of(t).ragged and t.of == image:
                 use, riders = (_use(side, self._type[image]),), self._type.riders(name)
                 found.append(MoveEach(name, t.kind, use, (None, None), (None, None), t.details, riders, t.beside))
         return found

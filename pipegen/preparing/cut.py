@@ -207,4 +207,4 @@ def _together(types: list[ElementType]) -> ElementType | str:
 def _items(t: FeatureType, places: Sequence[int | None]) -> FeatureType:
     """The type of the items of an example; on every split they are padded to the same number of places, the most that one has."""
     most = None if t.beside is not None else max((n or 0 for n in places), default=0)
-    return kind_of(t).entered(t).with_(shape=(None, *t.shape[1:]), uniform=False, most=most or 0)
+    return kind_of(t).prepared_type(t).with_(shape=(None, *t.shape[1:]), uniform=False, most=most or 0)

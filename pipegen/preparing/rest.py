@@ -116,7 +116,7 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
     if t.interval is not None and t.interval != standing and not files:
         found["range"] = [t.interval.low, t.interval.high]
     for name in ("of", "classes", "ignore"):
-        if getattr(t, name) and not (name == "of" and t.beside is not None and not kind.lives):
+        if getattr(t, name) and not (name == "of" and t.beside is not None and not kind.needs_image):
             found[name] = getattr(t, name)
     return found | ({"places": t.most} if t.most else {}) | kind.arguments_of(t)
 

@@ -91,7 +91,7 @@ def _shown(
     image = of(feature)
     types = executor.plan.read if epoch is None else _types(executor.plan, feature)
     for name, t in types.items():
-        if kind_of(t).lives and t.of == feature:
+        if kind_of(t).needs_image and t.of == feature:
             image = kind_of(t).draw(image, of(name), t, _names(classes, types, name, of))
     return image
 

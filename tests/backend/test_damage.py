@@ -101,7 +101,7 @@ def test_the_first_line_out_of_fit_names_file_line_step_and_setting(from_file: A
     assert "\n" not in text, "all of it is the first line"
     assert f" {bad} " in text
     assert f"(step `decode`, {spec}:{line_of(spec, 'decode')}:" in text
-    assert "`errors: {decode: {skip: {max_fraction: 0.01}}}` would take the next good record" in text
+    assert "`errors: {decode: {skip: {max_fraction: 0.01}}}` would replace it by the next good record" in text
     assert "node" not in text.lower()
     assert "{{" not in text
 

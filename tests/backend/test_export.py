@@ -230,7 +230,7 @@ def test_a_mask_keeps_its_ids() -> None:
         mask: Array = np.arange(12).reshape(3, 4, 1) * most // 11
         with Image.open(io.BytesIO(encode_mask(mask))) as image:
             np.testing.assert_array_equal(np.asarray(image), mask[..., 0])
-    with pytest.raises(ValueError, match="4 channels is no JPEG"):
+    with pytest.raises(ValueError, match="a JPEG cannot have 4 channels"):
         encode_image(np.zeros((2, 2, 4), np.uint8), "jpeg", 90)
 
 

@@ -155,6 +155,6 @@ def test_an_iterator_that_has_begun_outside_is_refused_inside(pipe: Any) -> None
 
     iterator = iter(pipe.train)
     next(iterator)
-    with pytest.raises(RuntimeError, match="take another one, by `iter`"):
+    with pytest.raises(RuntimeError, match="make a new one with `iter`"):
         tf.function(lambda: next(iterator), autograph=False)()
     assert len(list(iterator)) == 15

@@ -151,7 +151,7 @@ def spoilt(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (Image.new("L", (9, 9)), "its size is [9 9], and that of `image`, on which it lives, is"),
+        (Image.new("L", (9, 9)), "its size is [9 9], but that of `image`, which it is aligned with, is"),
         ("other", "the mask holds 8, which is none of its `values` or `classes`"),
         ("lossy", "the mask is a JPEG, which changes values, and holds"),
         ("colour", "one value a pixel, as gray or as a palette's index, and this file has 3 channels"),

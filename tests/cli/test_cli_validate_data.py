@@ -51,7 +51,7 @@ def test_damaged_files_are_named_with_the_reason(cli: Cli, good: Path, photos: P
         assert f"{photos}/{name}" in result.stdout
     assert "is empty" in result.stdout
     assert "good.pipegen.yaml:2:" in result.stdout
-    assert "would take the next good record" not in result.stdout, "nothing is being trained"
+    assert "would replace it by the next good record" not in result.stdout, "nothing is being trained"
 
 
 def test_odd_forms_that_pillow_reads_are_not_damaged_and_those_that_it_refuses_are(cli: Cli, flat: Path, tmp_path: Path) -> None:
@@ -185,7 +185,9 @@ def test_damage_that_decoders_pass_over_is_named_and_can_be_excluded(cli: Cli, f
         image.load()  # nobody else says a word
     result = cli("validate", str(flat), "--data=all", "--write-exclude", "damaged.txt")
     assert result.exit_code == 1
-    assert "noise.jpg can be decoded and is damaged inside, which training does not see: premature end" in " ".join(result.stdout.split())
+    assert "noise.jpg can be decoded but is damaged inside, which training does not notice: premature end" in " ".join(
+        result.stdout.split()
+    )
     assert result.stdout.count("error[PG406]") == 1
     assert (tmp_path / "damaged.txt").read_text(encoding="utf-8").splitlines()[1:] == ["rose/noise.jpg"]
 

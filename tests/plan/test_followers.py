@@ -241,7 +241,7 @@ def test_the_order_of_images_is_part_of_the_meaning() -> None:
     ("mask", "says"),
     [
         ({"classes": 300}, "a mask has at most 256"),
-        ({"classes": 2, "values": {0: 0, 7: 5}}, "gives the class index 5, and there are 2 `classes`"),
+        ({"classes": 2, "values": {0: 0, 7: 5}}, "has the class index 5, but there are 2 `classes`"),
     ],
 )
 def test_class_indices_that_cannot_be(mask: Any, says: str) -> None:

@@ -196,4 +196,4 @@ def test_batches_of_a_worker_that_rounds_otherwise_are_not_taken(
         equal(epoch(there), epoch(here))
     assert there.fed().refused, there.fed()
     assert there.fed().there > there.fed().refused, there.fed()
-    assert "are not taken, since their last bits may differ: TF_ENABLE_ONEDNN_OPTS" in caplog.text
+    assert "whose last bits may differ: TF_ENABLE_ONEDNN_OPTS" in caplog.text

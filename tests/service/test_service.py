@@ -80,7 +80,7 @@ def test_nobody_at_the_address_costs_a_warning_and_no_batch(photos: Path, caplog
     same(stream(there.train), stream(here.train))
     assert (there.fed().there, there.fed().here) == (0, 4)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "is lost, and batches are made here" in caplog.text
+    assert "so this process makes batches" in caplog.text
 
 
 def test_servers_say_that_they_are_ready_and_stop_when_told(fleet: Fleet) -> None:

@@ -1,5 +1,4 @@
-"""Makes the datasets that users hold, their iterators, and the variables that say where training stands.
+"""The datasets that users hold, their iterators, and the variables of the training position.
 
-`Engine` has an `Executor` for each split; each dataset is one `Run` of it, held as a `PipelineDataset`, which hands over an
-`EpochIterator` at a time.
+`Engine` has an `Executor` for each split. Each dataset is one `Run` of it, a `PipelineDataset`, whose iterators are `EpochIterator`s.
 """

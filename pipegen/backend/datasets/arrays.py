@@ -1,4 +1,4 @@
-"""Batches as NumPy arrays, and loops of one's own over a split, which note where it stands."""
+"""Batches as NumPy arrays, and loops over a split that track its position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
-from pipegen.backend.process.devices import InTurn
+from pipegen.backend.process.devices import GeneratedInTurn, InTurn
 from pipegen.errors import StateError
 from pipegen.lazy import untraced
 from pipegen.physical.extent import Position
@@ -25,12 +25,12 @@ Array = np.ndarray[Any, Any]
 
 
 class _Memory:
-    """A tensor's memory as bytes that NumPy takes over. An array of them holds the tensor, as do the views of that array.
+    """A tensor's memory as bytes for NumPy. Arrays of it, and their views, keep the tensor alive.
 
     Args:
-        tensor: Eager, on the CPU.
-        address: Where its memory begins.
-        size: In bytes.
+        tensor: An eager tensor on the CPU.
+        address: The address of its memory.
+        size: Its size in bytes.
     """
 
     def __init__(self, tensor: tf.Tensor, address: int, size: int) -> None:
@@ -39,15 +39,15 @@ class _Memory:
 
 
 def owned_arrays(batch: Any, widen: bool = False) -> Any:
-    """The tensors of a batch as arrays that may be written to.
+    """Converts the tensors of a batch to writable arrays.
 
-    Large ones keep their memory. TensorFlow counts who holds it, and the pipeline writes the next batch there only once nobody does
-    (`reuse`), so that an array never changes on its own; and what its user leaves in it is never read. This is only for the batches of
-    a pipeline, which computes each anew and lets go of it: an array of a tensor that somebody else reads would change under them.
+    Large arrays share the tensor's memory. TensorFlow counts its references, and the pipeline writes the next batch there only when none
+    is left (`reuse`), so an array never changes on its own. Use it only for batches of a pipeline: writing to the array of a tensor that
+    has other readers would change their data.
 
     Args:
-        batch: Tensors, nested.
-        widen: Give floats as float64.
+        batch: Nested tensors.
+        widen: Convert floats to float64.
     """
     taken: set[int] = set()
 
@@ -65,10 +65,10 @@ def owned_arrays(batch: Any, widen: bool = False) -> Any:
 
 @untraced
 class NumpyBatches(DerivedDataset):
-    """Gives a split as NumPy arrays: iterable any number of times, each time `len(self)` batches.
+    """The batches of a split as NumPy arrays: iterable any number of times, each time `len(self)` batches.
 
-    To go through the training split is an epoch, under the same rule as `.train`. It is a dataset by type, since Keras' `fit`
-    takes no other iterable that knows its length and starts anew.
+    An iteration of the training split is an epoch, as with `.train`. It is a dataset by type: Keras' `fit` accepts no other
+    iterable that has a length and can be iterated again.
     """
 
     def __init__(self, dataset: PipelineDataset) -> None:
@@ -81,32 +81,22 @@ class NumpyBatches(DerivedDataset):
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():
             return super().__iter__()
-        return _Arrays(iter(self._pipegen_batches))
-
-
-class _Arrays(InTurn):
-    """Hands over the batches of an iterator as arrays."""
-
-    def __init__(self, batches: Iterator[Any]) -> None:
-        super().__init__()
-        self._batches = batches
-
-    def _take(self) -> Any:
-        return owned_arrays(next(self._batches))
+        return GeneratedInTurn(map(owned_arrays, iter(self._pipegen_batches)))
 
 
 if TYPE_CHECKING:
-    Handed = tuple[Any, Callable[[], None]]
+    NotedBatch = tuple[Any, Callable[[], None]]
+    """A batch, and the function that notes that it was handed over."""
 
 
 @untraced
 class OwnLoop:
-    """One split, epoch by epoch. Of the training split the pipeline knows where it stands; of another one this object.
+    """One split, epoch by epoch. The pipeline tracks the position of the training split, this object that of other splits.
 
     Args:
         pipe: The pipeline.
         split: The split.
-        share: Which share of each batch, in place of the spec's.
+        share: The share of each batch, in place of the spec's.
         sends: Whether the last kernels are left to a device.
     """
 
@@ -118,8 +108,8 @@ class OwnLoop:
     def __len__(self) -> int:
         return self.pipe.steps(self.split)
 
-    def batches(self) -> Iterator[Handed]:
-        """Yields the batches of the epoch that comes next, or of what is left of it, and with each what notes that it is handed over."""
+    def batches(self) -> Iterator[NotedBatch]:
+        """Yields the batches of the rest of the next epoch, each with a function to call when it is handed over."""
         pipe = self.pipe._at(self.split)
         if self.split == "train":
             progress = pipe._engine.train_progress()
@@ -127,7 +117,7 @@ class OwnLoop:
             at, note = progress.next_start(), progress.note
         else:
             at, note = Position(0, self._begin), self._note
-            self._begin = 0  # an epoch that is left is begun anew
+            self._begin = 0  # an abandoned epoch starts again
         for step, batch in enumerate(pipe._from(self.split, at, self.share, sends=self._sends), at.step):
             yield batch, partial(note, at._replace(step=step))
 
@@ -135,26 +125,26 @@ class OwnLoop:
         self._step = at.step + 1 if at.step + 1 < len(self) else 0
 
     def state(self) -> dict[str, Any]:
-        """Returns where the split stands: of the training split what `pipe.state()` gives."""
+        """Returns the position of the split; `pipe.state()` for the training split."""
         return self.pipe.state() if self.split == "train" else {"split": self.split, "step": self._step}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Lets the next epoch begin where a state was taken.
+        """Starts the next epoch at the position of a state.
 
         Raises:
-            StateError: When the state is of another spec, other data or another split.
+            StateError: If the state is of another spec, other data or another split.
         """
         if self.split == "train":
             self.pipe.restore(state)
             return
         step = state.get("step")
         if state.get("split") != self.split or not isinstance(step, int) or not 0 <= step < max(len(self), 1):
-            raise StateError(f"this is no state of split `{self.split}`, which has {len(self)} batches: {dict(state)}")
+            raise StateError(f"this is not a state of split `{self.split}`, which has {len(self)} batches: {dict(state)}")
         self._begin = self._step = step
 
 
-def ahead(batches: Iterator[Handed], send: Callable[[Any], Any]) -> Iterator[Handed]:
-    """Yields batches that were sent to devices, each when the next one is on its way, too."""
+def ahead(batches: Iterator[NotedBatch], send: Callable[[Any], Any]) -> Iterator[NotedBatch]:
+    """Yields batches sent to devices, each after the next one has been sent, too."""
     sent = None
     for batch, note in batches:
         following = send(batch), note
@@ -165,14 +155,14 @@ def ahead(batches: Iterator[Handed], send: Callable[[Any], Any]) -> Iterator[Han
         yield sent
 
 
-class HandedOver(InTurn):
-    """Hands over batches one at a time, whichever threads ask, and notes each.
+class NotingIterator(InTurn):
+    """A thread-safe iterator over batches that calls a function for each.
 
     Args:
-        batches: The batches, with what notes each.
+        batches: Batches, each with the function to call.
     """
 
-    def __init__(self, batches: Iterator[Handed]) -> None:
+    def __init__(self, batches: Iterator[NotedBatch]) -> None:
         super().__init__()
         self._batches = batches
 

@@ -1,4 +1,4 @@
-"""Ties the epochs of a pipeline, or of its stages, to those of Keras' `fit`, and finds the position of restored weights."""
+"""Keras callbacks that align a pipeline's epochs with those of `fit` and find the position of restored weights."""
 
 from __future__ import annotations
 
@@ -23,49 +23,48 @@ if TYPE_CHECKING:
 
 
 _ENDS_EPOCH = object()
-"""True to Keras, and told apart from what another callback sets."""
+"""A true value of `stop_training` that is not the one another callback sets."""
 
 
 class ResumeCallback(keras.callbacks.Callback):
-    """Starts the pipeline where `fit` starts, or where the restored weights are, and reports how long `fit` waits for data.
+    """A callback that starts the pipeline where `fit` or the restored weights are, and reports how long `fit` waits for data.
 
-    Behind each epoch, Keras' logs have `wait_share`, the share of the training steps' time that was spent waiting for batches, and
-    `examples_per_second`. A distribution strategy fetches batches itself, where neither is seen, so that both are left out.
+    After each epoch, Keras' logs have `wait_share`, the share of the training steps' time spent waiting for batches, and
+    `examples_per_second`. A distribution strategy fetches batches itself, so both are left out.
 
     Args:
         pipe: The pipeline.
-        directory: Where the record of the run is kept: the folder of the model's checkpoints, such as `BackupAndRestore`'s. Without it
-            nothing is kept, and the epoch is taken from `fit`.
-        save_freq: Without effect; it was needed once.
+        directory: Folder of the model's checkpoints, such as `BackupAndRestore`'s, for the record of the run. Without it nothing is
+            stored, and the epoch is `fit`'s.
+        save_freq: Ignored.
     """
 
     _pipegen_counts_epochs = True
-    """Tells the datasets that `fit` is given that they are told its epochs."""
+    """Marks a callback that tells the datasets of `fit` the epoch."""
 
     def __init__(self, pipe: Owner, directory: str | os.PathLike[str] | None = None, save_freq: str | int = "epoch") -> None:
         super().__init__()
         if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1):
-            raise ValueError(f'`save_freq` is "epoch" or a number of batches, got {save_freq!r}')
+            raise ValueError(f'`save_freq` must be "epoch" or a number of batches, got {save_freq!r}')
         self._pipe = pipe
         self._kept = Checkpoints(Path(directory) if directory is not None else None)
         self._saved: dict[str, Any] | None = None
         self._record: Record | None = None
         self._rate = EpochRate(Waiting())
         self._offset = 0
-        """Batches of the epoch that were done before the run was resumed."""
+        """Batches of this epoch that were done before the run was resumed."""
         self._was_short = False
-        """Whether the epoch before was resumed in its middle."""
+        """Whether the previous epoch was resumed in its middle."""
         self._executions = 0
-        """How often Keras has run the model in this epoch. It calls the batches of several steps per execution differently from version to
-        version."""
+        """Runs of the model in this epoch. Keras' versions number batches differently with several steps per execution."""
 
     # What Keras calls
 
     def set_model(self, model: Any) -> None:
-        """Takes the model, and sees that the weights in the folder can be read: Keras calls it before any callback restores them.
+        """Checks that the weights in the folder can be read: Keras calls this before any callback restores them.
 
         Raises:
-            StateError: Where there are weights, and none of them can be read.
+            StateError: If the folder holds weights, none of which can be read.
         """
         super().set_model(model)
         self._saved = self._kept.state()
@@ -73,7 +72,7 @@ class ResumeCallback(keras.callbacks.Callback):
         self._kept.mend(dated=earlier is not None and not earlier[1].has_inner_save)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Tells `fit` which epoch the restored weights are in: Keras' callback knows the epoch that it saved in, which may be over."""
+        """Starts `fit` at the epoch of the restored weights: Keras' callback knows only the epoch it saved in, which may be over."""
         self._record, self._offset, self._was_short = None, 0, False
         self._rate = EpochRate(self._pipe._engine.executor("train").waiting)
         self._saved = self._kept.state()
@@ -92,12 +91,12 @@ class ResumeCallback(keras.callbacks.Callback):
         self._rate.start()
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Looks whether there is data for the epoch behind a resumed one."""
+        """Checks that data is left for the epoch after a resumed one."""
         if batch == 0:
             self._check_iterator()
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Ends an epoch that was resumed in its middle where its data ends."""
+        """Ends a resumed epoch with its data."""
         self._rate.step()
         self._executions += 1
         if self._executions == 1:
@@ -107,7 +106,7 @@ class ResumeCallback(keras.callbacks.Callback):
             self.model.stop_training = _ENDS_EPOCH
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Keeps where the next epoch begins, and reports how long this one has waited."""
+        """Saves the start of the next epoch, and reports the wait of this one."""
         if logs is not None:
             logs.update(self._rate.logs())
         if self.model.stop_training is _ENDS_EPOCH:  # another callback's wish to stop stays
@@ -124,19 +123,19 @@ class ResumeCallback(keras.callbacks.Callback):
         self._save()
 
     def _check_iterator(self) -> None:
-        """Sees whether Keras goes on with the iterator of an epoch that was resumed in its middle, and is over.
+        """Checks that Keras does not continue with the finished iterator of a resumed epoch.
 
         Raises:
-            StateError: If so.
+            StateError: If it does.
         """
         if self._was_short and self._pipe.train._pipegen_is_over():
             raise StateError(
-                "with `steps_per_epoch` beside `pipe.train`, which ends by itself, Keras goes on after a resumed epoch with an iterator "
-                "that is at its end: leave out `steps_per_epoch`, or hand over `pipe.train.repeat()`"
+                "with `steps_per_epoch`, Keras continues after a resumed epoch with an iterator of `pipe.train` that is at its end: leave "
+                "out `steps_per_epoch`, or pass `pipe.train.repeat()`"
             )
 
     def _look_at_first(self) -> None:
-        """Sees at the first batch of an epoch whether the optimizer counts, and whether the batch is the pipeline's next one."""
+        """Finds out, at the first batch of an epoch, if the optimizer counts and if the batch is the pipeline's."""
         record = self._begun()
         seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
         seen = self._unless_behind(seen, record.batches + 1)
@@ -147,14 +146,14 @@ class ResumeCallback(keras.callbacks.Callback):
             self._save(late=True)
 
     def _unless_behind(self, record: Record, batches: int) -> Record:
-        """Returns the record; of a pipeline that has handed over fewer batches, one of other data: `fit` has a part of it, or none."""
+        """Marks the record as uncounted if the pipeline has handed over fewer batches: `fit` trains on other data, or on a part of it."""
         progress = self._pipe._engine.train_progress()
         if record.counts is False or self._batches(progress.position()) >= batches:
             return record
         return replace(record, counts=False, batches=self._batches(progress.next_start()))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Notes that the run is finished: the next one begins where `fit` says."""
+        """Marks the run as finished: the next one begins at the epoch of `fit`."""
         self.model._initial_epoch = None
         if self._record is not None and self._kept.exist:  # Keras may have removed the folder
             self._record = replace(self._record, finished=True)
@@ -163,13 +162,13 @@ class ResumeCallback(keras.callbacks.Callback):
     # Where the weights are
 
     def _begin(self, epoch: int) -> None:
-        """Starts the pipeline, and the record of the run.
+        """Starts the pipeline and the record of the run.
 
         Raises:
-            StateError: When the position of restored weights is not known, or is not the one that `fit` begins with.
+            StateError: If the position of restored weights is unknown, or is not where `fit` begins.
         """
         place, certain = self._find()
-        self.model._initial_epoch = None  # `fit` has read it; left there, it would be the begin of the next one, too
+        self.model._initial_epoch = None  # `fit` has read it; otherwise the next `fit` would, too
         if place is not None and place.epoch != epoch:
             if certain:
                 raise StateError(self._disagreement(place, epoch))
@@ -192,10 +191,10 @@ class ResumeCallback(keras.callbacks.Callback):
         self._save()
 
     def _find(self) -> tuple[Place | None, bool]:
-        """Returns where the weights are, and whether `fit` has to begin there; `None` where a run begins.
+        """Finds the position of the weights, and if `fit` must begin there; `None` for a new run.
 
         Raises:
-            StateError: When weights were restored, and their position cannot be known.
+            StateError: If weights were restored whose position cannot be found.
         """
         now, told = self._iterations(), self._told()
         earlier = self._earlier()
@@ -214,7 +213,7 @@ class ResumeCallback(keras.callbacks.Callback):
         return place, not (record.finished and now == record.iterations)
 
     def _find_uncounted(self, state: dict[str, Any], record: Record, now: int, told: int | None) -> tuple[Place | None, bool]:
-        """The same where the optimizer's count says no more than whether it is the one of the last epoch's end."""
+        """Like `_find`, if the optimizer's count can only confirm the end of the last epoch."""
         if told is None and now <= record.begin:
             return None, False
         place = record.find(now)
@@ -222,12 +221,12 @@ class ResumeCallback(keras.callbacks.Callback):
             return self._now(state, record, place), not record.finished
         newer = self._kept.newer(KERAS_WEIGHTS)
         if newer or (record.epoch, 0) != (told, self._kept.keras().get("batch", 0)):
-            raise StateError(f"the weights were not saved at the last end of an epoch that {self._kept.file} knows of, and {UNCOUNTED}")
+            raise StateError(f"the weights are not those of the last end of an epoch in {self._kept.file}, and {UNCOUNTED}")
         return self._now(state, record, Place(told, 0, place.batches)), True
 
     def _find_unrecorded(self, now: int, told: int | None) -> tuple[Place | None, bool]:
-        """The same without a record: an optimizer that has trained nothing else counts the batches of the run."""
-        if self._saved is not None:  # what `pipe.state()` gave, put there by hand or by an earlier pipegen
+        """Like `_find`, without a record: the count of an optimizer that has trained nothing else is that of the run's batches."""
+        if self._saved is not None:  # a `pipe.state()` that the user put there
             at = self._pipe._position_of(self._saved)
             done = self._batches(at)
             if now in (-1, 0, done, self._counted_as_saved(self._saved)):
@@ -235,19 +234,17 @@ class ResumeCallback(keras.callbacks.Callback):
         if told is None:
             if self._saved is not None:
                 raise StateError(
-                    f"{self._kept.file} is a state after {done} batches, and the optimizer of the model has run {now} times; load the "
-                    "weights that belong to the state, or remove the file"
+                    f"{self._kept.file} is a state after {done} batches, but the model's optimizer has run {now} times; load the weights "
+                    "of that state, or remove the file"
                 )
             return None, False
         place = self._counted(max(now, 0))
         if told != place.epoch and (told, place.done) != (place.epoch - 1, 0):
-            raise StateError(
-                f"{self._disagreement(place, told)}; the folder that `pipe.callback` is given keeps a record of the run, which tells more"
-            )
+            raise StateError(f"{self._disagreement(place, told)}; pass a folder to `pipe.callback`, which keeps a record of the run there")
         return place, True
 
     def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
-        """Returns a place of the saved run in the batches of this one, which may be of another size."""
+        """Converts a place of the saved run to this run, whose batch size may differ."""
         epoch, done = self._divided(place.batches, record.steps, state)
         at, size = record.located(epoch, done), self._sizes(state)[self._stage_of(epoch)]
         position = self._pipe._position_of({**state, **at._asdict(), "examples": at.origin + at.step * size})
@@ -262,12 +259,12 @@ class ResumeCallback(keras.callbacks.Callback):
     def _disagreement(self, place: Place, epoch: int) -> str:
         at = f"step {place.done} of epoch {place.epoch}"
         return (
-            f"the optimizer has run {self._iterations()} times, which is {at} with {self._per_epoch()} steps an epoch, and `fit` begins "
-            f"with epoch {epoch}: put `pipe.callback` behind `BackupAndRestore` in `callbacks`, or pass `initial_epoch={place.epoch}`; to "
-            "begin a new run, build the model anew and remove what the folder of the checkpoints holds"
+            f"the optimizer has run {self._iterations()} times, which is {at} with {self._per_epoch()} steps an epoch, but `fit` begins "
+            f"with epoch {epoch}: put `pipe.callback` after `BackupAndRestore` in `callbacks`, or pass `initial_epoch={place.epoch}`; to "
+            "start a new run, build a new model and empty the folder of the checkpoints"
         )
 
-    # What there is to go by
+    # The evidence
 
     def _earlier(self) -> tuple[dict[str, Any], Record] | None:
         """The saved state and its record."""
@@ -276,65 +273,65 @@ class ResumeCallback(keras.callbacks.Callback):
         return self._saved, Record.from_json(self._saved[KEY])
 
     def _told(self) -> int | None:
-        """The epoch that weights were restored for; `None` where Keras has restored none."""
+        """The epoch that weights were restored for; `None` if Keras has restored none."""
         told = self._kept.keras().get("epoch", self.model._initial_epoch)
         return int(told) if told is not None else None
 
     def _iterations(self) -> int:
-        """Counts the runs of the optimizer, one for each batch even while it collects gradients; -1 without an optimizer."""
+        """Counts the runs of the optimizer: one a batch, even while it accumulates gradients; -1 without an optimizer."""
         optimizer = getattr(self.model, "optimizer", None)
         counter = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_iterations", None)
         return -1 if counter is None else int(keras.ops.convert_to_numpy(counter))
 
     def _begun(self) -> Record:
-        assert self._record is not None  # noqa: S101 - Keras begins an epoch first
+        assert self._record is not None  # noqa: S101 - set by `on_epoch_begin`
         return self._record
 
     def _steps(self) -> int:
         return self._pipe.steps("train")
 
     def _per_epoch(self) -> int:
-        """Steps in an epoch of `fit`, which `steps_per_epoch` may make other than the pipeline's."""
+        """Steps in an epoch of `fit`: with `steps_per_epoch`, not the pipeline's."""
         return int((self.params or {}).get("steps") or self._steps())
 
     def _state_of(self, record: Record) -> dict[str, Any]:
-        """Returns what is kept: the state where the record is, and the record."""
+        """Returns the state at a record, together with the record."""
         return {**self._pipe._state_at(record.located(*self._divided(record.batches, record.steps))), KEY: record.to_json()}
 
-    # How epochs are counted in batches
+    # Epochs and batches
 
     def _batches(self, at: Position) -> int:
-        """Counts the batches of the pipeline before a position; an epoch of fewer steps is counted as if it had all of them."""
+        """Counts the batches of the pipeline before a position; a shorter epoch counts as a full one."""
         return at.epoch * self._steps() + at.step + self._pipe._extent_at(at.epoch).missing(at)
 
     def _divided(self, batches: int, steps: int, state: dict[str, Any] | None = None) -> tuple[int, int]:
-        """Returns the epoch and the step behind so many batches, in a pipeline of `steps` an epoch, or that of a state."""
+        """Returns the epoch and the step after a number of batches, for `steps` an epoch, or for the stages of a state."""
         return divmod(batches, steps)
 
     def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
-        """Returns the batch size of the pipeline, or of a state; of several stages, of each."""
+        """Returns the batch size of the pipeline, or of a state: one for each stage."""
         model = self._pipe.spec.model
         return (model.batch.size,) if state is None else saved_sizes(state, model)
 
     def _stage_of(self, epoch: int) -> int:
-        """Returns which of the sizes an epoch has."""
+        """Returns the index of an epoch's batch size in `_sizes`."""
         return 0
 
     def _has_whole_epochs(self) -> bool:
-        """Returns whether an epoch of `fit` is one of the pipeline."""
+        """Compares the steps of an epoch of `fit` with the pipeline's."""
         return self._per_epoch() == self._steps()
 
     def _counted_as_saved(self, state: dict[str, Any]) -> int:
-        """Returns how often an optimizer has run for a state, where all batches before were of one size."""
+        """Counts the runs of an optimizer before a state, if all its batches had one size."""
         extent = self._pipe._extent_at(state["epoch"])
         return int(state["epoch"] * replace(extent, batch=self._sizes(state)[self._stage_of(state["epoch"])]).steps + state["step"])
 
     def _counted(self, batches: int) -> Place:
-        """Returns the place of weights that have seen so many batches of a run that began with the first one."""
+        """Returns the place after a number of batches from the start of a run."""
         return Place(*divmod(batches, self._per_epoch()), batches)
 
     def _begin_of(self, epoch: int) -> Place:
-        """Returns the begin of an epoch of `fit`."""
+        """Returns the start of an epoch of `fit`."""
         return Place(epoch, 0, epoch * self._per_epoch())
 
     def _save(self, *, late: bool = False) -> None:
@@ -344,21 +341,21 @@ class ResumeCallback(keras.callbacks.Callback):
 
 
 _ASIDE = ".between-stages"
-"""What the name of the folder ends in that holds the checkpoint while Keras removes its own."""
+"""Suffix of the folder that holds the checkpoint while Keras removes its own."""
 
 
 class StageCallback(ResumeCallback):
-    """Does what `ResumeCallback` does in each stage, and carries the checkpoint over from one to the next.
+    """A `ResumeCallback` for training in stages, which carries the checkpoint from one stage to the next.
 
-    `BackupAndRestore` removes its folder when `fit` ends, and restores whatever is there when the next one begins. So the checkpoint is put
-    aside before the end of a `fit` with stages to follow, with the weights as they are and the epoch that the next stage begins with, and
-    comes back behind it. Where a process is killed in between, the next one finds it aside.
+    `BackupAndRestore` removes its folder when `fit` ends and restores its content when the next `fit` begins. So before the end of a `fit`
+    with stages to follow, the checkpoint is moved aside, with the current weights and the first epoch of the next stage; afterwards it is
+    moved back. If the process is killed in between, the next one finds the moved checkpoint.
 
     Args:
         whole: The pipeline.
-        stage: The stage that `fit` is called for; by default the one that has the last of its epochs.
+        stage: The stage of `fit`; by default the one of its last epoch.
         directory: As for `ResumeCallback`.
-        save_freq: Without effect.
+        save_freq: Ignored.
     """
 
     _pipe: OwnerInStage
@@ -380,20 +377,20 @@ class StageCallback(ResumeCallback):
     # What Keras calls
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Finds out which stage this is, and leaves `fit` nothing to do where the restored weights are past it."""
+        """Finds the stage; if the restored weights are past it, `fit` has nothing to do."""
         self._pipe = self._stage if self._stage is not None else self._whole.stages[self._whole.timeline.stage(self._last() - 1)]
         super().on_train_begin(logs)
-        with suppress(StateError):  # as above: said when an epoch begins
+        with suppress(StateError):  # raised when an epoch begins
             place, certain = self._find()
             if place is not None and certain and place.epoch >= self._last():
                 self._whole._seek(place.at or Position(*self._whole.timeline.at(place.batches)))
                 self._put_aside(None)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Checks that `fit` is over whole epochs of this stage.
+        """Checks that the epochs of `fit` are those of this stage.
 
         Raises:
-            StateError: Where it is not.
+            StateError: If they are not.
         """
         stage = self._pipe
         first = self._whole.timeline.firsts[stage.index]
@@ -404,22 +401,22 @@ class StageCallback(ResumeCallback):
             )
         if self._per_epoch() != self._steps():
             raise StateError(
-                f"an epoch of `fit` has {self._per_epoch()} steps, and one of stage {stage.index} has {self._steps()}: "
+                f"an epoch of `fit` has {self._per_epoch()} steps, but an epoch of stage {stage.index} has {self._steps()}: "
                 "leave out `steps_per_epoch`"
             )
         super().on_epoch_begin(epoch, logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Puts the checkpoint aside where `fit` is about to end, and stages follow."""
+        """Moves the checkpoint aside if `fit` is about to end and stages follow."""
         super().on_epoch_end(epoch, logs)
         if epoch + 1 >= self._last() or self.model.stop_training:
             self._put_aside(self._ended(epoch + 1))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Ends the stage, whether all its epochs were needed or not, and puts the checkpoint back."""
+        """Ends the stage, even if `fit` stopped early, and moves the checkpoint back."""
         self.model._initial_epoch = None
         record = self._record
-        if record is None:  # there was nothing to do
+        if record is None:  # no epoch was begun
             self._come_back()
             return
         ended = self._ended(record.epoch)
@@ -431,13 +428,13 @@ class StageCallback(ResumeCallback):
             self._record = record.moved(ended, self._batches(Position(ended)), self._iterations())
         self._put_aside(ended)
         self._come_back()
-        if self._kept.exist:  # without a checkpoint of Keras it has stayed where it is
+        if self._kept.exist:
             self._save()
 
-    # What is kept between two stages
+    # The checkpoint between two stages
 
     def _put_aside(self, epoch: int | None) -> None:
-        """Copies the checkpoint, with the weights as they are now and the epoch to go on with, or for `None` as it is."""
+        """Copies the checkpoint, with the current weights and the epoch to continue with, or for `None` unchanged."""
         if self._folder is None or self._aside is None or (epoch is not None and epoch >= self._whole.timeline.end):
             return
         here = self._folder if (self._folder / KERAS_FILE).exists() else self._aside
@@ -454,7 +451,7 @@ class StageCallback(ResumeCallback):
                     Checkpoints(made).save(self._state_of(record))
 
     def _come_back(self) -> None:
-        """Puts the checkpoint back in its place."""
+        """Moves the checkpoint back."""
         if self._aside is None or self._older is None or self._folder is None:
             return
         aside = self._aside if self._aside.exists() else self._older
@@ -464,14 +461,14 @@ class StageCallback(ResumeCallback):
             shutil.rmtree(self._folder, ignore_errors=True)
             aside.replace(self._folder)
 
-    # Epochs of `fit` are those of the pipeline, and have as many batches as their stage says.
+    # Epochs and batches: epochs of `fit` are those of the pipeline, whose stages differ in batches.
 
     def _last(self) -> int:
-        """The epoch that `fit` ends before."""
+        """One past the last epoch of `fit`."""
         return int((self.params or {}).get("epochs") or self._pipe.epochs)
 
     def _ended(self, epoch: int) -> int:
-        """The epoch to go on with once `fit` has ended before `epoch`: that of the next stage, if it was to end this one."""
+        """The epoch to continue with after `fit` has ended before `epoch`: that of the next stage if `fit` was to end this one."""
         return self._pipe.epochs if self._last() >= self._pipe.epochs else epoch
 
     def _batches(self, at: Position) -> int:

@@ -1,4 +1,4 @@
-"""A split cut in two: what the host hands over, and what an accelerator makes of it."""
+"""A split in two parts: the batches of the host, and the kernels that an accelerator runs on them."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @untraced
 class DeviceStage:
-    """Gives a split as features and parameters, and makes of them what `pipe.dataset` would have given.
+    """A split as features and parameters, from which kernels on a device compute the batches of `pipe.dataset`.
 
-    The features are what enters the first kernel on the device, mostly uint8 images; the parameters are a few numbers for each example,
-    drawn by the host. So fewer bytes go to the accelerator, and its kernels cost the host no time.
+    The features are the inputs of the first kernel on the device, mostly uint8 images. The parameters are a few numbers an example, drawn
+    on the host. So fewer bytes go to the accelerator, and its kernels cost the host no time.
 
     Args:
         pipe: The pipeline.
         split: The split.
 
     Raises:
-        ValueError: Where no step can run on a device.
+        ValueError: If no step can run on a device.
     """
 
     def __init__(self, pipe: Owner, split: str) -> None:
@@ -43,12 +43,13 @@ class DeviceStage:
         engine = self._pipe._engine
         executor = engine.executor(split)
         if split == "train" and pipe.spec.model.runtime.service is not None:
-            said = "the workers of `runtime: {service: …}` make whole batches, so that nothing is left for a device: choose one of the two"
-            raise ValueError(said)
+            raise ValueError(
+                "the workers of `runtime: {service: …}` make complete batches, which leaves no step for a device: use one of the two"
+            )
         if not available():
-            raise ValueError("a device stage is compiled by XLA, which this TensorFlow has not")
+            raise ValueError("a device stage needs XLA; this TensorFlow is built without")
         if not device_kernels(executor.divided, executor.wide):
-            raise ValueError(f"split `{split}` has nothing that a device could do: {obstacle(executor.divided)}")
+            raise ValueError(f"no step of split `{split}` can run on a device: {obstacle(executor.divided)}")
         plan = executor.physical(p.FIXED.sending())
         self._kernels = [executor.device_kernel(f) for f in plan.functions if isinstance(f, p.Prepare)]
         self._send = next(f for f in plan.functions if isinstance(f, p.SplitForDevice))
@@ -56,7 +57,7 @@ class DeviceStage:
 
     @property
     def batches(self) -> PipelineDataset:
-        """Returns `(features, params)` of the split epoch by epoch, under the rules of `pipe.train`: they share one position."""
+        """`(features, params)` of the split, epoch by epoch, as with `pipe.train`, with which it shares the position."""
         return self._pipe._engine.dataset(self._split, sends=True)
 
     def dataset(
@@ -69,9 +70,9 @@ class DeviceStage:
         shard: tuple[int, int] | None = None,
         device: str | None = None,
     ) -> PipelineDataset:
-        """Returns one epoch from one step on, as `pipe.dataset` does, whose elements are `(features, params)`.
+        """Makes a dataset of one epoch from one step on, like `pipe.dataset`, whose elements are `(features, params)`.
 
-        `features` has tensors `(n, ...)` by name, as the kernels on the device take them; `params` is a tuple of tensors `(n, ...)`.
+        `features` is a dict of tensors `(n, ...)`, the inputs of the kernels on the device; `params` is a tuple of tensors `(n, ...)`.
 
         Raises:
             ValueError: For an unknown epoch, step, share or device.
@@ -82,26 +83,27 @@ class DeviceStage:
         return pipe._engine.fixed(self._split, at, share(shard), where, sends=True)
 
     def distribute(self, strategy: tf.distribute.Strategy) -> DistributedBatches:
-        """Returns `(features, params)` as values for the replicas of a strategy, as `pipe.distribute` does.
+        """Distributes `(features, params)` among the replicas of a strategy, like `pipe.distribute`.
 
         Raises:
-            ValueError: As `pipe.distribute`; and where replicas would get parts of groups whose examples are mixed.
+            ValueError: As `pipe.distribute`; and if replicas would get parts of groups of mixed examples.
         """
         size, replicas = self._pipe.spec.model.batch.size, strategy.num_replicas_in_sync
         if self._mixes and size % (GROUP * replicas):
             raise ValueError(
-                f"{size} examples among {replicas} replicas are no whole groups of {GROUP}, within which examples are mixed on the device: "
+                f"examples are mixed on the device in groups of {GROUP}, into which {size} examples on {replicas} replicas do not divide: "
                 f"make `batch.size` a multiple of {GROUP * replicas}, or use `pipe.distribute(strategy)`"
             )
         return DistributedBatches(self._pipe, self._split, strategy, sends=True)
 
     def apply(self, features: Features, params: Sequence[tf.Tensor]) -> Any:
-        """Returns a batch as the model takes it, of what `dataset` gave, or of a part of it: whole groups of 8 where examples are mixed.
+        """Computes a batch for the model from an element of `dataset`, or from a part of it: whole groups of 8 if examples are mixed.
 
-        A function of TensorFlow, each kernel a program of XLA; within one that XLA compiles, a part of that. It draws nothing.
+        Each kernel is a program of XLA, or part of the surrounding program inside of a function that XLA compiles. It draws no random
+        numbers.
 
         Raises:
-            ValueError: Within `strategy.run`, for a part that is no whole number of groups whose examples are mixed.
+            ValueError: Within `strategy.run`, for a part that is not a whole number of groups of mixed examples.
         """
         self._check_part(features)
         given, done = list(params), dict(features)
@@ -112,14 +114,12 @@ class DeviceStage:
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of `(features, params)`."""
+        """Shapes and dtypes of `(features, params)`."""
         return self._pipe._engine.fixed(self._split, FIRST, None, None, sends=True).element_spec
 
     def bytes_per_example(self) -> int:
-        """Counts the bytes of one example that cross to the device, parameters included; texts and what has no fixed size are left out."""
-        leaves = tf.nest.flatten(self.element_spec)
-        sizes = [t.shape[1:].num_elements() for t in leaves if t.dtype != tf.string]
-        return sum((size or 0) * t.dtype.size for size, t in zip(sizes, (t for t in leaves if t.dtype != tf.string), strict=True))
+        """Counts the bytes of one example sent to the device, with parameters, without strings and tensors of unknown size."""
+        return sum((t.shape[1:].num_elements() or 0) * t.dtype.size for t in tf.nest.flatten(self.element_spec) if t.dtype != tf.string)
 
     def __len__(self) -> int:
         return self._pipe.steps(self._split)
@@ -134,4 +134,4 @@ class DeviceStage:
             return
         rows = next(iter(features.values())).shape[0]
         if rows is not None and rows % GROUP:
-            raise ValueError(f"{rows} examples on a replica are no whole groups of {GROUP}, within which examples are mixed")
+            raise ValueError(f"examples are mixed in groups of {GROUP}, into which {rows} examples on a replica do not divide")

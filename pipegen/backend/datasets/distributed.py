@@ -1,4 +1,4 @@
-"""Batches in the parts that the replicas of a distribution strategy take, with no step taken ahead."""
+"""Batches split among the replicas of a distribution strategy, without reading ahead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.arrays import HandedOver, OwnLoop, ahead
+from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, ahead
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
 from pipegen.backend.datasets.sharing import builds_model, fits
 from pipegen.data.sampling import examples_of_epoch
@@ -17,17 +17,17 @@ from pipegen.physical.extent import FIRST
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
-    from pipegen.backend.datasets.arrays import Handed
+    from pipegen.backend.datasets.arrays import NotedBatch
     from pipegen.backend.datasets.owner import Owner
 
 
 @untraced
 class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
-    """Gives a split as values per replica: iterable any number of times, each time `len(self)` batches.
+    """The batches of a split as values per replica: iterable any number of times, each time `len(self)` batches.
 
-    The parts of the replicas, joined in their order, are the global batch. Unlike what a strategy makes of a dataset by itself, an
-    iterator notes each batch when it is handed over, so that epochs are counted without `pipe.callback()`, and a batch that the replicas do
-    not divide is shared out as evenly as it goes. It is a dataset by type, since Keras' `fit` takes nothing else.
+    The parts of the replicas, concatenated in order, are the global batch. Unlike a dataset distributed by the strategy, it counts each
+    batch when it is handed over, so epochs need no `pipe.callback()`. A batch that does not divide among the replicas is split as evenly
+    as possible. It is a dataset by type: Keras' `fit` accepts nothing else.
 
     Args:
         pipe: The pipeline.
@@ -36,7 +36,8 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         sends: Whether the last kernels are left to the replicas.
 
     Raises:
-        ValueError: For a strategy whose replicas take no steps together, or whose workers get batches that their replicas do not divide.
+        ValueError: For a strategy whose replicas do not step together, or for a batch that does not divide among the replicas of several
+            workers.
     """
 
     def __init__(self, pipe: Owner, split: str, strategy: tf.distribute.Strategy, *, sends: bool = False) -> None:
@@ -64,24 +65,24 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         """Begins an epoch.
 
         Raises:
-            RuntimeError: Inside of a `tf.function`, and for Keras' `fit` on several workers.
+            RuntimeError: Inside a `tf.function`, and for Keras' `fit` on several workers.
         """
         if not tf.executing_eagerly():
-            raise RuntimeError("iterate outside of `tf.function`, and hand each batch to one that calls `strategy.run`")
+            raise RuntimeError("iterate outside of `tf.function`, and pass each batch to a function that calls `strategy.run`")
         if not self._whole and fits():
             raise RuntimeError(
-                f"Keras 3's `fit` does not run under {type(self._strategy).__name__} (keras-team/keras#20585): write the loop, or train "
-                "with Keras on JAX and `DataParallel`"
+                f"Keras 3's `fit` does not run under {type(self._strategy).__name__} (keras-team/keras#20585): write a training loop, or "
+                "train with Keras on JAX and `DataParallel`"
             )
         return _Parts(ahead(self._loop.batches(), self._parts), self._alike)
 
     def _parts(self, batch: Any) -> Any:
-        """Returns a batch of this worker as values per replica, each on the device of its replica."""
+        """Splits a batch of this worker into values per replica, each on its replica's device."""
         rows = int(tf.nest.flatten(batch)[0].shape[0])
         return self._values(batch, lambda local: rows_of(rows, local, len(self._devices)))
 
     def _alike(self, parts: Any) -> Any:
-        """Returns the first part for every replica: Keras averages what replicas get to see which shapes a batch has."""
+        """Returns the last part for every replica: to find the shapes of a batch, Keras averages the replicas' parts."""
         first = tf.nest.map_structure(lambda value: self._strategy.experimental_local_results(value)[-1], parts)
         return self._values(first, lambda _: (0, int(tf.nest.flatten(first)[0].shape[0])))
 
@@ -95,10 +96,10 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         return self._strategy.experimental_distribute_values_from_function(of)
 
 
-class _Parts(HandedOver):
-    """Hands over the parts of batches; what Keras only looks at is not noted, and of one size for all replicas."""
+class _Parts(NotingIterator):
+    """An iterator over the parts of batches. A batch that Keras takes only for its shapes is not counted, and its parts have one size."""
 
-    def __init__(self, batches: Iterator[Handed], alike: Callable[[Any], Any]) -> None:
+    def __init__(self, batches: Iterator[NotedBatch], alike: Callable[[Any], Any]) -> None:
         super().__init__(batches)
         self._alike = alike
 
@@ -110,14 +111,14 @@ class _Parts(HandedOver):
 
 
 def _workers(strategy: tf.distribute.Strategy) -> tuple[int, tuple[int, int] | None]:
-    """Returns the number of this worker's first replica, and which share of each batch is this worker's; `None` for the spec's."""
+    """Returns this worker's first replica, and its share of each batch; `None` for the spec's."""
     if not isinstance(strategy, tf.distribute.Strategy):
         raise TypeError(f"`distribute` takes a strategy of `tf.distribute`, got {strategy!r}")
     servers = (tf.distribute.ParameterServerStrategy, tf.distribute.experimental.ParameterServerStrategy)
     if isinstance(strategy, servers):
         raise ValueError(
-            "the workers of a ParameterServerStrategy each take whatever batch comes next, and no step together, so that no batch has a "
-            "number: use MirroredStrategy or MultiWorkerMirroredStrategy"
+            "workers of a ParameterServerStrategy do not step together, so batches have no fixed order: use MirroredStrategy or "
+            "MultiWorkerMirroredStrategy"
         )
     local = len(strategy.extended.worker_devices)
     resolver = strategy.cluster_resolver

@@ -1,4 +1,4 @@
-"""Holds what one spec has once in a process: an executor for each split, the progress of training, open caches, and the datasets."""
+"""`Engine`, the state of one spec in a process: an executor for each split, the training position, open caches, and the datasets."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """Is given to the engine of each stage of a training.
+    """State that the engines of all stages of a training share.
 
-    A cache in memory lives as long as the executor of a stage holds it, so that what only stages that are over need makes room.
+    A cache in memory lives as long as the executor of a stage holds it, so finished stages free their memory.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Shared:
         self._caches: WeakValueDictionary[tuple[str, ...], MemoryCache] = WeakValueDictionary()
 
     def cache(self, key: tuple[str, ...], make: Callable[[], MemoryCache]) -> MemoryCache:
-        """Returns the cache of a key, made where no stage has it."""
+        """Returns the cache of a key; makes it on first use."""
         found = self._caches.get(key)
         if found is None:
             found = self._caches[key] = make()
@@ -81,15 +81,15 @@ if _monitor is not None:
 
 
 class Engine:
-    """Runs the plans of one spec on its data: the half of a `Pipeline` that needs TensorFlow. `validate --data` has one without the other.
+    """The half of a `Pipeline` that needs TensorFlow; runs the plans of one spec on its data. `validate --data` uses it alone.
 
-    Whatever it holds is made once, on first use, for all threads that ask.
+    All parts are made once, on first use, for all threads.
 
     Args:
         bound: The spec and its data.
         plans: An optimised plan for each split.
-        shared: What it has in common with the other stages of one training.
-        verifies: Whether checksums of records are compared that reading passes over.
+        shared: State shared with the other stages of the training.
+        verifies: Whether to compare checksums of records that reading normally skips.
     """
 
     def __init__(self, bound: BoundSpec, plans: Mapping[str, Plan], shared: Shared | None = None, *, verifies: bool = False) -> None:
@@ -112,12 +112,12 @@ class Engine:
         self.progress: Progress | None = None
 
     def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False) -> Executor:
-        """The executor of one split on one host, made on first use.
+        """Returns the executor of one split on one host; makes it on first use.
 
         Args:
             split: The split.
-            shard: Which share of each global batch; by default the spec's.
-            moved: Whether for epochs that were begun with batches of another size, so that blocks lie anywhere towards the groups that mix.
+            shard: The share of each global batch; by default the spec's.
+            moved: Whether it is for epochs begun with another batch size, whose blocks are not aligned to groups of mixed examples.
         """
         key = (split, shard or self.shard, moved)
         with self._once():
@@ -128,7 +128,7 @@ class Engine:
             return self._executors[key]
 
     def executor_at(self, split: str, at: Position, shard: tuple[int, int] | None = None) -> Executor:
-        """The executor for the epoch of a position."""
+        """Returns the executor for the epoch of a position."""
         return self.executor(split, shard, moved=_needs_another(self._plans[split], at))
 
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
@@ -139,20 +139,20 @@ class Engine:
             raise SpecError(errors)
 
     def check_last(self, split: str, at: Position) -> None:
-        """Checks that what is left of an epoch has as many steps on every host.
+        """Checks that the rest of an epoch has the same number of steps on every host.
 
         Raises:
-            SpecError: `PG412` where it has not.
+            SpecError: `PG412` if not.
         """
         check_rest(split, self.executor(split).order, at, self._locate)
 
     def executors(self) -> tuple[Executor, ...]:
-        """Returns the executors that were made."""
+        """Returns all executors made so far."""
         return tuple(self._executors.values())
 
     @contextmanager
     def _once(self) -> Iterator[None]:
-        """Whatever is kept is made by one thread, and eagerly: what is made for the graph of one function is out of scope in the next."""
+        """Makes shared state in one thread, and eagerly: tensors of one function's graph are out of scope in the next."""
         with self._lock, tf.init_scope(), uncollected():
             yield
 
@@ -166,15 +166,15 @@ class Engine:
         moved: bool = False,
         beside: Executor | None = None,
     ) -> Executor:
-        """The executor of any plan, on the records of a split; damaged ones have a quarantine of their own, unless one is given.
+        """Makes the executor of any plan, on the records of a split.
 
         Args:
             plan: The plan.
             split: The split.
-            shard: Which share of each global batch.
-            quarantine: Where damaged records are noted.
-            moved: Whether for epochs that were begun with batches of another size.
-            beside: Another one of the same plan, with which it has damaged records and the cache in memory in common.
+            shard: The share of each global batch.
+            quarantine: The list of damaged records; by default a new one.
+            moved: Whether it is for epochs begun with another batch size.
+            beside: Another executor of the same plan, whose quarantine and cache it shares.
         """
         records, skip = records_of_plan(self.manifest, split, plan, self.spec.runtime), self.spec.errors.skip
         if self._verifies:
@@ -199,7 +199,7 @@ class Engine:
         return _CACHES[type(node.kind)](self, plan, split, records, node)
 
     def _in_memory(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        """The cache in memory of a plan: the stages of a training have one where they cache the same."""
+        """Returns the cache in memory of a plan: stages of a training that cache the same share one."""
         make = partial(MemoryCache, node.out, len(records), records.features)
         if self._shared is None:
             return make()
@@ -211,10 +211,10 @@ class Engine:
         return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
 
     def store(self, plan: Plan) -> Store:
-        """The cache on disk of a plan, opened once for all splits that share it.
+        """Returns the cache on disk of a plan, opened once for all splits that share it.
 
         Raises:
-            SpecError: `PG417` when it can be neither made nor read.
+            SpecError: `PG417` if it can be neither made nor read.
         """
         folder = cache_folder(self.spec)
         about = describe_cache(self.spec, plan, self.manifest)
@@ -227,7 +227,7 @@ class Engine:
             return self._stores[about.key]
 
     def train_progress(self) -> Progress:
-        """Returns where the training split stands."""
+        """Returns the training position."""
         with self._once():
             if self.progress is None:
                 whole = self._shared.progress if self._shared is not None else None
@@ -235,7 +235,7 @@ class Engine:
             return self.progress
 
     def dataset(self, split: str, *, sends: bool = False) -> PipelineDataset:
-        """The dataset of a split, the same object each time; one that `sends` leaves the last kernels to a device."""
+        """Returns the dataset of a split, the same object each time; with `sends` the last kernels are left to a device."""
         with self._once():
             key = split, sends
             if key not in self._datasets:
@@ -250,12 +250,12 @@ class Engine:
             return self._datasets[key]
 
     def _moved(self) -> tuple[Executor, Feed | None]:
-        """Returns what makes epochs of the training split that were begun with batches of another size."""
+        """Returns the executor and the feed for training epochs begun with another batch size."""
         executor = self.executor("train", moved=True)
         return executor, self._feed(executor)
 
     def _feed(self, executor: Executor) -> Feed | None:
-        """Returns what has the batches of an executor of the training split made by other machines, where the spec names them."""
+        """Returns the feed that has other machines make the batches of an executor, if the spec names a service."""
         service = self.spec.runtime.service
         if service is None:
             return None
@@ -268,12 +268,12 @@ class Engine:
         return self._feeds[key]
 
     def fed(self) -> Fed:
-        """Counts the batches of the training split that other machines have made, and this process beside them."""
+        """Counts the training batches made by other machines and by this process."""
         counts = [vars(feed.fed) for feed in self._feeds.values()]
         return Fed(**{name: sum(count[name] for count in counts) for name in vars(Fed())})
 
     def fixed(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None, *, sends: bool = False) -> PipelineDataset:
-        """One epoch of a split from a position on, without a variable; see `fixed_dataset`.
+        """Makes a dataset of one epoch from a position on, without a variable; see `fixed_dataset`.
 
         Raises:
             ValueError: For an unknown share or device.
@@ -286,7 +286,7 @@ class Engine:
     def fixed_unlayered(
         self, plan: Plan, split: str, at: Position, shard: tuple[int, int] | None = None, device: str | None = None
     ) -> PipelineDataset:
-        """The same of the plan without what a layer of the model does: the plainest one, which is compiled once, without a cache.
+        """Like `fixed`, for a plan without the steps that a layer of the model does, compiled once and without a cache.
 
         Raises:
             ValueError: For an unknown share or device.
@@ -303,23 +303,23 @@ class Engine:
             return fixed_dataset(self._unlayered[key], at, resolve_device(device) if device else None)
 
     def requested(self, split: str) -> RequestedBatches:
-        """Single batches of a split, whichever are asked for; the same object each time."""
+        """Returns the random access to batches of a split, the same object each time."""
         with self._once():
             if split not in self._requested:
                 self._requested[split] = RequestedBatches(self.executor(split))
             return self._requested[split]
 
     def order_of(self, split: str, epoch: int) -> np.ndarray[Any, Any]:
-        """The examples of one epoch in their order, by where the split lists them: int64 `(examples,)`."""
+        """Returns the record numbers of one epoch in their order: int64 `(examples,)`."""
         order = self.executor(split).order
         slots = order.delivered(epoch) if order.buckets else tf.range(order.num_examples, dtype=tf.int64)
         return order.found(epoch, slots).record.numpy()
 
     def device(self, split: str, given: str | None) -> str | None:
-        """Returns the device to prefetch the batches of a split to: the one that is given, `none` for none, else that of the spec.
+        """Returns the device to prefetch the batches of a split to: the given one, `none` for none, else the spec's.
 
         Raises:
-            SpecError: `PG105` for one of the spec that is not there.
+            SpecError: `PG105` if the spec's device does not exist.
         """
         if given is None:
             return self._device(self.executor(split).plan)
@@ -335,16 +335,16 @@ class Engine:
             raise SpecError([make("PG105", str(error), self._locate(("runtime", "prefetch", "device")))]) from None
 
     def problem(self, split: str, record: int, epoch: int, error: Exception) -> DataError:
-        """Returns what to say of one record that could not be decoded on its own."""
+        """Describes a record that could not be decoded on its own."""
         executor = self.executor(split)
         found = find_problem(executor, record, epoch)
-        if found is None:  # the window that an epoch draws may lie before the damage
+        if found is None:  # an epoch's window may end before the damage
             found = f"cannot decode {executor.records.locate(record)}{place_of_decode(executor)}: {damage.reason(error)}; {executor.advice}"
         return DataError(found)
 
 
 def _needs_another(plan: Plan, at: Position) -> bool:
-    """Returns whether the groups that mix lie otherwise towards the batches of an epoch than usual."""
+    """Compares the alignment of mixed groups to the batches of an epoch with the usual one."""
     return bool(at.origin % GROUP) and last_mixing(plan.nodes) is not None
 
 
@@ -352,4 +352,4 @@ _CACHES: dict[type[CacheKind], Callable[[Engine, Plan, str, Records, Cache], Row
     InMemory: Engine._in_memory,
     OnDisk: Engine._on_disk,
 }
-"""What makes a cache, for each kind."""
+"""The function that makes a cache, for each kind."""

@@ -1,4 +1,4 @@
-"""Batches as JAX arrays: on one device, or global ones of which each process holds its rows."""
+"""Batches as JAX arrays: on one device, or global arrays of which each process holds some rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from pipegen.backend.datasets.arrays import HandedOver, OwnLoop, ahead, owned_arrays
+from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, ahead, owned_arrays
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.lazy import untraced
 
@@ -21,19 +21,18 @@ _INT32 = 2**31 - 1
 
 @untraced
 class JaxBatches:
-    """Gives a split as batches of JAX arrays: iterable any number of times, each time `len(self)` batches.
+    """The batches of a split as JAX arrays: iterable any number of times, each time `len(self)` batches.
 
-    The next batch is on its way to the devices while one is used. To go through the training split is an epoch, under the same
-    rule as `pipe.train`.
+    One batch is sent to the devices ahead. An iteration of the training split is an epoch, as with `pipe.train`.
 
     Args:
         pipe: The pipeline.
         split: The split.
-        sharding: How the first dimension of every array lies on the devices of all processes; `None` puts this process' share on its
-            first device.
+        sharding: Sharding of the first dimension of every array among the devices of all processes; `None` puts this process' share on
+            its first device.
 
     Raises:
-        ValueError: Where a process would need rows that are no equal share, or a last batch does not divide among the devices.
+        ValueError: If the rows of a process are not an equal share, or the last batch does not divide among the devices.
     """
 
     def __init__(self, pipe: Owner, split: str, sharding: jax.sharding.Sharding | None = None) -> None:
@@ -47,11 +46,11 @@ class JaxBatches:
         return len(self._loop)
 
     def __iter__(self) -> Iterator[Any]:
-        return HandedOver(ahead(self._loop.batches(), lambda batch: jax.tree.map(self._sent, owned_arrays(batch))))
+        return NotingIterator(ahead(self._loop.batches(), lambda batch: jax.tree.map(self._sent, owned_arrays(batch))))
 
     def _sent(self, array: Any) -> jax.Array:
         if array.dtype.hasobject:
-            raise TypeError("JAX has no arrays of text: leave the feature out of `output`, or give its number")
+            raise TypeError("JAX has no string arrays: leave the feature out of `output`, or output its number")
         if array.dtype.itemsize == 8 and array.dtype.kind == "i" and jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
             _check_fits(array)
         if self._sharding is None:
@@ -61,7 +60,7 @@ class JaxBatches:
         return gathered(self._sharding, array, (len(array) * count, *array.shape[1:]))
 
     def _share(self, sharding: jax.sharding.Sharding) -> tuple[int, int]:
-        """Finds the share of each batch that the devices of this process hold together."""
+        """Finds the share of each batch that all devices of this process hold."""
         spans = sorted(set(_spans(sharding.addressable_devices_indices_map((self._batch,)), self._batch)))
         first, end = spans[0][0], max(last for _, last in spans)
         rows = end - first
@@ -69,8 +68,8 @@ class JaxBatches:
         if not joined or self._batch % rows or first % rows:
             held = ", ".join(f"{begin} to {last - 1}" for begin, last in spans)
             raise ValueError(
-                f"the sharding gives this process the rows {held} of a batch of {self._batch}, which are no equal share in one piece: "
-                "make the mesh of `jax.devices()` in their order, with the dimension that batches are shared along first"
+                f"the sharding gives this process the rows {held} of a batch of {self._batch}, which are not one contiguous equal share: "
+                "make the mesh of `jax.devices()` in their order, with the dimension that batches are sharded along first"
             )
         return first // rows, self._batch // rows
 
@@ -81,19 +80,19 @@ class JaxBatches:
         if (split != "train" or model.epoch == "pass") and model.batch.remainder_for(split) == "keep" and rest % parts:
             raise ValueError(
                 f"the last batch of split `{split}` has {rest} examples, which do not divide among {parts} devices: use "
-                f"`batch: {{remainder: {{{split}: pad}}}}`, whose weights leave out what is added"
+                f"`batch: {{remainder: {{{split}: pad}}}}`, which gives the padding a weight of 0"
             )
 
 
 def _spans(held: Mapping[Any, Any], rows: int) -> Iterator[tuple[int, int]]:
-    """Yields the first of the rows that each device holds, and one past the last."""
+    """Yields the first row of each device, and one past the last."""
     for index in held.values():
         first, end, _ = index[0].indices(rows)
         yield first, end
 
 
 def _check_fits(array: Any) -> None:
-    """Checks that JAX does not cut whole numbers: without its 64 bits it makes int32 of int64, whatever they hold."""
+    """Checks that JAX does not truncate integers: unless its 64-bit mode is on, it converts int64 to int32."""
     if array.size and (array.max() > _INT32 or array.min() < -_INT32 - 1):
         number = int(array.max() if array.max() > _INT32 else array.min())
-        raise ValueError(f"a batch holds {number}, which JAX would cut to 32 bits: `jax.config.update('jax_enable_x64', True)` keeps 64")
+        raise ValueError(f"a batch holds {number}, which JAX would truncate to 32 bits: use `jax.config.update('jax_enable_x64', True)`")

@@ -1,4 +1,4 @@
-"""Trains a Keras model on a pipeline whose kernels its own steps run."""
+"""Training of a Keras model whose steps run the last kernels of a pipeline."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ _STEPS = ("train_step", "test_step", "predict_step")
 
 @untraced
 class OnDevice:
-    """Fits, evaluates and predicts with a Keras model whose steps begin with the kernels of a pipeline.
+    """`fit`, `evaluate` and `predict` of a Keras model whose steps begin with the kernels of a pipeline.
 
-    The model is the one that was given, and afterwards as it was, but for its weights: `model.save` and `model.fit(pipe.train)` know
-    nothing of this.
+    Only the weights of the model change: `model.save` and `model.fit(pipe.train)` work as before.
 
     Args:
         pipe: The pipeline.
         model: A compiled model, on Keras' TensorFlow backend.
 
     Raises:
-        ValueError: For another backend, a model that is not compiled, or a training split that has nothing for a device.
+        ValueError: For another backend, a model that is not compiled, or a training split without steps for a device.
     """
 
     def __init__(self, pipe: Owner, model: keras.Model) -> None:
         if keras.backend.backend() != "tensorflow":
             raise ValueError(
-                f"`on_device` puts TensorFlow's kernels into Keras' steps, and Keras runs on {keras.backend.backend()}: there, train on "
-                "`pipe.train`, `pipe.numpy` or `pipe.jax`, whose kernels run on the host"
+                f"`on_device` needs Keras' TensorFlow backend, but Keras runs on {keras.backend.backend()}: train on `pipe.train`, "
+                "`pipe.numpy` or `pipe.jax`, whose kernels run on the host"
             )
         if not isinstance(model, keras.Model):
             raise TypeError(f"`on_device` takes a Keras model, got {model!r}")
@@ -49,40 +48,39 @@ class OnDevice:
             DeviceStage(pipe, "train")
 
     def fit(self, **options: Any) -> keras.callbacks.History:
-        """Trains on the training split, and validates on the validation split where there is one.
+        """Trains on the training split, and validates on the validation split if there is one.
 
         Args:
-            **options: As `keras.Model.fit` has them, but for the data; `validation_data=None` leaves validation out, and a split's name
-                takes that one.
+            **options: Options of `keras.Model.fit`, except for data. `validation_data` is the name of a split, or None for no validation.
 
         Raises:
-            TypeError: For data.
+            TypeError: If data is passed.
         """
         _no_data(options, "fit")
         split = options.pop("validation_data", "validation" if "validation" in self._pipe else None)
         if split is not None and not isinstance(split, str):
-            raise TypeError("`validation_data` is the name of a split here, or None")
+            raise TypeError("`validation_data` must be the name of a split, or None")
         train, validation = DeviceStage(self._pipe, "train"), None if split is None else self._stage(split)
         with self._stepping(train_step=train, test_step=validation):
             given = None if split is None else self._data(split, validation)
             return self._model.fit(self._data("train", train), validation_data=given, **options)
 
     def evaluate(self, split: str = "validation", **options: Any) -> Any:
-        """Evaluates on a split; the options are those of `keras.Model.evaluate`, but for the data."""
+        """Evaluates on a split, with the options of `keras.Model.evaluate` except for data."""
         _no_data(options, "evaluate")
         stage = self._stage(split)
         with self._stepping(test_step=stage):
             return self._model.evaluate(self._data(split, stage), **options)
 
     def predict(self, split: str = "test", **options: Any) -> Any:
-        """Predicts a split, a row for each file of `pipe.files(split)`; the options are those of `keras.Model.predict` but for the data."""
+        """Predicts a split, one row a file of `pipe.files(split)`, with the options of `keras.Model.predict` except for data."""
         _no_data(options, "predict")
         stage = self._stage(split)
         with self._stepping(predict_step=stage):
             return self._model.predict(self._data(split, stage), **options)
 
     def _stage(self, split: str) -> DeviceStage | None:
-        """Returns the device stage of a split; `None` where it has nothing for a device, such as one that is only rescaled by the model."""
+        """Returns the device stage of a split; `None` if it has no steps for a device."""
         try:
             return DeviceStage(self._pipe, split)
         except ValueError:
@@ -96,9 +94,9 @@ class OnDevice:
 
     @contextmanager
     def _stepping(self, **stages: DeviceStage | None) -> Iterator[None]:
-        """Lets steps of the model begin with kernels, which its functions are traced with anew."""
+        """Puts kernels at the start of the model's steps, whose functions are traced again."""
         model = self._model
-        first = next(stage for stage in stages.values())
+        first = next(iter(stages.values()))
         if first is not None:
             self._build(first)
         try:
@@ -114,7 +112,7 @@ class OnDevice:
             _forget_functions(model)
 
     def _build(self, stage: DeviceStage) -> None:
-        """Lets Keras see a batch as the model takes it, before it looks at what comes from the host."""
+        """Builds the model on a complete batch, before Keras sees one of the host."""
         build = getattr(self._model, "_symbolic_build", None)
         if build is None:
             return

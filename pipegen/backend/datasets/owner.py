@@ -1,4 +1,4 @@
-"""What batches and callbacks ask of the pipeline that they belong to."""
+"""Protocols of a `Pipeline`, for its batches and callbacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """A pipeline, as `pipegen.build` gives it; see `Pipeline` for what each does."""
+    """A pipeline, as returned by `pipegen.build`; `Pipeline` documents the members."""
 
     spec: Spec
     _manifest: Manifest

@@ -1,4 +1,4 @@
-"""The datasets that users hold, their iterators and what is built on them: errors name files, and waits are counted."""
+"""`PipelineDataset`, its iterators and the datasets derived from it: errors name files, and waits are measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.datasets.progress import Progress
-from pipegen.backend.datasets.sharing import Handed
+from pipegen.backend.datasets.sharing import ShareCheck
 from pipegen.backend.process.devices import InTurn, Once, variable
 from pipegen.backend.process.graphs import plain, plain_map
 from pipegen.backend.running.failures import explain_failure
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 FAILURES = (tf.errors.OpError, UnicodeDecodeError)
-"""What TensorFlow raises where a batch fails: the second where its message quotes bytes of a damaged record."""
+"""Exceptions of TensorFlow for a failed batch; `UnicodeDecodeError` if its message quotes bytes of a damaged record."""
 
 
 class BareIterator(Iterator[Any]):
-    """TensorFlow's iterator over a dataset of dense tensors, without its Python class, which costs a third of a millisecond a batch."""
+    """An iterator over a dataset of dense tensors on TensorFlow's raw operations: its Python class costs 0.3 ms a batch."""
 
     def __init__(self, dataset: tf.data.Dataset) -> None:
         specs = tf.nest.flatten(dataset.element_spec)
@@ -54,10 +54,10 @@ class BareIterator(Iterator[Any]):
 
 
 class MovableIterator(BareIterator):
-    """Runs epochs from wherever it is moved to, one after another, in one graph: what TensorFlow optimised for one serves for all.
+    """An iterator that can be moved to any position between epochs: its graph is optimised once.
 
     Args:
-        endless: Makes the dataset, which repeats, of what enters: an epoch, its first step, and where its steps are counted from.
+        endless: Makes the repeating dataset from a dataset of start positions: epoch, first step, and `(origin, shift)`.
     """
 
     def __init__(self, endless: Callable[[tf.data.Dataset], tf.data.Dataset]) -> None:
@@ -71,12 +71,12 @@ class MovableIterator(BareIterator):
         super().__init__(self._dataset)
 
     def move(self, at: Position) -> None:
-        """Lets it begin at a position; only between two epochs."""
+        """Starts the next epoch at a position. Call it only between epochs."""
         self._start.assign(at)
 
 
 def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
-    """Returns a function that arranges a flat list like the structure `places`, whose leaves are positions in the list."""
+    """Builds a function that packs a flat list into the structure `places`, whose leaves are indices into the list."""
     if isinstance(places, dict):
         parts = {key: _packer(place) for key, place in places.items()}
         return lambda flat: {key: part(flat) for key, part in parts.items()}
@@ -87,7 +87,7 @@ def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
 
 
 class TranslatingIterator(InTurn):
-    """Hands over elements of a dataset, measures how long that takes, and puts a failure in our words."""
+    """An iterator that measures the wait for each element and translates errors."""
 
     def __init__(self, dataset: Any) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class TranslatingIterator(InTurn):
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of an element."""
+        """Shapes and dtypes of an element."""
         return self._dataset.element_spec
 
     def _take_uncounted(self, elements: Iterator[Any]) -> Any:
@@ -112,9 +112,9 @@ class TranslatingIterator(InTurn):
 
 
 class EpochIterator(TranslatingIterator):
-    """Hands over one epoch, or what is left of it; its batches say themselves which step they are.
+    """An iterator over the rest of one epoch, whose batches carry their step.
 
-    TensorFlow's iterator is lent by the dataset, and goes back at the end of the epoch.
+    TensorFlow's iterator is borrowed from the dataset and returned at the end of the epoch.
     """
 
     def __init__(self, dataset: PipelineDataset) -> None:
@@ -122,9 +122,9 @@ class EpochIterator(TranslatingIterator):
         dataset._pipegen_check()
         self._inner: BareIterator | None = dataset._pipegen_lend()
         self._at: Position | None = None
-        """What comes next; not known before the first batch."""
+        """The next position; unknown before the first batch."""
         self._in_graphs: Iterator[Any] | None = None
-        """TensorFlow's own iterator, once a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
+        """TensorFlow's own iterator, once a `tf.function` has asked for a batch: Python cannot count what a graph takes later."""
 
     def _take(self) -> Any:
         if not tf.executing_eagerly():
@@ -135,7 +135,7 @@ class EpochIterator(TranslatingIterator):
             raise StopIteration
         if self._at is None:
             self._begin(self._inner)
-        assert self._at is not None  # noqa: S101 - it has begun
+        assert self._at is not None  # noqa: S101 - set by `_begin`
         at = self._at
         try:
             epoch, step, batch = next(self._inner)
@@ -152,7 +152,7 @@ class EpochIterator(TranslatingIterator):
         return batch
 
     def _begin(self, lent: BareIterator) -> None:
-        """Reads where the epoch begins, as the graph is about to do."""
+        """Reads the start of the epoch, as the graph is about to do."""
         if self._dataset._pipegen_begin is not None:
             self._dataset._pipegen_begin()
         self._at = self._dataset._pipegen_first()
@@ -163,11 +163,11 @@ class EpochIterator(TranslatingIterator):
 
     @property
     def is_over(self) -> bool:
-        """Returns whether the last batch has been handed over."""
+        """Whether the last batch has been handed over."""
         return self._inner is None and self._in_graphs is None
 
     def _move_into_graphs(self) -> None:
-        """Goes over to an iterator that ends by itself.
+        """Switches to TensorFlow's own iterator.
 
         Raises:
             RuntimeError: If batches were taken before.
@@ -175,40 +175,40 @@ class EpochIterator(TranslatingIterator):
         if self._in_graphs is not None:
             return
         if self._at is not None or self._inner is None:
-            raise RuntimeError("this iterator has begun outside of `tf.function`, and cannot go on inside; take another one, by `iter`")
+            raise RuntimeError("this iterator was started outside of `tf.function` and cannot continue inside; make a new one with `iter`")
         with tf.init_scope():
             self._in_graphs = iter(self._dataset._pipegen_for(self._dataset._pipegen_first())._pipegen_plain)
         self._dataset._pipegen_take_back(self._inner)
         self._inner = None
 
     def _go_on(self, at: Position) -> bool:
-        """Notes the batch at a position; returns whether another one follows in the epoch."""
+        """Moves past the batch at a position; returns False at the end of the epoch."""
         self._at = self._dataset._pipegen_after(at)
         return self._at.epoch == at.epoch
 
 
 class CountingIterator(TranslatingIterator):
-    """Hands over the batches of one epoch or of several as they come: their steps are counted here."""
+    """An iterator over batches without their step: Python counts."""
 
     def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:
         super().__init__(dataset)
         self._at: Position | None = None
         self._inner = iter(batches)
         self._counts = True
-        """Until a `tf.function` has asked for a batch: what it runs later, nobody here can count."""
+        """False once a `tf.function` has asked for a batch: Python cannot count what a graph takes later."""
 
     def _take(self) -> Any:
         if not tf.executing_eagerly():
             self._counts = False
             if self._dataset._pipegen_commit is not None:
-                raise RuntimeError("with `prefetch: {device: …}`, batches are taken outside of `tf.function`, and handed to it")
+                raise RuntimeError("with `prefetch: {device: …}`, take batches outside of `tf.function` and pass them to it")
         if not self._counts:
             return self._take_uncounted(self._inner)
         if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
             self._dataset._pipegen_check()
             self._at = self._dataset._pipegen_first()
             if self._dataset._pipegen_for(self._at) is not self._dataset:
-                raise StateError("training was moved to batches of another size since this iterator was made; take another one, by `iter`")
+                raise StateError("the batch size of the training has changed since this iterator was made; make a new one with `iter`")
         at = self._at
         try:
             batch = next(self._inner)
@@ -223,70 +223,70 @@ class CountingIterator(TranslatingIterator):
 
 
 Translate = Callable[[Exception, "Position | None"], Exception]
-"""From an error, and where its batch stands, if that is known, to the error that a user should see."""
+"""A function from an error and the position of its batch, if known, to the error that a user sees."""
 
 
 @untraced
 class Explains(tf.data.Dataset):
-    """Explains the errors of what `fit` itself derives: it repeats on request, maps and prefetches for `class_weight`.
+    """A dataset whose errors are translated, also after `repeat`, `map`, `prefetch`, `take` and `skip`, some of which `fit` calls.
 
-    Behind other transformations the error is TensorFlow's, and holds ours.
+    After other transformations the error is TensorFlow's and quotes ours.
     """
 
     _pipegen_translate: Translate
     _pipegen_waiting: Waiting
     _pipegen_check: Callable[[], None]
-    _pipegen_handed: Handed
+    _pipegen_sharing: ShareCheck
 
-    if not TYPE_CHECKING:  # a type checker that sees it takes every attribute for one that is there
+    if not TYPE_CHECKING:  # or type checkers accept any attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Names what the pipeline has, where code asks its dataset for a member of another library's, such as `class_names`."""
+            """Raises an error that names the pipeline's counterpart of another library's member, such as `class_names`."""
             meant = "" if name.startswith("_") else member(name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self)
 
     def _pipegen_source(self) -> tf.data.Dataset:
-        """Returns what to build on: of a length that is not asserted, since the first epoch after a resume is shorter."""
+        """Returns the dataset to derive from. Its length is not asserted: the first epoch after a resume is shorter."""
         raise NotImplementedError
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
-        """As `tf.data.Dataset.repeat`; runs on through the epochs."""
+        """Repeats like `tf.data.Dataset.repeat`, through the following epochs."""
         return DerivedDataset(self._pipegen_source().repeat(*args, **options), self)
 
     def map(self, *args: Any, **options: Any) -> DerivedDataset:
-        """As `tf.data.Dataset.map`."""
+        """Maps like `tf.data.Dataset.map`."""
         return DerivedDataset(self._pipegen_source().map(*args, **options), self, self.cardinality())
 
     def prefetch(self, *args: Any, **options: Any) -> DerivedDataset:
-        """As `tf.data.Dataset.prefetch`."""
+        """Prefetches like `tf.data.Dataset.prefetch`."""
         return DerivedDataset(self._pipegen_source().prefetch(*args, **options), self, self.cardinality())
 
     def take(self, *args: Any, **options: Any) -> DerivedDataset:
-        """As `tf.data.Dataset.take`."""
+        """Takes the first elements like `tf.data.Dataset.take`."""
         length = super().take(*args, **options).cardinality()
         return DerivedDataset(self._pipegen_source().take(*args, **options), self, length)
 
     def skip(self, *args: Any, **options: Any) -> DerivedDataset:
-        """As `tf.data.Dataset.skip`."""
+        """Skips elements like `tf.data.Dataset.skip`."""
         length = super().skip(*args, **options).cardinality()
         return DerivedDataset(self._pipegen_source().skip(*args, **options), self, length)
 
 
 @untraced
 class DerivedDataset(Explains):
-    """A dataset built on one of ours: it runs as TensorFlow made it, and its errors are put in our words."""
+    """A dataset derived from one of ours; its errors are translated."""
 
     def __init__(self, inner: tf.data.Dataset, source: Explains, length: tf.Tensor | None = None) -> None:
         self._pipegen_inner = inner
         self._pipegen_length = inner.cardinality() if length is None else length
         self._pipegen_translate, self._pipegen_waiting = source._pipegen_translate, source._pipegen_waiting
-        self._pipegen_check, self._pipegen_handed = source._pipegen_check, source._pipegen_handed
+        self._pipegen_check, self._pipegen_sharing = source._pipegen_check, source._pipegen_sharing
         super().__init__(inner._variant_tensor)
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
-        """Returns the tensor that derived datasets are built on."""
-        self._pipegen_handed.check()
+        """The tensor that derived datasets are built on."""
+        self._pipegen_sharing.check()
         return self._variant_tensor_attr
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -296,18 +296,18 @@ class DerivedDataset(Explains):
         return self._pipegen_inner
 
     def cardinality(self) -> tf.Tensor:
-        """Elements from the first to the last, int64; negative when there is no end or it is not known."""
+        """Returns the number of elements, int64; negative if infinite or unknown."""
         return self._pipegen_length
 
     def __len__(self) -> int:
         length = int(self._pipegen_length)
         if length < 0:
-            raise TypeError("this dataset has no length: it is repeated, or has no known end")
+            raise TypeError("this dataset has no length: it is infinite, or its length is unknown")
         return length
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of an element."""
+        """Shapes and dtypes of an element."""
         return self._pipegen_inner.element_spec
 
     def __iter__(self) -> Iterator[Any]:
@@ -330,21 +330,21 @@ class _DerivedIterator(TranslatingIterator):
 class PipelineDataset(Explains):
     """A `tf.data.Dataset` of known length whose errors name the damaged file.
 
-    Python iteration, `fit`, `evaluate` and `predict` run the plain pipeline and explain a failure by looking for the
-    damaged record afterwards; so does `.repeat()`. A dataset derived in another way (`.map`, `.take`, a distribution
-    strategy) runs where nobody can look, so it guards each record, which takes about 50 µs.
+    Python iteration, `fit`, `evaluate`, `predict` and `.repeat()` run the plain pipeline and search for the damaged record after a
+    failure. A dataset derived in another way (`.map`, `.take`, a distribution strategy) fails where Python cannot search, so it guards
+    each record, which takes about 50 µs.
 
     Args:
-        executor: Runs the plan of its split.
-        form: The form that it is run in.
-        entering: Makes what enters: an epoch, the step to begin with, and where steps are counted from.
-        first: What the next iterator starts with.
-        steps: Batches that it has.
-        iterators: Makes TensorFlow's iterators over batches with their numbers, for Python; by default over this dataset.
-        idle: Holds such an iterator that has come to its end; the datasets that share it share their iterators.
-        progress: Where training stands, for a form that notes it.
-        moved: Makes the same for epochs that were begun with batches of another size, where those need another executor.
-        feed: Has the batches made by other machines, in place of the executor.
+        executor: The executor of the split.
+        form: The form of the physical plan.
+        entering: Makes a dataset of start positions: epoch, first step, and `(origin, shift)`.
+        first: Returns the start of the next iterator.
+        steps: Number of batches.
+        iterators: Makes TensorFlow's iterators over batches with their step, for Python; by default over this dataset.
+        idle: A finished iterator to reuse; datasets with the same list share their iterators.
+        progress: The training position, for a form that updates it.
+        moved: Makes the dataset for epochs begun with another batch size, if those need another executor.
+        feed: Batches made by other machines, in place of the executor's.
     """
 
     def __init__(
@@ -360,27 +360,27 @@ class PipelineDataset(Explains):
         moved: Callable[[], PipelineDataset] | None = None,
         feed: Feed | None = None,
     ) -> None:
-        # Functions hold these, and not this object, which could go only by a search for cycles then.
+        # Functions capture these in place of this object: a cycle would keep it until the garbage collector runs.
         made = partial(batches_of, executor) if feed is None else feed.batches
         self._pipegen_numbered = numbered = made(entering(), form)
         handed = partial(handed_over, executor, progress=progress)
         self._pipegen_steps = steps
-        self._pipegen_handed = Handed(executor.order.shard, executor.steps if progress is not None else 0)
+        self._pipegen_sharing = ShareCheck(executor.order.shard, executor.steps if progress is not None else 0)
         self._pipegen_after = executor.order.after
         self._pipegen_first = first
         self._pipegen_moved = None if moved is None else Once(moved)
         self._pipegen_begin = progress.check if progress is not None and progress.stretch.end is not None else None
-        """Called before the first batch of an epoch, where the epochs may be over."""
+        """Called before the first batch of an epoch: raises if no epoch is left."""
         self._pipegen_translate = partial(explain_failure, executor)
         self._pipegen_check = _checks(executor, first, feed)
-        """Called at the start of an epoch that Python iterates: raises where files have changed."""
+        """Called at the start of an epoch that Python iterates: raises if files have changed."""
         self._pipegen_waiting = executor.waiting
         self._pipegen_commit = progress.note if progress is not None and form.device is not None else None
-        """Called for each batch that Python iteration hands over, where the graph cannot note it: it takes batches ahead for a device."""
+        """Called for each batch that Python hands over if the graph cannot note it, since it prefetches to a device."""
         self._pipegen_marked = marked = numbered if form.device is not None else handed(numbered, form)
-        """The batches with their numbers; a device takes them without."""
+        """The batches with their step; without it for a device."""
         self._pipegen_counts = form.device is not None
-        """Whether Python counts the batches, since they come without their numbers."""
+        """Whether Python counts the batches, which come without their step."""
         endless = Once(marked.repeat)
         self._pipegen_iterators = iterators or (lambda: BareIterator(endless()))
         self._pipegen_idle: list[BareIterator] = [] if idle is None else idle
@@ -389,13 +389,13 @@ class PipelineDataset(Explains):
         derived = partial(_derived, made, form, entering, first, self._pipegen_moved)
         self._pipegen_guarded = guarded = Once(lambda: handed(derived(), form.bare()))
         self._pipegen_made: Callable[[tf.data.Dataset], tf.data.Dataset] = lambda entering: made(entering, form.built_on())
-        """Makes what is built on, of what enters."""
+        """Makes the dataset to derive from, for a dataset of start positions."""
         self._pipegen_counted = Once(lambda: _counted(guarded(), steps))
         super().__init__(numbered._variant_tensor)
 
     @property
     def _pipegen_plain(self) -> tf.data.Dataset:
-        """The batches without their numbers."""
+        """The batches without their step."""
         return self._pipegen_unnumbered()
 
     def _pipegen_source(self) -> tf.data.Dataset:
@@ -403,8 +403,8 @@ class PipelineDataset(Explains):
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
-        """Returns the tensor that derived datasets are built on."""
-        self._pipegen_handed.check()
+        """The tensor that derived datasets are built on."""
+        self._pipegen_sharing.check()
         return self._pipegen_counted()._variant_tensor
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -412,11 +412,11 @@ class PipelineDataset(Explains):
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of a batch."""
+        """Shapes and dtypes of a batch."""
         return self._pipegen_numbered.element_spec[2]
 
     def cardinality(self) -> tf.Tensor:
-        """Batches that it has, int64."""
+        """Returns the number of batches, int64."""
         return tf.constant(self._pipegen_steps, tf.int64)
 
     def __len__(self) -> int:
@@ -433,17 +433,17 @@ class PipelineDataset(Explains):
         return iterator
 
     def _pipegen_for(self, at: Position) -> PipelineDataset:
-        """Returns what makes the batches of an epoch: where its blocks lie otherwise towards groups that mix, another one."""
+        """Returns the dataset for an epoch: another one if mixed groups are aligned differently to its batches."""
         return self._pipegen_moved() if self._pipegen_moved is not None and at.origin % GROUP else self
 
     def _pipegen_lend(self) -> BareIterator:
-        """Lends an iterator of TensorFlow that is at the start of an epoch, which it has not begun.
+        """Lends an iterator of TensorFlow at the start of an epoch.
 
-        Making one takes some tens of milliseconds: TensorFlow makes each function ready anew. Within a dataset that
-        repeats it does so once. So one that has come to the end of an epoch is kept, and begins the next when it is lent again.
+        Making one takes tens of milliseconds, since TensorFlow instantiates each function. A repeating dataset does that once, so an
+        iterator at the end of its epoch is kept and reused.
         """
         try:
-            iterator = self._pipegen_idle.pop()  # two threads may ask at a time
+            iterator = self._pipegen_idle.pop()  # not checked first: two threads may ask at a time
         except IndexError:
             iterator = self._pipegen_iterators()
         if isinstance(iterator, MovableIterator):
@@ -451,17 +451,17 @@ class PipelineDataset(Explains):
         return iterator
 
     def _pipegen_take_back(self, iterator: BareIterator) -> None:
-        """Keeps an iterator that has handed over the last batch of an epoch; one, since each has its threads."""
+        """Keeps a finished iterator; only one, since each has its threads."""
         if not self._pipegen_idle:
             self._pipegen_idle.append(iterator)
 
     def _pipegen_is_over(self) -> bool:
-        """Returns whether the latest iterator is still held, and at its end."""
+        """Checks for a latest iterator that is still held and at its end."""
         latest = self._pipegen_latest() if self._pipegen_latest is not None else None
         return latest is not None and latest.is_over
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
-        """As `tf.data.Dataset.repeat`; runs on through the epochs."""
+        """Repeats like `tf.data.Dataset.repeat`, through the following epochs."""
         if self._pipegen_commit is not None or not tf.executing_eagerly():
             return super().repeat(*args, **options)
         return RepeatedDataset(self, *args, **options)
@@ -470,13 +470,12 @@ class PipelineDataset(Explains):
         return f"<{type(self).__name__}: {self._pipegen_steps} batches of {self.element_spec}>"
 
     def _repr_html_(self) -> str:
-
         return batches_html(f"{self._pipegen_steps:,} batches", self.element_spec)
 
 
 @untraced
 class RepeatedDataset(DerivedDataset):
-    """One of ours again and again; like its source it is guarded only where something else is built on it."""
+    """A repeated `PipelineDataset`; like its source it guards records only if something else is derived from it."""
 
     def __init__(self, source: PipelineDataset, *args: Any, **options: Any) -> None:
         self._pipegen_of = source
@@ -488,8 +487,8 @@ class RepeatedDataset(DerivedDataset):
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
-        """Returns the tensor that derived datasets are built on."""
-        self._pipegen_handed.check()
+        """The tensor that derived datasets are built on."""
+        self._pipegen_sharing.check()
         return self._pipegen_source()._variant_tensor
 
     def __iter__(self) -> Iterator[Any]:
@@ -522,26 +521,25 @@ def training_dataset(
     *,
     sends: bool = False,
 ) -> PipelineDataset:
-    """The training split: finite, re-iterable, each time the epoch that `progress` says.
+    """Makes the dataset of the training split: each iteration is the epoch at `progress`.
 
     Args:
-        executor: The split's.
-        progress: Where training stands.
-        device: Where batches are handed over.
-        other: Gives the executor for epochs that were begun with batches of another size, of a plan that mixes examples, and its feed.
-        feed: Has the batches made by other machines.
+        executor: The executor of the split.
+        progress: The training position.
+        device: The device to prefetch to.
+        other: Returns the executor and feed for epochs begun with another batch size, for a plan that mixes examples.
+        feed: Batches made by other machines.
         sends: Whether the last kernels are left to a device.
     """
     form = _form(TRAINING, device, sends=sends)
 
     def moved() -> PipelineDataset:
-        assert other is not None  # noqa: S101 - given to the dataset only where there is another one
+        assert other is not None  # noqa: S101 - checked below
         executor, feed = other()
         return training_dataset(executor, progress, device, None, None if sends else feed, sends=sends)
 
-    again = None if other is None else moved
     given = executor, form, progress.head, progress.next_start, executor.steps
-    return PipelineDataset(*given, progress=progress, moved=again, feed=feed)
+    return PipelineDataset(*given, progress=progress, moved=None if other is None else moved, feed=feed)
 
 
 def _form(form: Form, device: str | None, *, sends: bool) -> Form:
@@ -550,7 +548,7 @@ def _form(form: Form, device: str | None, *, sends: bool) -> Form:
 
 
 def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None = None, *, sends: bool = False) -> PipelineDataset:
-    """One epoch from one step on; holds no variable, so it may be iterated anywhere and any number of times.
+    """Makes a dataset of one epoch from one step on. It holds no variable, so it may be iterated anywhere and any number of times.
 
     With `sends` the last kernels are left to a device.
     """
@@ -564,7 +562,7 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
     def iterators() -> BareIterator:
         return MovableIterator(lambda entering: handed_over(executor, batches_of(executor, entering, form), form).repeat())
 
-    # An executor may well have this dataset alone, as in prediction: then another graph would cost more than it saves.
+    # The first dataset of an executor may be its only one, as in prediction: another graph would cost more than it saves.
     shared = (iterators, executor.idle) if executor.ran_once and not sends else ()
     executor.ran_once = executor.ran_once or not sends
     steps = max(executor.order.steps_from(at.origin) - at.step, 0)
@@ -578,10 +576,10 @@ def _derived(
     first: Callable[[], Position],
     moved: Callable[[], PipelineDataset] | None,
 ) -> tf.data.Dataset:
-    """The batches that more is built on.
+    """The batches to derive from.
 
-    Where an epoch that was begun with batches of another size needs another executor, a graph has that one's, too, if such an epoch is the
-    next one; else it says so when it meets one.
+    If the next epoch was begun with another batch size and needs another executor, the graph holds the batches of both. Otherwise it
+    raises when it meets such an epoch.
     """
     if moved is None:
         return made(entering(), form.built_on())
@@ -593,23 +591,23 @@ def _derived(
 
 
 def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Fails in an epoch that was begun with batches of another size."""
-    said = (
-        "pipegen: this dataset was built before training went on with batches of another size, in the middle of an epoch that mixes "
-        "examples: call `pipe.restore` first, and then build on `pipe.train`"
+    """Raises in an epoch that was begun with another batch size."""
+    message = (
+        "pipegen: this dataset was derived before the batch size changed in the middle of an epoch that mixes examples: call "
+        "`pipe.restore` first, then derive from `pipe.train`"
     )
-    begun = tf.raw_ops.Assert(condition=tf.equal(since[0] % GROUP, 0), data=[said])
+    begun = tf.raw_ops.Assert(condition=tf.equal(since[0] % GROUP, 0), data=[message])
     with tf.control_dependencies([begun]):
         return tf.identity(epoch), step, since
 
 
 def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:
-    """The batches as a dataset of known length."""
+    """Asserts the length of a dataset."""
     return ds.apply(tf.data.experimental.assert_cardinality(steps)).with_options(ds.options())
 
 
 def describe(spec: Any) -> str:
-    """Describes tensor specs in words, nested as a batch is: `{picture: float32 64×224×224×3}`."""
+    """Formats nested tensor specs: `{picture: float32 64×224×224×3}`."""
     if isinstance(spec, dict):
         return "{" + ", ".join(f"{k}: {describe(v)}" for k, v in spec.items()) + "}"
     if isinstance(spec, tuple):
@@ -625,7 +623,7 @@ def parts(spec: Any) -> list[tuple[str, Any]]:
 
 
 def leaves(name: str, part: Any) -> Iterator[tuple[str, str]]:
-    """Yields a row for each tensor of a part, named as a model's inputs and outputs are."""
+    """Yields a name and a description of each tensor of a part."""
     if isinstance(part, dict):
         for key, inner in part.items():
             yield from leaves(f"{name}: {key}", inner)
@@ -637,5 +635,5 @@ def leaves(name: str, part: Any) -> Iterator[tuple[str, str]]:
 
 
 def batches_html(title: str, spec: Any) -> str:
-    """Returns a dataset as HTML for notebooks: what its batches hold."""
+    """Renders the tensors of a batch as an HTML table for notebooks."""
     return box(title, "", notebook_table((), [row for name, part in parts(spec) for row in leaves(name, part)]))

@@ -1,4 +1,4 @@
-"""Decodes records one by one to find the damaged ones, as the pipeline itself would read them. Nothing is trained."""
+"""Reads records as the pipeline does, to find the damaged ones."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Damaged:
 
     Attributes:
         split: Its split.
-        key: Its relative path, as `errors.exclude` wants it.
-        problem: What is wrong, in a line that names the file.
+        key: Its relative path, as in `errors.exclude`.
+        problem: One line that names the file and the damage.
     """
 
     split: str
@@ -44,25 +44,25 @@ class Damaged:
 
 
 def probing_plan(plan: Plan, runtime: Runtime) -> Plan:
-    """Returns a compiled plan that decodes whole files, whatever window of them an epoch would draw."""
+    """Compiles a plan that decodes whole files, not only the window that an epoch draws."""
     passes = tuple(p for p in PASSES if p is not FUSE_DECODE_CROP)
     return run_passes(plan, passes, PassContext(runtime.model_copy(update={"cache": "none"}))).plan
 
 
 def spread(count: int, sample: int | None) -> list[int]:
-    """At most `sample` of `count` records, evenly spread; all of them for `None`."""
+    """Picks at most `sample` of `count` records, evenly spread; all of them for `None`."""
     taken = count if sample is None else min(sample, count)
     return [i * count // taken for i in range(taken)]
 
 
 def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable[[int], None] | None = None) -> Iterator[Damaged]:
-    """Read records through every step that works on single examples.
+    """Runs records through every step that works on single examples.
 
     Args:
-        engine: What runs the spec.
+        engine: The engine of the spec.
         split: The split.
-        records: Which records of it.
-        progress: Called with how many are done.
+        records: The record numbers.
+        progress: Called with the number of records done.
 
     Yields:
         The damaged ones, in order.
@@ -75,7 +75,7 @@ def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable
         for batch in _readable(executor, records):
             tried = batch["@record"].tolist()
             inside = pool.map(partial(_inside, executor), tried) if jpeg_damage.available() else repeat(None)
-            for record, works, problem in zip(tried, batch["@good"].tolist(), inside):  # noqa: B905 - without the extra, there is no end of `None`
+            for record, works, problem in zip(tried, batch["@good"].tolist(), inside):  # noqa: B905 - without the extra, `None` repeats
                 if not works:
                     yield Damaged(split, keys[record], _problem(executor, record))
                 elif problem is not None:
@@ -86,27 +86,27 @@ def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable
 
 
 def _inside(executor: Executor, record: int) -> str | None:
-    """Describes damage in a record's files that can still be decoded, in one line; `None` where there is none."""
+    """Describes damage in files that can still be decoded, in one line; `None` if they are whole."""
     records = executor.records
     for files in records.files(executor.plan.read):
         try:
             said = jpeg_damage.damage_inside(content_of(files[record]))
         except OSError:
-            continue  # the pipeline's own reader says it
+            continue  # the pipeline's reader reports it
         if said is not None:
-            return f"{files[record]} can be decoded and is damaged inside, which training does not see: {said}"
+            return f"{files[record]} can be decoded but is damaged inside, which training does not notice: {said}"
     return None
 
 
 def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterator:
-    """Batches of record numbers, `@record`, and whether each can be read, `@good`."""
+    """Batches of record numbers, `@record`, and of `@good`, true for readable ones."""
     numbers = tf.constant(list(records), tf.int64)
     entering = tf.data.Dataset.from_tensor_slices((numbers, tf.zeros_like(numbers)))
     return handed_over(executor, batches_of(executor, entering, PROBED), PROBED).as_numpy_iterator()
 
 
 def _problem(executor: Executor, record: int) -> str:
-    """Returns what is wrong, less the advice on how to go on training."""
+    """Describes a damaged record, without the advice for training."""
     problem = find_problem(executor, record, 0)
     if problem is None:
         return f"cannot read {executor.records.locate(record)}"

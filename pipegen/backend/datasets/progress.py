@@ -1,4 +1,4 @@
-"""Keeps the position in the training split, as variables of the graph: the four numbers of a `Position`."""
+"""The training position as variables of the graph: the four numbers of a `Position`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Keeps the position in the training split: which epoch an iterator starts, and what has been handed over.
+    """The position in the training split: the epoch that the next iterator starts, and the last batch handed over.
 
     An iterator starts the first epoch whose last batch has not been delivered. The variables live in the graph, so
     this holds for iterators that Python never sees.
 
     Args:
-        order: The order of the split; of several stages none.
-        stretch: The epochs that there are: of a stage of training, its own.
-        whole: The position of the whole training, for one of its stages; it is this one's, too.
+        order: The order of the split; `None` for several stages.
+        stretch: The range of epochs; for a stage of training, its own.
+        whole: The position of the whole training, shared by its stages.
     """
 
     def __init__(self, order: Order | None, stretch: Stretch = ALWAYS, whole: Progress | None = None) -> None:
@@ -36,13 +36,13 @@ class Progress:
         self.delivered: Any = variable([0, 0, 0, 0], tf.int64, "pipegen_delivered") if whole is None else whole.delivered
 
     def seek(self, at: Position) -> None:
-        """Let the next iterator start at a position."""
+        """Starts the next iterator at a position."""
         at = at if self.order is None else self.order.settled(at)
         self.start.assign(at)
         self.delivered.assign(at)
 
     def note(self, at: Position) -> None:
-        """Notes in Python that the batch at a position is handed over."""
+        """Moves past the batch at a position."""
         follows = self._order.after(at)
         if follows.epoch > at.epoch:
             self.seek(follows)
@@ -50,35 +50,35 @@ class Progress:
             self.delivered.assign(follows)
 
     def position(self) -> Position:
-        """Returns what comes next."""
-        # While one iterator ended the epoch, another one may have noted a batch of it.
+        """Returns the position of the next batch."""
+        # While one iterator ended the epoch, another may have noted a batch of it.
         return max(_read(noted) for noted in (self.delivered, self.start))
 
     def next_start(self) -> Position:
-        """Returns what the next iterator starts with."""
+        """Returns the position that the next iterator starts at."""
         at = _read(self.start)
         return at if at.epoch >= self.stretch.first else at.begin(self.stretch.first)
 
     @property
     def _order(self) -> Order:
-        assert self.order is not None  # noqa: S101 - of several stages, each notes its own batches
+        assert self.order is not None  # noqa: S101 - each stage counts its own batches
         return self.order
 
     def check(self) -> None:
-        """Checks that there is an epoch for the next iterator.
+        """Checks that an epoch is left for the next iterator.
 
         Raises:
-            StateError: When the stage is over.
+            StateError: If the stage is over.
         """
         epoch, end = self.next_start().epoch, self.stretch.end
         if end is not None and epoch >= end:
             raise StateError(
-                f"this stage ends before epoch {end}, and the training is at epoch {epoch}: go on with the next stage, or with "
-                f"`pipe.seek({self.stretch.first})` begin this one again"
+                f"this stage ends before epoch {end}, but the training is at epoch {epoch}: continue with the next stage, or restart this "
+                f"one with `pipe.seek({self.stretch.first})`"
             )
 
     def head(self) -> tf.data.Dataset:
-        """One element, read when an iterator starts: the epoch, its first step, and where steps are counted from; none once all is over."""
+        """One element, read when an iterator starts: epoch, first step, and `(origin, shift)`; empty if no epoch is left."""
         first, end, _ = self.stretch
 
         def start(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -91,12 +91,12 @@ class Progress:
         return found if end is None else found.filter(plain(lambda epoch, *_: epoch < end))
 
     def deliver(self, epoch: tf.Tensor, step: tf.Tensor, batch: Any) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Note that a batch is handed over; the last one of an epoch lets the next iterator start the next epoch."""
+        """Moves past a batch, in the graph; after the last one of an epoch, the next iterator starts the next epoch."""
         begun, _, origin, shift = tf.unstack(self.start.read_value())
         origin, zero = tf.where(epoch == begun, origin, 0), tf.zeros_like(step)
         last = tf.equal(step, self._order.steps_of(From(origin, shift)) - 1)
         follows = tf.where(last, tf.stack([epoch + 1, zero, zero, shift]), tf.stack([epoch, step + 1, origin, shift]))
-        # An iterator that lags behind, in an epoch that another one has ended, moves nothing back.
+        # An iterator in an epoch that another one has ended must not move the position back.
         current = epoch >= begun
         with tf.control_dependencies([_assign_where(current, self.delivered, follows)]):
             noted = _assign_where(current & last, self.start, follows)
@@ -109,6 +109,6 @@ def _read(noted: Any) -> Position:
 
 
 def _assign_where(condition: tf.Tensor, position: Any, value: tf.Tensor) -> tf.Operation:
-    """Assigns to a variable `(4,)`, or to no row of it: a branch would be two functions more in every graph."""
+    """Assigns to a variable `(4,)` if a condition holds. A branch would add two functions to every graph."""
     rows = tf.where(tf.fill([4], condition))
     return tf.raw_ops.ResourceScatterNdUpdate(ref=position.handle, indices=rows, updates=tf.gather_nd(value, rows))

@@ -1,4 +1,4 @@
-"""Single batches, whichever are asked for, and several views of each example."""
+"""Random access to batches, and several views of each example."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 _AHEAD = 2
-"""Batches that are begun before they are asked for, where one follows the other."""
+"""Batches that are started ahead during sequential access."""
 
 
 class RequestedBatches:
     """The batches of a split by epoch and step, in any order and from any thread.
 
-    A dataset that starts at a step has to be traced, and its iterator to be optimised, which takes longer than most batches. Here the
-    dataset takes the steps out of a queue, and waits where there is none.
+    Tracing a dataset for each step and optimising its iterator would take longer than most batches. So one dataset takes the steps from
+    a queue.
 
     Args:
-        executor: The split's executor.
+        executor: The executor of the split.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -42,11 +42,11 @@ class RequestedBatches:
         self._start()
 
     def _start(self) -> None:
-        """Make the dataset, which has been asked for nothing."""
+        """Makes the dataset and an empty queue."""
         with tf.device("CPU:0"):
-            # As many as can be asked for at a time: nobody ever waits for room.
+            # Large enough for all requests at a time, so that `enqueue` never blocks.
             self._queue = tf.queue.FIFOQueue(_AHEAD + 1, [tf.int64], [[4]])
-        queue = self._queue  # the dataset must not hold this object, or neither would ever go
+        queue = self._queue  # captured in place of this object, which would never be freed
 
         def asked(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
             at = queue.dequeue()
@@ -55,18 +55,18 @@ class RequestedBatches:
         steps = plain_map(tf.data.Dataset.from_tensors(0).repeat(), asked)
         batches = batches_of(self._executor, steps, REQUESTED)
         self.element_spec = batches.element_spec[2]
-        """The shapes and dtypes of a batch."""
+        """Shapes and dtypes of a batch."""
         self._batches = iter(handed_over(self._executor, batches, REQUESTED))
-        # TensorFlow crashes where the iterator or the queue goes while one waits for the other; when it is closed, the wait ends.
+        # TensorFlow crashes if the iterator or the queue is deleted while one waits for the other; closing the queue ends the wait.
         self._close = weakref.finalize(self, _close, queue)
         self._asked: deque[Position] = deque()
 
     def __call__(self, epoch: int, step: int) -> Any:
-        """A batch, as the model receives it.
+        """Computes a batch, as the model receives it.
 
         Args:
             epoch: The epoch, from 0.
-            step: Its step; there must be one.
+            step: The step, which must exist.
 
         Raises:
             DataError: For a record that cannot be read.
@@ -74,7 +74,7 @@ class RequestedBatches:
         return self.at(Position(epoch, step))
 
     def at(self, at: Position) -> Any:
-        """The same of a position, also in an epoch that was begun with batches of another size."""
+        """Computes the batch at a position, also in an epoch begun with another batch size."""
         with self._lock:
             follows = self._last == at._replace(step=at.step - 1)
             if self._last is None or self._last.epoch != at.epoch:
@@ -96,11 +96,11 @@ class RequestedBatches:
         self._asked.append(at)
 
     def _leave_out(self, count: int) -> None:
-        """Let go of batches that were begun in vain."""
+        """Drops batches that were started ahead in vain."""
         for _ in range(count):
             try:
                 self._take()
-            except Exception:  # what nobody has asked for concerns nobody; the others have gone with it
+            except Exception:  # not the requested batch; the queue is empty after an error
                 return
 
     def _take(self) -> Any:
@@ -109,21 +109,21 @@ class RequestedBatches:
             return next(self._batches)[2]
         except tf.errors.OpError as error:
             self._close()
-            self._start()  # what is left of the batch would be taken for the next one
+            self._start()  # the rest of the failed batch would be taken for the next one
             raise explain_failure(self._executor, error, at) from None
 
 
 def _close(queue: tf.queue.QueueBase) -> None:
-    """Close a queue now, even where Python collects garbage while a graph is traced."""
+    """Closes a queue eagerly, even if Python collects garbage while a graph is traced."""
     with tf.init_scope():
         queue.close()
 
 
 class Augmented(DerivedDataset):
-    """Batches of rows for `model.predict`: the views of an example stand behind one another, and examples in the order of their split.
+    """Batches for `model.predict`: the views of an example are consecutive rows, examples in the order of their split.
 
     Attributes:
-        views: How many views of each example there are.
+        views: Number of views of each example.
     """
 
     def __init__(self, inner: tf.data.Dataset, source: PipelineDataset, views: int) -> None:
@@ -135,25 +135,25 @@ class Augmented(DerivedDataset):
 
 
 def together(views: Sequence[PipelineDataset]) -> Augmented:
-    """Puts the views of each example behind one another.
+    """Interleaves views, so that those of one example are consecutive.
 
     Raises:
-        ValueError: Where views have other shapes than the first one.
+        ValueError: If the shapes of views differ.
     """
     first = views[0].element_spec
     for number, other in enumerate(views[1:], 1):
         if other.element_spec != first:
-            raise ValueError(f"view {number} gives {other.element_spec}, and the first one {first}: rows of a batch have one shape")
+            raise ValueError(f"view {number} has {other.element_spec}, but the first one {first}: rows of a batch have one shape")
 
     def rows(*parts: Any) -> Any:
-        return tf.nest.map_structure(_behind_one_another, *parts)
+        return tf.nest.map_structure(_interleave, *parts)
 
     joined = tf.data.Dataset.zip(tuple(views)).map(rows, num_parallel_calls=1, deterministic=True).prefetch(1)
     return Augmented(joined, views[0], len(views))
 
 
-def _behind_one_another(*parts: tf.Tensor) -> tf.Tensor:
-    """Interleaves the rows of several tensors; ragged ones too."""
+def _interleave(*parts: tf.Tensor) -> tf.Tensor:
+    """Interleaves the rows of several dense or ragged tensors."""
     if isinstance(parts[0], tf.RaggedTensor):
         n = parts[0].nrows()
         order = tf.reshape(tf.transpose(tf.reshape(tf.range(n * len(parts)), [len(parts), n])), [-1])

@@ -1,8 +1,7 @@
-"""Saves the dataset of a split as a SavedModel: a function from an epoch and a step to what is left of that epoch, which needs TensorFlow
-alone.
+"""Saves the dataset of a split as a SavedModel, which needs only TensorFlow: a function from an epoch and a step to the rest of that epoch.
 
-It is the form that datasets built on ours have, since that runs anywhere: it holds no variable of a run and names damaged files. Columns
-of the data become variables of the file, so that no graph grows with the data, and paths are put together from a folder that is an input.
+It runs the form of derived datasets, which holds no variable of a run and names damaged files. Columns of the data become variables of
+the file, so graphs do not grow with the data. Paths are joined to a folder that is an input.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _NUMBER, _PATH = tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.string)
 
 
 def ejected_plan(executor: Executor) -> Physical:
-    """Returns what runs in a SavedModel of an executor's plan."""
+    """Returns the physical plan for a SavedModel."""
     threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
     return decide(executor.plan, _EJECTED, replace(executor.setting, threads=threads, columns=False))
 
@@ -40,13 +39,13 @@ def ejected_plan(executor: Executor) -> Physical:
 def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     """Saves the batches of a split.
 
-    The object that `tf.saved_model.load` gives has the function `batches(epoch, step, root)`, from int64 scalars and the folder of the
-    data, which may be left out, to a dataset.
+    The object loaded by `tf.saved_model.load` has the function `batches(epoch, step, root)`, from int64 scalars and the folder of the
+    data, which may be omitted, to a dataset.
 
     Args:
-        executor: The split's, of a plan without a cache or Python.
+        executor: The executor of the split, for a plan without a cache or Python.
         folder: Where to save.
-        root: The folder that all files of the data are in, absolute, or an empty text; `None` where they are read in their place alone.
+        root: The absolute folder of all data files, or ""; `None` if the data cannot move.
 
     Returns:
         The types of a batch, nested as the model takes it.
@@ -54,14 +53,14 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     plan, columns = ejected_plan(executor), dict[int, tf.Variable]()
     with tf.init_scope():
         for f in plan.functions:
-            if isinstance(f, p.Kernel):  # compiled now: within the function below it would be a part of that
+            if isinstance(f, p.Kernel):  # compiled now, or it would become a part of the function below
                 executor.kernel(f.node, f.entry, f.batch)
 
     def below(epoch: tf.Tensor, step: tf.Tensor, root_now: tf.Tensor) -> tf.data.Dataset:
         inside = (epoch >= 0) & (step >= 0) & (step <= executor.steps)
         if root is None:
-            stays = "the data of this graph is read where it was, and no folder in its place: put a link there; got"
-            tf.debugging.Assert(root_now == default, [stays, root_now])
+            fixed = "the data of this graph cannot be moved to another folder: put a link in the old place; got"
+            tf.debugging.Assert(root_now == default, [fixed, root_now])
         tf.debugging.Assert(inside, [f"an epoch has {executor.steps} steps, and epochs and steps are counted from 0; got", epoch, step])
         with ExitStack() as held:
             held.enter_context(made_for("file"))
@@ -82,19 +81,19 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     module.batches, module.columns = tf.function(batches, autograph=False), list(columns.values())
     made = module.batches.get_concrete_function(_NUMBER, _NUMBER)
     module.batches.get_concrete_function(_NUMBER, _NUMBER, _PATH)
-    policy = tf.saved_model.experimental.VariablePolicy.SAVE_VARIABLE_DEVICES  # those of the CPU, since datasets run there
+    policy = tf.saved_model.experimental.VariablePolicy.SAVE_VARIABLE_DEVICES  # the CPU, since datasets run there
     tf.saved_model.save(module, folder, options=tf.saved_model.SaveOptions(experimental_variable_policy=policy))
     return made.structured_outputs.element_spec
 
 
 def _refuse_python(function: Any) -> None:
-    """Makes sure that nothing in a graph calls Python, whatever the plan says of itself.
+    """Checks that a graph does not call Python.
 
     Raises:
-        InternalError: Naming what does.
+        InternalError: If it does.
     """
     graph = function.graph.as_graph_def()
     nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
     found = next((node.name for node in nodes if node.op in _PYTHON), None)
     if found is not None:
-        raise InternalError(f"`{found}` calls Python in a graph that is to be saved")
+        raise InternalError(f"`{found}` calls Python in a graph to be saved")

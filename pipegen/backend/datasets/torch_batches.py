@@ -1,4 +1,4 @@
-"""Batches as PyTorch tensors, without a copy of what is large."""
+"""Batches as PyTorch tensors, without copying large ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from pipegen.backend.datasets.arrays import HandedOver, OwnLoop, owned_arrays
+from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, owned_arrays
 from pipegen.lazy import untraced
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @untraced
 class TorchBatches(IterableDataset[Any]):
-    """Gives a split as batches of PyTorch tensors on the CPU: iterable any number of times, each time `len(self)` batches.
+    """The batches of a split as PyTorch tensors on the CPU: iterable any number of times, each time `len(self)` batches.
 
-    `torch.utils.data.DataLoader(batches, batch_size=None, num_workers=0)` takes it; so does torchdata's `StatefulDataLoader`,
-    which asks for its state. To go through the training split is an epoch, under the same rule as `pipe.train`.
+    Use it with `torch.utils.data.DataLoader(batches, batch_size=None, num_workers=0)` or torchdata's `StatefulDataLoader`, which saves
+    its state. An iteration of the training split is an epoch, as with `pipe.train`.
 
     Args:
         pipe: The pipeline.
@@ -43,36 +43,36 @@ class TorchBatches(IterableDataset[Any]):
         """
         if get_worker_info() is not None:
             raise RuntimeError(
-                "pipegen makes batches in threads of its own: use `DataLoader(…, batch_size=None, num_workers=0)`; "
-                "worker processes would each make every batch, and TensorFlow does not survive `fork`"
+                "pipegen makes batches in its own threads: use `DataLoader(…, batch_size=None, num_workers=0)`; each worker process would "
+                "make every batch, and TensorFlow does not work after `fork`"
             )
-        return HandedOver((tensors(batch), note) for batch, note in self._loop.batches())
+        return NotingIterator((tensors(batch), note) for batch, note in self._loop.batches())
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the split stands, as plain JSON; of the training split it is `pipe.state()`."""
+        """Returns the position of the split as plain JSON; `pipe.state()` for the training split."""
         return self._loop.state()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next epoch begin where a state was taken.
+        """Starts the next epoch at the position of a state.
 
         Raises:
-            StateError: When the state is of another spec, other data or another split.
+            StateError: If the state is of another spec, other data or another split.
         """
         self._loop.restore(state)
 
 
 def tensors(batch: Any) -> Any:
-    """Returns a batch of TensorFlow's tensors as PyTorch's, which may be written to.
+    """Converts a batch to writable PyTorch tensors.
 
     Raises:
-        TypeError: For text, of which PyTorch has no tensors.
+        TypeError: For strings.
     """
     return tf.nest.map_structure(_tensor, owned_arrays(batch))
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
     if array.dtype.hasobject:
-        raise TypeError("PyTorch has no tensors of text: leave the feature out of `output`, or give its number")
-    if array.dtype == tf.bfloat16.as_numpy_dtype:  # which NumPy does not know by itself, and so PyTorch not by NumPy
+        raise TypeError("PyTorch has no string tensors: leave the feature out of `output`, or output its number")
+    if array.dtype == tf.bfloat16.as_numpy_dtype:  # not a dtype of NumPy's own, so `from_numpy` rejects it
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)

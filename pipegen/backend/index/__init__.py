@@ -1,1 +1,1 @@
-"""Names the records of each step, in their order, and draws every random number of each."""
+"""The records of each step, in order, and all random numbers of each."""

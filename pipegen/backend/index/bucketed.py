@@ -1,9 +1,8 @@
-"""The order of a split whose batches are each of one bucket: examples are permuted within their bucket, and the batches of all among
-themselves.
+"""The order of a split with buckets: examples are permuted within their bucket, and then the batches of all buckets.
 
-A cycle through the data has so many batches of each bucket. In the space of slots each bucket has a stretch of its own, in which its
-examples stand in the order of the cycle; a batch is a part of that, and a mix group never lies in two buckets. Which batch a step
-has is a permutation of the batches, so that any step can be begun with, and an example has the same slot whatever the size of a batch is.
+A cycle through the data has a fixed number of batches of each bucket. In the space of slots each bucket has its own range, in which its
+examples stand in the order of the cycle. A batch is a part of that range, so groups that mix never span two buckets. The batch of a step
+is found by a permutation, so any step can be the first, and the slot of an example does not depend on the batch size.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
     from pipegen.backend.reading.columns import Column
 
 _BATCHES = -4
-"""Stands in the place of a window's number in the keys of the order of batches."""
+"""In place of a window's number in the keys of the order of batches."""
 
 
 @dataclass(frozen=True, eq=False)
 class BucketedOrder(Order):
-    """The order of one split on one host; `num_examples` counts those of all buckets, and `slots` are those of a cycle. Its epochs end with
-    batches of the size that they were begun with, so that they are counted from their begin.
+    """The order of one split on one host; `num_examples` counts all buckets, and `slots` a cycle. Its epochs end with the batch size they
+    were begun with, so they have no origin.
 
     Attributes:
-        members: From places to records: those of one bucket behind those of another, in stored order.
+        members: From places to records, bucket by bucket, in stored order.
     """
 
     members: Column | None = None
@@ -47,7 +46,7 @@ class BucketedOrder(Order):
         return tf.constant(numbers, tf.int64)
 
     def _cycle(self, epoch: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
-        """The cycle that an epoch begins in, and the batch of it: int64 scalars."""
+        """Returns the cycle that an epoch begins in, and the batch in it: int64 scalars."""
         epoch = tf.convert_to_tensor(epoch, tf.int64)
         if self.epoch_steps is None:
             return epoch, tf.zeros_like(epoch)
@@ -55,7 +54,7 @@ class BucketedOrder(Order):
         return epoch * self.epoch_steps // whole, epoch * self.epoch_steps % whole
 
     def _batch_of(self, step: tf.Tensor, epoch: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Finds the batch of a step: the cycles from the first one of its epoch to its own, its bucket, its number there; like `step`."""
+        """Finds the batch of a step: its cycle, counted from the first one of the epoch, its bucket, its number there; like `step`."""
         total = max(sum(self.bucket_steps), 1)
         begin, offset = self._cycle(epoch)
         later, number = (offset + step) // total, (offset + step) % total
@@ -80,14 +79,14 @@ class BucketedOrder(Order):
         return self._rows_of(bucket, number)
 
     def _rows_of(self, bucket: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
-        """The rows of a batch of a bucket, by its number there."""
+        """Counts the rows of a batch of a bucket, by its number there."""
         here = tf.zeros_like(number) + self.batch
         if self.ends_short:
             here = tf.maximum(tf.minimum(here, tf.gather(self._constant(self.buckets), bucket) - number * self.batch), 1)
         return here
 
     def _place(self, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Finds the place of a slot: the cycles from the first one of its epoch to its own, its bucket, its place there; like `slot`."""
+        """Finds the place of a slot: its cycle, counted from the first one of the epoch, its bucket, its place there; like `slot`."""
         later, within = slot // self.slots, slot % self.slots
         starts = self._constant(self.bucket_starts)
         found = tf.searchsorted(starts, tf.reshape(within, [-1]), side="right", out_type=tf.int64) - 1
@@ -95,7 +94,7 @@ class BucketedOrder(Order):
         return later, bucket, within - tf.gather(starts, bucket)
 
     def bucket_of(self, slot: tf.Tensor) -> tf.Tensor:
-        """The bucket of each slot: int32, like `slot`."""
+        """Returns the bucket of each slot: int32, like `slot`."""
         return tf.cast(self._place(slot)[1], tf.int32)
 
     def member(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
@@ -118,7 +117,7 @@ class BucketedOrder(Order):
         return tf.cast(tf.gather(rising, tf.searchsorted(tf.gather(begin, rising), slots, side="right") - 1), tf.int64)
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The cycle, the place among all examples, bucket behind bucket, and the weight of each slot; see `Order.at`."""
+        """Returns the cycle, the place among all examples, bucket by bucket, and the weight of each slot; see `Order.at`."""
         later, bucket, place = self._place(slot)
         count = tf.gather(self._constant(self.buckets), bucket)
         first = tf.gather(self._constant((0, *np.cumsum(self.buckets).tolist())), bucket)
@@ -126,7 +125,7 @@ class BucketedOrder(Order):
         return self._cycle(epoch)[0] + later, first + place % tf.maximum(count, 1), weight
 
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
-        """The examples that may take the place of a damaged one: those behind it among `STAND_INS` of its bucket; see `Order`."""
+        """Finds examples that may replace a damaged one: the next ones in its group of `STAND_INS` of its bucket; see `Order`."""
         _, bucket, place = self._place(slot)
         total = tf.maximum(tf.gather(self._constant(self.buckets), bucket), 1)
         own, size = place % total, tf.minimum(total, STAND_INS)
@@ -135,8 +134,8 @@ class BucketedOrder(Order):
         return self.found(epoch, slot - place + others)
 
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
-        """The record at each place of a cycle: int64 `(n,)` each."""
-        assert self.members is not None  # noqa: S101 - every such order has them
+        """Returns the record at each place of a cycle: int64 `(n,)` each."""
+        assert self.members is not None  # noqa: S101 - set for every such order
         if self.kind != "stored":
             firsts = self._constant((0, *np.cumsum(self.buckets).tolist()))
             bucket = tf.searchsorted(firsts, position, side="right", out_type=tf.int64) - 1
@@ -145,5 +144,5 @@ class BucketedOrder(Order):
         return tf.cast(self.members(position), tf.int64)
 
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns nothing: what the steps of an epoch have in common is a key for each bucket, which takes no time."""
+        """Empty: the steps of an epoch share only a key for each bucket, which takes no time."""
         return ()

@@ -1,4 +1,4 @@
-"""Every random number of an example, as a function of (seed, epoch, example id, occurrence, step id) and nothing else."""
+"""The random numbers of an example, a function of only (seed, epoch, example id, occurrence, step id)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def uniform(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tf.Tensor:
-    """float64 in [0, 1) with 53 random bits, one for each pair of key and counter words."""
+    """Draws float64 in [0, 1) with 53 random bits, one for each pair of key and counter words."""
     x0, x1 = threefry2x32(key, counter)
     high = tf.cast(tf.bitwise.right_shift(x0, tf.constant(5, tf.uint32)), tf.float64)
     low = tf.cast(tf.bitwise.right_shift(x1, tf.constant(6, tf.uint32)), tf.float64)
@@ -31,7 +31,7 @@ def uniform(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tf.Tensor:
 
 
 STANDS_IN = 1 << 31
-"""What is added to the occurrence of an example that takes the place of a damaged one, where an epoch has copies: none has so many."""
+"""Offset of the occurrence of an example that replaces a damaged one, in epochs with copies: more than any example has."""
 
 
 class Draws:
@@ -59,22 +59,22 @@ class Draws:
         calendar: tf.Tensor | None = None,
         jit: bool = False,
     ) -> tf.Tensor:
-        """Draw for each record.
+        """Draws the numbers of each record.
 
         Args:
             records: The split.
             record: int64 `(n,)`.
             epoch: int64 `(n,)`: the cycle through the data.
-            occurrence: int64 `(n,)`: how often each example has stood in this epoch before; `None` for never.
-            calendar: int64 `(n,)`: the epoch that schedules go by, where that is not the cycle.
-            jit: Whether XLA compiles the cipher: the same bits, and one node in the graph that TensorFlow does not take apart
-                into hundreds whenever an iterator is made. Worth it for what runs once a batch.
+            occurrence: int64 `(n,)`: earlier occurrences of each example in this epoch; `None` for none.
+            calendar: int64 `(n,)`: the epoch for schedules, if that is not the cycle.
+            jit: Whether XLA compiles the cipher: the same bits, but one node in the graph, which TensorFlow does not inline into
+                hundreds for every new iterator. It pays for draws of a whole batch.
 
         Returns:
-            float64 `(n, num_draws)`, uniform in [0, 1). Where a step has a schedule, the epoch stands behind them.
+            float64 `(n, num_draws)`, uniform in [0, 1); followed by the epoch if a step has a schedule.
         """
         if not self.num_draws:
-            # NOTE: one column that nobody reads, since `unbatch` crashes the process on a tensor without elements.
+            # NOTE: one unused column, since `unbatch` crashes the process on a tensor without elements.
             return tf.zeros([tf.shape(record)[0], 1], tf.float64)
         stood = tf.zeros_like(epoch, tf.uint32) if occurrence is None else tf.cast(occurrence, tf.uint32)
         drawn = self._draw(records, record, epoch, stood, jit=jit)
@@ -84,7 +84,7 @@ class Draws:
         return tf.concat([drawn, tf.cast(epoch if calendar is None else calendar, tf.float64)[:, None]], -1)
 
     def _draw(self, records: RecordTensors, record: tf.Tensor, epoch: tf.Tensor, occurrence: tf.Tensor, *, jit: bool) -> tf.Tensor:
-        """The numbers of each record, less the epoch: float64 `(n, num_draws)`."""
+        """Draws the numbers of each record, without the epoch: float64 `(n, num_draws)`."""
         seed, step, number = (tf.constant(words, tf.uint32) for words in (self._seed, self._step, self._number))
         return _cipher(jit)(seed, step, number, epoch, *records.words(record), occurrence)
 
@@ -103,14 +103,14 @@ def _numbers(
 def numbers_of(
     seed: tf.Tensor, step: tf.Tensor, number: tf.Tensor, epoch: tf.Tensor, id_low: tf.Tensor, id_high: tf.Tensor, occurrence: tf.Tensor
 ) -> tf.Tensor:
-    """The numbers that the counters of steps, uint32 `(n or 1, draws)`, give for examples `(n,)`: float64 `(n, draws)`."""
+    """Computes the random numbers of examples `(n,)` for the counters of steps, uint32 `(n or 1, draws)`: float64 `(n, draws)`."""
     visit = threefry2x32((seed[0], seed[1]), (tf.cast(epoch, tf.uint32), occurrence))
     key = threefry2x32(visit, (id_low, id_high))
     return uniform((key[0][:, None], key[1][:, None]), (step, number))
 
 
 class Parted(Protocol):
-    """Knows the ids of records, and the part that each is of."""
+    """Records of a mix, with their ids and parts."""
 
     def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]: ...
 
@@ -118,7 +118,7 @@ class Parted(Protocol):
 
 
 class MixedDraws(Draws):
-    """The draws of a plan of a mix: each part has its own ids of steps, and its own places in the vector."""
+    """The draws of a plan of a mix: each part has its own step ids, and its own places in the vector."""
 
     def __init__(self, seed: int, index: Index) -> None:
         super().__init__(seed, (), scheduled=index.scheduled)
@@ -149,20 +149,20 @@ F = TypeVar("F", bound="Transform")
 
 
 def own_draws(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
-    """The numbers of one step, without its gate: `(..., num_draws)`."""
+    """Slices the numbers of one step, without its gate: `(..., num_draws)`."""
     return draws[..., ref.start : ref.start + ref.step.num_draws()]
 
 
 def step_of(ref: StepRef[F], draws: tf.Tensor) -> F:
-    """The step, its schedules read at the epoch, which is the last number of every example's vector where there are any.
+    """Returns a step with its schedules evaluated at the epoch, which is the last number of every vector of draws if there are any.
 
-    A batch is of one epoch, so the first example speaks for all.
+    A batch is of one epoch, so the first example's number counts.
     """
     return ref.step.at(tf.reshape(draws[..., -1], [-1])[0]) if ref.step.schedules() else ref.step
 
 
 def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
-    """Returns whether a conditional step acts on each example: bool `(...)`."""
+    """Returns true for examples that a conditional step acts on: bool `(...)`."""
     reasons = []
     if ref.gated:
         share: tf.Tensor | float = getattr(step_of(ref, draws), "probability", 1.0)
@@ -177,7 +177,7 @@ def acts(ref: StepRef, draws: tf.Tensor) -> tf.Tensor:
 
 
 _ORDER_DOMAIN = 0x6F726472
-"""Separates the keys of the order from those of the draws."""
+"""Constant that separates the keys of the order from those of the draws."""
 
 
 def permuted(position: tf.Tensor, seed: int, cycle: tf.Tensor, window: int, last: tf.Tensor, *, jit: bool = False) -> tf.Tensor:
@@ -186,7 +186,7 @@ def permuted(position: tf.Tensor, seed: int, cycle: tf.Tensor, window: int, last
 
 
 def keys(seed: int, *, jit: bool = False) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Returns what makes the keys of orders, uint32 `(n, 3)`, from cycles and windows, int64 `(n,)` each; `jit` lets XLA compile it."""
+    """Makes a function from cycles and windows, int64 `(n,)` each, to keys of orders, uint32 `(n, 3)`; `jit` compiles it by XLA."""
     return partial(_key_function(jit), tf.constant([seed & 0xFFFFFFFF, seed >> 32], tf.uint32))
 
 
@@ -201,11 +201,10 @@ def _key_function(jit: bool) -> Callable[..., tf.Tensor]:
 
 
 def _order_key(seed: tf.Tensor, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
-    """uint32 `(n, 3)` for RandomIndexShuffle, from the two words of the seed.
+    """Computes keys for RandomIndexShuffle, uint32 `(n, 3)`, from the two words of the seed.
 
-    On sets up to 65,536 that op reads only the low 8 bits of each word, so hashed words alone would repeat an order
-    among a thousand epochs now and then. The low bytes are therefore a bijection of the cycle: 2^24 cycles in a row
-    never share a key.
+    On sets up to 65,536 that op reads only the low 8 bits of each word, so hashed words alone would sometimes repeat an order within a
+    thousand epochs. The low bytes are therefore a bijection of the cycle: 2^24 consecutive cycles never share a key.
     """
     c = tf.cast(cycle, tf.uint32)
     w = tf.cast(window, tf.uint32)
@@ -223,7 +222,7 @@ def _order_key(seed: tf.Tensor, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tenso
 
 
 def _mix24(x: tf.Tensor, salt: tf.Tensor) -> tf.Tensor:
-    """A bijection of the low 24 bits: odd multiplications and shifts by half the width."""
+    """Permutes the low 24 bits, by odd multiplications and shifts by half the width."""
     mask = tf.constant(0xFFFFFF, tf.uint32)
     x = tf.bitwise.bitwise_and(x, mask)
     for factor in (0x9E3779, 0x85EBCB):

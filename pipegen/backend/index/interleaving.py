@@ -1,9 +1,9 @@
-"""The order of the training split of a mix: which part stands at each position of an epoch, and which of its examples.
+"""The order of the training split of a mix: the part and the example at each position of an epoch.
 
-An epoch has an exact number of examples of each part (`data/mix_counts.py`), spread evenly over it. Positions are permuted within
-windows of `WINDOW`, so that parts do not fall in step with batches or with the blocks of hosts. The rank of a part's position among
-those of the part in the epoch, plus what the part had in all epochs before, is a place in an endless row of permutations of the part,
-its passes. All of it is a function of the epoch and the position, and takes the time of one look at each part.
+An epoch has an exact number of examples of each part (`data/mix_counts.py`), spread evenly over it. Positions are permuted within windows
+of `WINDOW`, so that parts do not align with batches or with the blocks of hosts. The examples of a part, counted over all epochs, run
+through an endless sequence of permutations of the part, its passes. All of it is a function of the epoch and the position, in time linear
+in the number of parts.
 """
 
 from __future__ import annotations
@@ -23,15 +23,11 @@ if TYPE_CHECKING:
     from pipegen.data.mix_counts import Mixture
 
 WINDOW = 64
-"""Positions that are permuted among themselves."""
+"""Positions of a window."""
 
 
 class Counts:
-    """The numbers of a mixture in the graph.
-
-    Args:
-        mixture: The counts of each part in each epoch.
-    """
+    """`Mixture` in the graph: the counts of each part in each epoch."""
 
     def __init__(self, mixture: Mixture) -> None:
         self._mixture = mixture
@@ -39,7 +35,7 @@ class Counts:
         self._period = np.array(mixture.period, np.int64)
 
     def before(self, epoch: tf.Tensor) -> tf.Tensor:
-        """The examples of each part in all epochs before some: int64 `(..., parts)` from `(...)`; see `Mixture.before`."""
+        """Counts the examples of each part before epochs: int64 `(..., parts)` from `(...)`; see `Mixture.before`."""
         made, last = self._mixture, len(self._table) - 1
         listed = tf.gather(tf.constant(self._table), tf.minimum(epoch, last))
         later = tf.maximum(epoch - last, 0)[..., None]
@@ -49,7 +45,7 @@ class Counts:
         return listed + (_nested(later * made.examples, made.shares) if made.nested else self._rounded(later))
 
     def _rounded(self, later: tf.Tensor) -> tf.Tensor:
-        """Largest remainder of so many settled epochs. The remainder of a share is taken apart, so that no product overflows."""
+        """Rounds by largest remainder, for a number of settled epochs. Shares are split into whole and remainder to avoid overflow."""
         made, unit = self._mixture, self._mixture.unit
         owed = [divmod(made.examples * share, unit) for share in made.shares]
         whole, over = (tf.constant([one[i] for one in owed], tf.int64) for i in (0, 1))
@@ -62,7 +58,7 @@ class Counts:
 
 
 def _nested(total: tf.Tensor, shares: Sequence[int]) -> tf.Tensor:
-    """Whole numbers in the proportion of shares, part after part: int64 `(..., parts)` from `(..., 1)`; see `data/mix_counts.py`."""
+    """Divides totals in the proportion of shares, part by part: int64 `(..., parts)` from `(..., 1)`; see `data/mix_counts.py`."""
     found, left = [], sum(shares)
     for share in shares:
         count = _scaled(total, share, left)
@@ -72,7 +68,7 @@ def _nested(total: tf.Tensor, shares: Sequence[int]) -> tf.Tensor:
 
 
 def _scaled(total: tf.Tensor, share: int, whole: int) -> tf.Tensor:
-    """`total * share // whole`, where the product may not fit 63 bits: `whole` is below 2^32."""
+    """Computes `total * share // whole` without overflow: `whole` is below 2^32."""
     if not whole:
         return tf.zeros_like(total)
     return total // whole * share + total % whole * share // whole
@@ -80,15 +76,15 @@ def _scaled(total: tf.Tensor, share: int, whole: int) -> tf.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class MixedOrder(Order):
-    """The order of the training split of a mix on one host: `num_examples` are those of an epoch.
+    """The order of the training split of a mix on one host; `num_examples` counts an epoch.
 
-    A position of a cycle, as `at` gives it, is a place in the permutation of a part, counted on from the records of the parts before.
+    A position of a cycle, as returned by `at`, is a place in the permutation of a part, offset by the records of the parts before.
 
     Attributes:
-        parts: The order of each part alone, whose seed is its own; of a sampled part, of the examples that a pass has. One
-            that draws from its easiest examples permutes these itself.
+        parts: The order of each part, with its own seed; for a sampled part, that of the examples of a pass. A part that samples from its
+            easiest examples permutes these itself.
         counts: The examples of each part in each epoch.
-        held: The records of each part, where passes have others than each of them once.
+        held: The number of records of each part, if a pass is not each record once.
     """
 
     parts: tuple[Order, ...] = ()
@@ -97,24 +93,24 @@ class MixedOrder(Order):
 
     @property
     def firsts(self) -> tuple[int, ...]:
-        """Returns where the positions of each part begin, with the end."""
+        """The first position of each part, with the end."""
         return tuple(np.cumsum([0, *(part.num_examples for part in self.parts)]).tolist())
 
     @property
     def begins(self) -> tuple[int, ...]:
-        """Returns the first record of each part, with the end."""
+        """The first record of each part, with the end."""
         return tuple(np.cumsum([0, *self.held]).tolist()) if self.held else self.firsts
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The pass of its part, the position in it, both int64, and the weight, float32, of each slot of an epoch; see `Order.at`."""
+        """Returns the pass of its part, the position in it, both int64, and the weight, float32, of each slot; see `Order.at`."""
         slot = slot + since.origin
         part, place = self._places(epoch, slot % self.num_examples)
         cycle, position = self._passes(part, place)
         return cycle, position, tf.cast(slot < self.num_examples, tf.float32)
 
     def _places(self, epoch: tf.Tensor, position: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The part at each position of an epoch, and the examples of the part before it in all epochs: int64, like `position`."""
-        assert self.counts is not None  # noqa: S101 - every mix has some
+        """Finds the part at each position of an epoch, and counts earlier examples of it in all epochs: int64, like `position`."""
+        assert self.counts is not None  # noqa: S101 - set for every mix
         epoch = tf.convert_to_tensor(epoch, tf.int64)
         before = self.counts.before(epoch)
         now = self.counts.before(epoch + 1) - before
@@ -133,7 +129,7 @@ class MixedOrder(Order):
         return part, place
 
     def _permuted(self, epoch: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
-        """Positions of an epoch, permuted within windows: int64 `(n,)` from the same."""
+        """Permutes positions of an epoch within windows: int64 `(n,)`."""
         number = position // WINDOW
         first = number * WINDOW
         last = tf.minimum(first + WINDOW, tf.constant(self.num_examples, tf.int64)) - 1
@@ -152,13 +148,13 @@ class MixedOrder(Order):
         return cycle, first + position
 
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
-        """The examples that may take the place of a damaged one: the next of its part, whichever batch they are in themselves."""
+        """Finds examples that may replace a damaged one: the next ones of its part, in any batch."""
         part, place = self._places(epoch, ((slot + since.origin) % self.num_examples)[None])
         cycle, position = self._passes(tf.tile(part, [count]), place + 1 + tf.range(count, dtype=tf.int64))
         return self.visits(cycle, position)
 
     def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> Found:
-        """The examples at positions of the passes of parts: int64 `(n,)` each; see `Order.visits`."""
+        """Finds the examples at positions of the passes of parts: int64 `(n,)` each; see `Order.visits`."""
         record, occurrence = position, tf.zeros_like(position)
         for first, begin, part in zip(self.firsts, self.begins, self.parts, strict=False):
             if not part.num_examples:
@@ -171,5 +167,5 @@ class MixedOrder(Order):
         return Found(record, cycle, occurrence if any(part.sampled is not None for part in self.parts) else None)
 
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns nothing: an epoch holds several passes."""
+        """Empty: an epoch holds several passes."""
         return ()

@@ -1,7 +1,7 @@
-"""Mix groups: who is whose partner, and which examples a host works out beside its own so that every group is whole.
+"""Groups of examples that are mixed: the partners of each example, and the extra examples that a host needs to complete its groups.
 
-A group is `GROUP` consecutive positions of an epoch's order. Where a host's block of a batch begins or ends inside one,
-the block is widened to whole groups; the examples of others are cut away again once all is mixed.
+A group is `GROUP` consecutive positions of an epoch's order. If a host's block of a batch begins or ends inside one, the block is widened
+to whole groups; after mixing, the examples of other hosts are dropped.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 def widened(order: Order, step: tf.Tensor, rows: int, since: From = START, epoch: tf.Tensor | int = 0) -> tuple[tf.Tensor, tf.Tensor]:
-    """The slots of a block of `rows`, widened to whole groups, and which of them are the host's own: int64 and bool `(..., rows)`.
+    """Returns the slots of a block of `rows`, widened to whole groups, and a mask of the host's own: int64 and bool `(..., rows)`.
 
-    Slots behind the end of the epoch are examples of some kind that nobody reads. `step` is int64 `(...)`.
+    Slots past the end of the epoch stand for arbitrary examples that are dropped. `step` is int64 `(...)`.
     """
     low, high = order.block(step, since, epoch)
     begin = order.first_slot(step, epoch)
     first, last = (begin + low)[..., None], (begin + high)[..., None]
-    whole = (first + since.origin) // GROUP * GROUP - since.origin  # groups are counted from the begin of the epoch
+    whole = (first + since.origin) // GROUP * GROUP - since.origin  # groups are counted from the start of the epoch
     slot = whole + tf.range(rows, dtype=tf.int64)
     return slot, tf.logical_and(slot >= first, slot < last)
 
 
 def own_rows(features: Features, size: int | None) -> Features:
-    """A widened batch without the examples of others; `size` is how many are the host's own, where that is the same for each batch."""
+    """Drops the examples of other hosts from a widened batch; `size` is the number of own ones if it is the same for each batch."""
     own = features["@own"]
     start = tf.argmax(own, output_type=tf.int32)
     count = tf.reduce_sum(tf.cast(own, tf.int32)) if size is None else tf.constant(size)
@@ -48,9 +48,9 @@ def own_rows(features: Features, size: int | None) -> Features:
 
 
 def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int], int]:
-    """The records of the group that a record is in first, their cycles through the data, and its place among them.
+    """Returns the records of the group of a record's first occurrence, their cycles through the data, and its place among them.
 
-    A record that the epoch leaves out is alone.
+    A record that is not in the epoch is alone.
     """
     slots = order.every_slot()
     records, cycle, _ = order.found(epoch, slots)
@@ -58,20 +58,20 @@ def group_of(order: Order, epoch: int, record: int) -> tuple[list[int], list[int
     if not len(found):
         return [record], [epoch], 0
     own = int(slots[int(found[0])])
-    group = slots // GROUP == own // GROUP  # they stand one behind the other
+    group = slots // GROUP == own // GROUP  # consecutive slots
     members, cycles = (tf.boolean_mask(part, group).numpy().tolist() for part in (records, cycle))
     return members, cycles, own % GROUP
 
 
 def partners(rank: tf.Tensor, member: tf.Tensor) -> tf.Tensor:
-    """The row of each example's partner: the next of its group in the order of the ranks, the last one's the first.
+    """Returns the row of each example's partner: the next of its group by rank, cyclically.
 
     Args:
-        rank: float64 `(n,)` in [0, 1); the rows are whole groups, but for the last.
-        member: bool `(n,)`: whether the row has a place in the epoch's order. In a group those come first.
+        rank: float64 `(n,)` in [0, 1); the rows are whole groups, except for the last one.
+        member: bool `(n,)`: false for padding, which comes last in a group.
 
     Returns:
-        int32 `(n,)`; its own row for one that is no member, or is alone.
+        int32 `(n,)`; its own row for padding and for an example alone in its group.
     """
     n = tf.shape(rank)[0]
     missing = -n % GROUP
@@ -89,7 +89,7 @@ def partners(rank: tf.Tensor, member: tf.Tensor) -> tf.Tensor:
 
 
 def partners_of(partner: tf.Tensor, others: int) -> tf.Tensor:
-    """Returns the rows of everyone's partners, int32 `(n, others)`, from that of the first one: the next is the partner of a partner."""
+    """Returns the rows of `others` partners of each example, int32 `(n, others)`: each is the partner of the one before."""
     found = [partner]
     for _ in range(others - 1):
         found.append(tf.gather(partner, found[-1]))
@@ -97,16 +97,13 @@ def partners_of(partner: tf.Tensor, others: int) -> tf.Tensor:
 
 
 def _partners(step: MixingTransform, u: tf.Tensor, features: Features) -> tf.Tensor:
-    """The rows of everyone's partners, int32 `(n, others)`.
-
-    `@member` says which rows have a place in the epoch's order: all of them where it is missing.
-    """
+    """Returns the rows of all partners, int32 `(n, others)`; without `@member`, no row is padding."""
     rank = step.rank(u)
     return partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
 
 
 def mix_params(stage: Mix, features: Features) -> Params:
-    """The partners, and what the draws decide: for an image what the step's `choose` says, for a label the shares."""
+    """Returns the partners and, for an image, the step's choices, or for a label, the shares."""
     step = step_of(stage.ref, features["@draws"])
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
     partner = _partners(step, u, features)
@@ -116,19 +113,19 @@ def mix_params(stage: Mix, features: Features) -> Params:
 
 
 def near_partners(params: Params, rows: tf.Tensor) -> Params:
-    """Returns the parameters of a mixing step with how far each partner's row is from one's own."""
+    """Replaces the partners' rows in parameters by their distances from the own row."""
     partner, how = params
     return partner - rows[:, None], how
 
 
 def partners_at(params: Params, rows: tf.Tensor) -> Params:
-    """Returns the parameters with the partners' rows, from how far they are."""
+    """Replaces distances in parameters by the partners' rows."""
     distance, how = params
     return distance + rows[:, None], how
 
 
 def mix(stage: Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
-    """The mixed feature: a pure function."""
+    """Mixes a feature: a pure function."""
     partner, how = params
     others = tf.gather(value, partner)
     if stage.label:
@@ -139,7 +136,7 @@ def mix(stage: Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
 
 
 def pasted_pixels(stage: Paste | PasteItems, features: Features) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns everyone's partner, int32 `(n,)`, the partners' masks, and which pixels of them are pasted: `(n, height, width, 1)` each."""
+    """Returns the partners, int32 `(n,)`, their masks, and the pixels of them to paste, bool: `(n, height, width, 1)` each."""
     step, u = step_of(stage.ref.of(PastingTransform), features["@draws"]), own_draws(stage.ref, features["@draws"])
     partner = _partners(step, u, features)[:, 0]
     theirs = tf.gather(features[stage.mask], partner)
@@ -147,7 +144,7 @@ def pasted_pixels(stage: Paste | PasteItems, features: Features) -> tuple[tf.Ten
 
 
 def paste(stage: Paste, features: Features) -> None:
-    """Pastes what the mask of each one's partner shows into a feature, in place, or weighs a label by how much that is."""
+    """Pastes the masked pixels of each example's partner into a feature, or weighs a label by their share, in place."""
     partner, theirs, taken = pasted_pixels(stage, features)
     value = features[stage.feature]
     others = tf.gather(value, partner)

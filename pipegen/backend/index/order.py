@@ -1,5 +1,4 @@
-"""From steps to records: the order of an epoch as a function of position, so that nothing is buffered and any step can
-be started at once."""
+"""From steps to records: the order of an epoch as a function of position, so that nothing is buffered and any step can start at once."""
 
 from __future__ import annotations
 
@@ -17,17 +16,17 @@ if TYPE_CHECKING:
     from pipegen.backend.reading.sampled import Sampled
 
 STAND_INS = 8
-"""Slots whose examples stand in for one another: as many, whatever batches and shares are, so that the same one does everywhere."""
+"""Slots of a group whose examples may replace each other. It does not depend on batches and shares, so replacements do not, either."""
 _WHOLE = -1
-"""Stands in the place of a window's number in the key of the order of the blocks: no split has 2^32 windows."""
+"""In place of a window's number in the key of the order of the blocks: no split has 2^32 windows."""
 
 
 class From(NamedTuple):
-    """Says where an epoch is counted from that was begun with batches of another size; a slot of it is counted from step 0 of this one's.
+    """The start of an epoch that was begun with another batch size; its slots are counted from step 0 of this size.
 
     Attributes:
-        origin: The slot that step 0 begins at, so that slots form the groups that they formed before: int64 scalar.
-        shift: Where an epoch has a number of steps, how much later in the order it stands than without such a change: int64 scalar.
+        origin: The slot of step 0, which keeps the groups of mixed examples: int64 scalar.
+        shift: With a fixed number of steps an epoch: slots that the order is ahead of one without such a change, int64 scalar.
     """
 
     origin: tf.Tensor | int
@@ -35,7 +34,7 @@ class From(NamedTuple):
 
 
 START = From(0, 0)
-"""Every epoch had batches of this size."""
+"""The start of epochs that all had this batch size."""
 
 
 class Found(NamedTuple):
@@ -43,8 +42,8 @@ class Found(NamedTuple):
 
     Attributes:
         record: Their records, int64.
-        cycle: The cycles through the data that they are of, int64.
-        occurrence: How often each has stood in its cycle before, int64, where an epoch is sampled; else none has.
+        cycle: Their cycles through the data, int64.
+        occurrence: The number of earlier occurrences in the cycle, int64, if an epoch is sampled; else `None`.
     """
 
     record: tf.Tensor
@@ -60,8 +59,8 @@ class Order(Extent):
         kind: `stored`, `global` or `window`.
         window: Examples in a window.
         seed: The spec's seed.
-        blocks: For examples that lie many in a file: the first one of each file, int64 `(blocks + 1,)` with the end. `window` is then an
-            order in two levels: the blocks are permuted whole, and windows of what stands there one after another are permuted within.
+        blocks: For many examples in a file: the first one of each file, int64 `(blocks + 1,)` with the end. `window` is then an order in
+            two levels: whole blocks are permuted, and then examples within windows of the result.
     """
 
     kind: str
@@ -69,54 +68,54 @@ class Order(Extent):
     seed: int
     blocks: tf.Tensor | None = None
     sampled: Sampled | None = None
-    """Of an epoch that has some examples more than once, or not all of them: which one is at each place of it."""
+    """The example at each place of an epoch that has some examples more than once, or not all of them."""
     passes: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]] | None = None
-    """Of a part of a mix whose passes are not all of one length: the pass that each of its examples is of, and its place there."""
+    """From examples of a part of a mix, counted over all passes, to their pass and their place in it, if passes differ in length."""
 
     def positions(self, epoch: tf.Tensor, step: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The positions of this host's block of one global batch, as `at` says them; `epoch` and `step` are int64 scalars."""
+        """Returns the positions of this host's block of one global batch, like `at`; `epoch` and `step` are int64 scalars."""
         return self.at(epoch, self.slots_of(step, since, epoch), since)
 
     def slots_of(self, step: tf.Tensor, since: From = START, epoch: tf.Tensor | int = 0) -> tf.Tensor:
-        """The slots of this host's block of the global batch of a step: int64 `(n,)`. The epoch matters where batches are of buckets."""
+        """Returns the slots of this host's block of the global batch of a step: int64 `(n,)`. The epoch matters for buckets."""
         low, high = self.block(step, since, epoch)
         return self.first_slot(step, epoch) + tf.range(low, high, dtype=tf.int64)
 
     def first_slot(self, step: tf.Tensor, epoch: tf.Tensor | int = 0) -> tf.Tensor:
-        """The slot of the first row of the global batch of a step, int64 like `step`; the epoch matters where batches are of buckets."""
+        """Returns the slot of the first row of the global batch of a step, int64 like `step`; the epoch matters for buckets."""
         return step * self.batch
 
     def steps_of(self, since: From = START) -> tf.Tensor:
-        """The steps of an epoch, int64 scalar: see `steps_from`."""
+        """Returns the steps of an epoch, int64 scalar: see `steps_from`."""
         if self.epoch_steps is not None:
             return tf.constant(self.epoch_steps, tf.int64)
         left = tf.maximum(tf.constant(self.num_examples, tf.int64) - since.origin, 0)
         return (left if self.remainder == "drop" else left + (self.batch - 1)) // self.batch
 
     def ends_of(self, since: From = START) -> tf.Tensor:
-        """One past the last slot of an epoch's steps, on all hosts: int64 scalar."""
+        """Returns one past the last slot of an epoch's steps, on all hosts: int64 scalar."""
         return tf.constant(self.num_examples, tf.int64) - since.origin if self.ends_short else self.steps_of(since) * self.batch
 
     def block(self, step: tf.Tensor, since: From = START, epoch: tf.Tensor | int = 0) -> tuple[tf.Tensor, tf.Tensor]:
-        """The rows of a global batch that this host takes: the first, and one past the last, like `step`."""
+        """Returns this host's rows of a global batch: the first, and one past the last, like `step`."""
         index, count = self.shard
         here = self._rows(step, since, epoch)
         return here * index // count, here * (index + 1) // count
 
     def _rows(self, step: tf.Tensor, since: From, epoch: tf.Tensor | int) -> tf.Tensor:
-        """The rows of a global batch, like `step`; one of a step behind the end of the epoch."""
+        """Returns the number of rows of a global batch, like `step`; 1 for a step past the end of the epoch."""
         here = tf.fill(tf.shape(step), tf.constant(self.batch, tf.int64))
         if self.ends_short:
             here = tf.maximum(tf.minimum(here, self.num_examples - since.origin - step * self.batch), 1)
         return here
 
     def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The cycle through the data, the position in it, both int64, and the weight, float32, of each slot of an epoch.
+        """Returns the cycle through the data, the position in it, both int64, and the weight, float32, of each slot of an epoch.
 
         Args:
             epoch: int64 scalar, or like `slot`.
             slot: int64: the step times the global batch, plus the row.
-            since: Where steps are counted from.
+            since: The start of the epoch.
         """
         if self.epoch_steps is not None:
             absolute = self._absolute(epoch, slot, since)
@@ -126,39 +125,39 @@ class Order(Extent):
         return tf.zeros_like(slot) + epoch, slot % self.num_examples, weight
 
     def _absolute(self, epoch: tf.Tensor, slot: tf.Tensor, since: From) -> tf.Tensor:
-        """Finds where slots stand in the order of all epochs, which goes on from one to the next: int64, like `slot`."""
+        """Returns the positions of slots in the order that runs through all epochs: int64, like `slot`."""
         (first, before), examples = self.begin, (self.epoch_steps or 0) * self.batch
         moved = before - first * examples
         return epoch * examples + (slot + moved if moved else slot) + since.shift
 
     def member(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
-        """Tells which slots are in a mix group; what `pad` adds behind them mixes with nothing: bool, like `slot`."""
+        """Returns true for slots in a group that mixes; the slots that `pad` adds do not: bool, like `slot`."""
         end = self.steps_of(since) * self.batch if self.epoch_steps is not None else self.num_examples - since.origin
         return slot < end
 
     def bucket_of(self, slot: tf.Tensor) -> tf.Tensor:
-        """The bucket of each slot, of which there are several where batches are of buckets: int32, like `slot`."""
+        """Returns the bucket of each slot; 0 without buckets: int32, like `slot`."""
         return tf.zeros_like(slot, tf.int32)
 
     def every_slot(self) -> tf.Tensor:
-        """The slots of an epoch that form mix groups, rising: int64 `(n,)`."""
+        """Lists the slots of an epoch that form groups that mix, ascending: int64 `(n,)`."""
         return tf.range(self.grouped, dtype=tf.int64)
 
     def delivered(self, epoch: int) -> tf.Tensor:
-        """The slots of an epoch that are handed over, on all hosts, in that order: int64 `(n,)`; what pads a batch is left out."""
+        """Lists the slots of an epoch that are delivered, on all hosts, in order, without padding: int64 `(n,)`."""
         return tf.range(min(self.slots, self.grouped), dtype=tf.int64)
 
     def step_at(self, epoch: int, slots: tf.Tensor) -> tf.Tensor:
-        """The step of an epoch that each slot is of: int64 `(n,)`."""
+        """Returns the step of each slot of an epoch: int64 `(n,)`."""
         return slots // self.batch
 
     def found(self, epoch: int | tf.Tensor, slot: tf.Tensor, since: From = START) -> Found:
-        """The examples at slots of an epoch, int64 `(n,)`."""
+        """Finds the examples at slots of an epoch, int64 `(n,)`."""
         cycle, position, _ = self.at(tf.convert_to_tensor(epoch, tf.int64), slot, since)
         return self.visits(cycle, position)
 
     def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> Found:
-        """The examples at positions of cycles, int64 `(n,)` each; for the other arguments see `records`."""
+        """Finds the examples at positions of cycles, int64 `(n,)` each; for the other arguments see `records`."""
         place = self.records(cycle, position, jit=jit, laid=laid)
         if self.sampled is None:
             return Found(place, cycle)
@@ -166,8 +165,8 @@ class Order(Extent):
         return Found(record, cycle, occurrence)
 
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
-        """The `count` examples that may take the place of a damaged one: those behind it among `STAND_INS` that stand together in the
-        order, whichever batches and shares they are in.
+        """Finds `count` examples that may replace a damaged one: the next ones in its group of `STAND_INS` in the order, in any batch and
+        share.
 
         `epoch` and `slot` are int64 scalars.
         """
@@ -183,9 +182,9 @@ class Order(Extent):
         return self.visits(tf.zeros_like(behind) + epoch, first + (position - first + behind) % size)
 
     def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
-        """The record at each position of a cycle, or where it is sampled the place in it: int64 `(n,)` each, and so is the result.
+        """Returns the record at each position of a cycle, or the place in it if it is sampled: int64 `(n,)` each, and so is the result.
 
-        `jit` lets XLA compile the cipher. `laid` is what `laid` gives for the epoch that these are of, and else worked out again.
+        `jit` compiles the cipher by XLA. `laid` is the result of `laid` for the epoch; without it, it is computed again.
         """
         if self.kind == "stored" or self.num_examples == 1:
             return position
@@ -207,12 +206,11 @@ class Order(Extent):
         return tf.gather(starts, at) + place - tf.gather(begins, at)
 
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns what `records` of an epoch's steps have in common, worked out once: where the order has two levels, a step then takes the
-        logarithm of the number of the blocks.
+        """Computes the tensors that `records` shares among an epoch's steps, so that a step takes the logarithm of the number of blocks.
 
         Returns:
-            Of the global order its key, uint32 `(3,)`; of blocks the first example of each and the place where it begins, in their order,
-            int64 `(blocks,)`. Nothing of other orders, or where an epoch is not one cycle.
+            For a global order its key, uint32 `(3,)`; for blocks the first example of each and the place where it begins, in their order,
+            int64 `(blocks,)`. Empty for other orders, or if an epoch is not one cycle.
         """
         if self.epoch_steps is not None:
             return ()
@@ -223,7 +221,7 @@ class Order(Extent):
         return self._lay(self.blocks, epoch[None], False)
 
     def _lay(self, blocks: tf.Tensor, cycles: tf.Tensor, jit: bool) -> tuple[tf.Tensor, tf.Tensor]:
-        """The first example of each block and where it begins, one cycle behind the other: int64 `(cycles * blocks,)`."""
+        """Returns the first example of each block and the place where it begins, cycle by cycle: int64 `(cycles * blocks,)`."""
         count = tf.size(blocks, tf.int64) - 1
         key = keys(self.seed, jit=jit)(cycles, tf.zeros_like(cycles) + _WHOLE)
         order = permute(tf.range(tf.size(cycles, tf.int64) * count) % count, tf.repeat(key, count, axis=0), count - 1)
@@ -232,5 +230,5 @@ class Order(Extent):
 
 
 def window_size(window_bytes: int | None, mean_bytes: float) -> int:
-    """Examples in a window of so many bytes of stored records."""
+    """Returns the number of examples in a window, given in bytes of stored records."""
     return max(1, int((window_bytes or 0) / max(mean_bytes, 1.0)))

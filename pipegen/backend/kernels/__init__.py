@@ -1,1 +1,1 @@
-"""Lowers stages to TensorFlow functions, and compiles them by XLA."""
+"""Lowering of stages to TensorFlow functions, compiled by XLA."""

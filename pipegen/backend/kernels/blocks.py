@@ -1,4 +1,4 @@
-"""Batches worked off in parts: a few examples at a time in one program, or one at a time under a branch."""
+"""Batches processed in parts: a few examples at a time in one program, or one at a time in a branch."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 MAPPED = 1 << 25
-"""Bytes from which on the C library of Linux asks the system for every block anew, whatever the program did before."""
+"""Least bytes of a block that the C library of Linux always maps anew."""
 
 _EXAMPLES = 8
-"""At most; between 2 and 16 there is little difference."""
+"""Most examples of a block; between 2 and 16 there is little difference."""
 
 
 def block_size(batch: int, given: Any) -> int | None:
-    """Returns how many examples to work on at a time, or None for all of them at once.
+    """Returns the number of examples to process at a time, or None for the whole batch.
 
     Args:
-        batch: Examples in a batch, which a block divides.
-        given: What each phase hands to the next one: nested tensors or their specs.
+        batch: Examples in a batch, a multiple of the block size.
+        given: The results of each phase: nested tensors or their specs.
     """
     if not any(prod(t.shape) * t.dtype.size >= MAPPED for t in tf.nest.flatten(given)):
         return None
@@ -36,11 +36,11 @@ def block_size(batch: int, given: Any) -> int | None:
 
 
 def finished(going: tf.Tensor, function: Callable[[], Any]) -> Any:
-    """Computes what a function gives once, before anything reads it: XLA fuses nothing across a branch.
+    """Computes a function once, before its results are read: XLA fuses nothing across a branch.
 
     Args:
-        going: Boolean scalar that is true, which XLA does not know.
-        function: Gives nested tensors of static shapes.
+        going: Boolean scalar that is always true, which XLA does not know.
+        function: Returns nested tensors of static shapes.
     """
     structure = tf.function(function, autograph=False).get_concrete_function().structured_outputs
 
@@ -51,16 +51,16 @@ def finished(going: tf.Tensor, function: Callable[[], Any]) -> Any:
 
 
 def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor | None] | None, given: Any) -> Any:
-    """Computes what a function gives for a batch, one block after another.
+    """Computes a function of a batch block by block.
 
     Args:
-        function: Takes nested tensors `(size, ...)`, and gives some.
+        function: From nested tensors `(size, ...)` to nested tensors.
         size: Examples of a block.
         into: For each result a tensor of its type, `(n, ...)`, whose memory may be filled, or None; or None for all of them.
         given: The function's arguments, of `n` examples; n is a multiple of `size`.
 
     Returns:
-        The results, `(n, ...)`, nested as the function gives them.
+        The results, `(n, ...)`, nested like the function's.
     """
     count = int(tf.nest.flatten(given)[0].shape[0]) // size
 
@@ -85,7 +85,7 @@ def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor 
 
 
 def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features], Features]) -> None:
-    """Run a stage on one example, in place, if it acts on it.
+    """Runs a stage on one example, in place, if it acts on it.
 
     Args:
         stage: The branch.

@@ -1,7 +1,7 @@
-"""Crops and resizes images of several sizes that lie on canvases of one size, for a whole batch.
+"""Crop and resize, for a whole batch, of images of several sizes on canvases of one size.
 
-The bits are those of a window that is cut out and resized by TensorFlow's `ResizeBilinear`: the same products and sums of float32 in
-the same order, columns first and then rows. Positions are computed in float64 and rounded to float32 where that kernel rounds.
+The bits are those of TensorFlow's `ResizeBilinear` on the cropped window: the same float32 products and sums in the same order, columns
+before rows. Positions are computed in float64 and rounded to float32 where that kernel rounds.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pipegen.ops.families.crops import CanvasCrop
 
 _AT_ONCE = 1 << 20
-"""Bytes that are read at a time: they stay in the processor's cache until they are taken apart."""
+"""Bytes read at a time: they stay in the processor's cache until they are unpacked."""
 _WHOLE = 12582912.0
-"""1.5 · 2^23: added to a number below 2^22 it leaves that rounded half to even in the last bits of the sum."""
+"""1.5 · 2^23: added to a number below 2^22, it leaves the number, rounded half to even, in the last bits of the sum."""
 
 
 def canvas_crop_params(stage: CanvasCrop, features: Features) -> Params:
-    """Finds where the image of each example begins, a byte, int64 `(n,)`; where each row and each column of the output is read: the first
-    and the second row, and the first of two columns, int32, and the positions between them, float32 `(n, size)`; and zeros."""
+    """Computes the byte offset of each image, int64 `(n,)`; the two rows, int32, and the position between them, float32, of each output row
+    `(n, height)`; the first of two columns and the position between them of each output column `(n, width)`; and zeros, int32 `(n,)`."""
     draws = features["@draws"]
     n = tf.shape(draws)[0]
     at = features.get(place_name(stage.feature))
@@ -44,12 +44,12 @@ def canvas_crop_params(stage: CanvasCrop, features: Features) -> Params:
         flip = _flips(stage, draws)
         down, across = (tuple(tf.where(f[:, None], t[:, ::-1], t) for t in axis) for axis, f in zip((down, across), flip, strict=True))
     left, right, between = across
-    # A column that is read alone has none beside it; nor weighs what lies there.
+    # If both columns are the same one, its neighbour must get no weight.
     return (at, *down, left, tf.where(left == right, 0.0, between), tf.zeros_like(top))
 
 
 def _line(start: tf.Tensor, extent: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Finds where `count` pixels read a window's `extent` from `start` on, as TensorFlow's resize has it, with pixel centres at halves."""
+    """Finds the positions that `count` pixels read in a window, as TensorFlow's resize does with half pixel centres."""
     scale = nearest_float32(tf.cast(extent, tf.float64) / tf.constant(float(count), tf.float64))
     centre = tf.range(count, dtype=tf.float64) + 0.5
     at = nearest_float32(nearest_float32(centre[None] * scale[:, None]) - 0.5)
@@ -60,7 +60,7 @@ def _line(start: tf.Tensor, extent: tf.Tensor, count: int) -> tuple[tf.Tensor, t
 
 
 def _flips(stage: CanvasCrop, draws: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Tells which outputs are turned upside down, and which are mirrored left to right."""
+    """Returns masks of the outputs that are flipped vertically and horizontally."""
     height, width = (tf.constant(float(side), tf.float64) for side in stage.size)
     matrix = geometric_matrix(stage.mirrors[0], draws, height, width)
     for ref in stage.mirrors[1:]:
@@ -69,13 +69,13 @@ def _flips(stage: CanvasCrop, draws: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def canvas_words(stage: CanvasCrop, features: Features) -> tf.Tensor:
-    """Returns what the images of a batch are read from, as 64-bit words `(m,)`: where they are stored, or their canvases."""
+    """Returns the memory of the images as 64-bit words `(m,)`: the store, or their canvases."""
     stored = features.get(store_name(stage.feature))
     return as_words(features[stage.feature]) if stored is None else stored
 
 
 def canvas_crop(stage: CanvasCrop, words: tf.Tensor, params: Params) -> tf.Tensor:
-    """Weighs columns, then rows, and rounds half to even."""
+    """Interpolates columns, then rows, and rounds half to even."""
     at, top, bottom, down, first, across, zero = params
     listed = _Listed(stage, at, top, bottom)
     pairs = _pairs(stage, words, listed, first)
@@ -91,13 +91,13 @@ def canvas_crop(stage: CanvasCrop, words: tf.Tensor, params: Params) -> tf.Tenso
 
 
 class _Listed:
-    """The rows of the store that a batch needs, one image behind the other, each once: a window that is enlarged has few.
+    """The rows of the store that a batch needs, image by image, each once: an enlarged window has few.
 
     Attributes:
-        most: The most rows that they can be, int or int32 scalar.
-        total: How many there are, int32 scalar.
-        top: The place in the list of the first of two rows for each row of the output, int32 `(n, height)`.
-        bottom: That of the second.
+        most: The largest possible number of rows, int or int32 scalar.
+        total: The number of rows, int32 scalar.
+        top: The index in the list of the first of two rows for each row of the output, int32 `(n, height)`.
+        bottom: That of the second row.
     """
 
     def __init__(self, stage: CanvasCrop, at: tf.Tensor, top: tf.Tensor, bottom: tf.Tensor) -> None:
@@ -106,7 +106,7 @@ class _Listed:
         self._rows = tf.reshape(tf.stack([top, bottom], -1), [-1])
         self._low = tf.reduce_min(top, 1)
         span = tf.reduce_max(bottom, 1) - self._low + 1
-        self._apart = span > 2 * height  # rows between them are not needed
+        self._apart = span > 2 * height  # the rows between them are not needed
         count = tf.minimum(span, 2 * height)
         self._start = tf.cumsum(count, exclusive=True)
         self.most, self.total = n * min(stage.canvas[0], 2 * height), tf.reduce_sum(count)
@@ -114,7 +114,7 @@ class _Listed:
         self.top, self.bottom = (self._start[:, None] + place for place in places)
 
     def part(self, begin: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the image of each of `count` rows from a place on, int32 `(count,)`, and where its row begins, int64 `(count, 1)`."""
+        """Returns the image of each of `count` listed rows, int32 `(count,)`, and the byte offset of the row, int64 `(count, 1)`."""
         place = begin + tf.range(count)
         image = tf.reduce_sum(tf.cast(place[:, None] >= self._start, tf.int32), 1) - 1
         within = place - tf.gather(self._start, image)
@@ -126,8 +126,8 @@ class _Listed:
 
 
 def _pairs(stage: CanvasCrop, words: tf.Tensor, listed: _Listed, first: tf.Tensor) -> tf.Tensor:
-    """Reads two neighbouring columns for each column of the output, in all rows listed: uint8 `(rows, 2 · channels, width)`, planes
-    of the left ones and then of the right ones."""
+    """Reads two neighbouring columns for each column of the output, in all listed rows: uint8 `(rows, 2 · channels, width)`, first the
+    planes of the left columns, then those of the right ones."""
     width, channels = stage.size[1], stage.channels
     behind = first * channels
     at_once = max(1, _AT_ONCE // (width * BYTES))
@@ -137,7 +137,7 @@ def _pairs(stage: CanvasCrop, words: tf.Tensor, listed: _Listed, first: tf.Tenso
         image, start = listed.part(i * at_once, at_once)
 
         def read(further: int) -> tf.Tensor:
-            # In one program with what takes the bytes apart, XLA would read each word anew for every byte.
+            # Fused with the unpacking of bytes, XLA would read each word again for every byte.
             return finished(listed.total > 0, lambda: read_words(words, start, tf.gather(behind, image) + further))
 
         if 2 * channels <= BYTES:
@@ -151,7 +151,7 @@ def _pairs(stage: CanvasCrop, words: tf.Tensor, listed: _Listed, first: tf.Tenso
 
 
 def _between(a: tf.Tensor, b: tf.Tensor, weight: tf.Tensor, zero: tf.Tensor) -> tf.Tensor:
-    """`a` + (`b` - `a`) · `weight` with three roundings: an exclusive or with zeros that a compiler does not know of keeps it from
-    joining the product and the sum into one operation, which would round once."""
+    """`a` + (`b` - `a`) · `weight` with three roundings: an exclusive or with zeros, unknown to the compiler, prevents a fused
+    multiply-add, which rounds once."""
     product = tf.bitcast(tf.bitwise.bitwise_xor(tf.bitcast((b - a) * weight, tf.int32), zero), tf.float32)
     return a + product

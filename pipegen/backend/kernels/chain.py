@@ -1,4 +1,4 @@
-"""A chain of stages as one function of a batch, compiled by XLA where that works."""
+"""A chain of stages as one function of a batch, compiled by XLA if possible."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMPILING = "compiling the pipeline; the first batch takes a few seconds"
 
 @cache
 def say_compiling() -> None:
-    """Says so once a process: to whoever logs what pipegen informs of, and else to a person at a terminal."""
+    """Once a process: logs at INFO, else prints if stderr is a terminal."""
     if log.isEnabledFor(logging.INFO):
         log.info(_COMPILING)
     elif is_terminal(sys.stderr):
@@ -56,12 +56,12 @@ def lower_kernel(
 
     Args:
         node: The kernel.
-        entry: The type of what enters it.
+        entry: The input type.
         batch: Examples of a full batch on this host.
         jit: `auto`, `always` or `never`.
-        reuse: How the memory of its results is used again; without it, each has its own. With it, the function holds variables
-            and reads `@slot`.
-        scope: Gives the scope of a stage, where stages run one by one.
+        reuse: How results reuse the memory of earlier ones; without it, each has its own. With it, the function holds variables and
+            reads `@slot`.
+        scope: Returns the name scope of a stage, for stages that run one by one.
 
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
@@ -70,18 +70,18 @@ def lower_kernel(
         return _plain(node, scope)
     say_compiling()
     chain = Chain(node, entry)
-    if chain.memories:  # how large they are is known where the kernel is called
+    if chain.memories:  # their sizes are known only when the kernel is called
         return _with_memories(chain, batch, jit, reuse, _plain(node, scope))
     work = _compiled(chain, batch, jit, reuse)
     return _plain(node, scope) if work is None else _of_batch(chain, batch, reuse, work)
 
 
 _Work = Callable[[tf.Tensor | None, "Features", tf.Tensor, tuple[Params, ...]], "Features"]
-"""From the number of the call, the inputs of a kernel, the draws and the parameters to its results."""
+"""A function from the number of the call, the inputs of a kernel, the draws and the parameters to its results."""
 
 
 def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories: Features | None = None) -> _Work | None:
-    """Compiles a chain for one batch size, and for `memories` like these; `None` where XLA cannot.
+    """Compiles a chain for one batch size and the types of `memories`; `None` if XLA cannot.
 
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
@@ -106,7 +106,7 @@ def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories:
 
 
 def _of_batch(chain: Chain, batch: int, reuse: Reuse | None, work: _Work) -> KernelFunction:
-    """Returns a function of the features that fills up a smaller batch, works, and cuts its results again."""
+    """Makes a function of the features that pads a smaller batch and slices the results."""
 
     def kernel(features: Features) -> Features:
         draws, params = features["@draws"], chain.parameters(features)
@@ -123,7 +123,7 @@ def _of_batch(chain: Chain, batch: int, reuse: Reuse | None, work: _Work) -> Ker
 
 
 def _with_memories(chain: Chain, batch: int, jit: str, reuse: Reuse | None, plain: KernelFunction) -> KernelFunction:
-    """Returns a kernel that is compiled when it is first called, once for each size of what it reads from."""
+    """Makes a kernel that is compiled on its first call, once for each size of its memories."""
     made: dict[tuple[int, ...], KernelFunction] = {}
 
     def kernel(features: Features) -> Features:
@@ -142,7 +142,7 @@ def _with_memories(chain: Chain, batch: int, jit: str, reuse: Reuse | None, plai
 
 
 def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
-    """A function of a batch of any size, for a graph that a file holds: XLA compiles it there for each size that it meets."""
+    """Makes a function of a batch of any size, for a saved graph: XLA compiles it for each size it meets."""
     chain = Chain(node, entry)
     drawn, body, phases = compiled(chain.drawn), compiled(chain.body), [compiled(phase) for phase in chain.phases()]
 
@@ -158,7 +158,7 @@ def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
 
 
 def _plain(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
-    """The stages one after another, as plain TensorFlow and at any batch size."""
+    """Chains stages as plain TensorFlow, for any batch size."""
 
     def kernel(features: Features) -> Features:
         done = dict(features)
@@ -174,7 +174,7 @@ _Functions = tuple[Callable[..., Any] | None, list[Callable[..., Any]], Callable
 
 
 class Chain:
-    """The stages of a kernel, with what they read."""
+    """The stages of a kernel and their inputs."""
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self.stages = node.stages
@@ -182,13 +182,13 @@ class Chain:
         self.leads = [all(b.feature != st.feature for b in self.stages[:i]) for i, st in enumerate(self.stages)]
         firsts = {stage.feature: stage for stage in reversed(node.stages)}
         self.memories = {name: (stage, made) for name, stage in firsts.items() if (made := LOWERINGS[type(stage)].memory) is not None}
-        """The stages that read their feature from a memory, by feature, and what gives it."""
+        """The stages that read their feature from a memory, by feature, each with the function that returns it."""
         self.inputs = tuple(name for name in dict.fromkeys(stage.feature for stage in node.stages) if name not in self.memories)
         self.entry = {name: entry[name] for name in firsts}
         self.width = max((r.end for st in self.stages for r in st.uses()), default=0)
 
     def memory(self, features: Features, batch: int | None = None) -> Features:
-        """Gives what stands in for features that are read from a memory; those at hand, of a smaller batch, are filled up to `batch`."""
+        """Returns the memories that replace features; features of a smaller batch are padded to `batch`."""
         n = features["@draws"].shape[0]
         if batch is not None and n != batch:
             n = tf.shape(features["@draws"])[0]
@@ -196,16 +196,16 @@ class Chain:
         return {name: made(stage, features) for name, (stage, made) in self.memories.items()}
 
     def parameters(self, features: Features) -> tuple[Params, ...]:
-        """The parameters that XLA is not to compute; nothing for other stages."""
+        """Computes the parameters that XLA must not compute; empty for other stages."""
         return self._of(features, quantised=False)
 
     def own(self, draws: tf.Tensor) -> tf.Tensor:
-        """The draws up to the chain's last one, and behind them the last of all, which is the epoch where a step has a schedule."""
+        """Slices the draws up to the chain's last one, and the last of all, which is the epoch if a step has a schedule."""
         return tf.concat([draws[:, : self.width], draws[:, -1:]], 1)
 
     def drawn(self, draws: tf.Tensor) -> tuple[Params, ...]:
-        """The parameters of the other stages. Each is made of dozens of small operations, which cost TensorFlow more than they compute."""
-        # Of the images they read the shape.
+        """Computes the quantised parameters: dozens of small operations, cheaper in one XLA program than one by one."""
+        # They read only the shapes of images.
         given = {"@draws": draws, **{name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}}
         return self._of(given, quantised=True)
 
@@ -213,7 +213,7 @@ class Chain:
         return tuple(parameters(st, features) if own == quantised else () for st, own in zip(self.stages, self.quantised, strict=True))
 
     def phases(self) -> list[Callable[..., Any]]:
-        """Returns what comes before the body, one function after another: the phases of the stages that are the first on their feature."""
+        """Lists the functions before the body: the phases of the stages that are the first on their feature."""
         own = [LOWERINGS[type(stage)].phases(stage) if leads else () for stage, leads in zip(self.stages, self.leads, strict=True)]
 
         def phase(number: int, features: Features, params: tuple[Params, ...]) -> tuple[Params, ...]:
@@ -223,7 +223,7 @@ class Chain:
         return [partial(phase, number) for number in range(max(map(len, own)))]
 
     def body(self, features: Features, params: tuple[Params, ...]) -> Features:
-        """The pure part; `params` are what the phases gave."""
+        """Runs all stages with the parameters after the phases: a pure function."""
         done = dict(features)
         for stage, leads, own in zip(self.stages, self.leads, params, strict=True):
             value = done[stage.feature]
@@ -231,7 +231,7 @@ class Chain:
         return done
 
     def in_blocks(self, size: int, into: Sequence[tf.Tensor | None] | None, number: tf.Tensor, *given: Any) -> Features:
-        """The phases and the body in one program, for `size` examples at a time."""
+        """Runs the phases and the body in one program, `size` examples at a time."""
 
         def block(features: Features, params: tuple[Params, ...]) -> Features:
             for phase in self.phases():
@@ -242,10 +242,10 @@ class Chain:
         return done
 
     def compile(self, batch: int, depth: int, memories: Features) -> _Functions:
-        """`drawn`, where it has anything to do, the phases and `body` as functions for one batch size, being compiled. `memories` has the
-        types of what is read from; nothing is compiled beforehand then.
+        """Starts to compile `drawn`, if there is anything to draw, the phases and `body` for one batch size.
 
-        Where what a phase hands on is too large, there are no phases, and `body` does everything.
+        With `memories`, which has their types, nothing is compiled ahead. If the results of a phase are too large, there are no phases,
+        and `body` does everything.
         """
         features = {k: tf.zeros([batch, *t.shape], tf.as_dtype(t.dtype)) for k, t in self.entry.items()}
         draws = tf.zeros([batch, self.width + 1], tf.float64)
@@ -272,15 +272,15 @@ class _Program:
     """A function that XLA compiles for arguments of exactly these types.
 
     Args:
-        function: Takes the arguments; XLA can compile it.
-        args: Tensors or specs, nested as the function takes them.
-        fills: Whether the function takes, before its arguments, for each result a tensor whose memory it may fill, or None.
+        function: The function; XLA can compile it.
+        args: Its arguments as nested tensors or specs.
+        fills: Whether its first argument is a list with a tensor for each result, whose memory it may fill, or None.
 
     Attributes:
         structure: The types of its results, nested.
 
     Raises:
-        ValueError: If XLA has no form of an operation.
+        ValueError: If XLA does not support an operation.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, fills: bool = False) -> None:
@@ -296,17 +296,17 @@ class _Program:
         self.structure = self._concrete.structured_outputs
 
     def start(self, depth: int = 0, *, ahead: bool = True) -> Callable[..., Any]:
-        """Begin to make the machine code.
+        """Starts to compile machine code.
 
-        That XLA knows every operation has been seen. The machine code, which takes longer, is made on a thread of its own
-        while other kernels are traced and the first examples are decoded; a call that comes earlier waits for it.
+        XLA is known to support every operation. Machine code takes longer, so it is compiled on a thread of its own while other kernels
+        are traced and the first examples are decoded; an earlier call waits for it.
 
         Args:
-            depth: How many of its results are in use at a time, where their memory is used again; else 0.
-            ahead: Whether to begin now. Arguments are made up for that, which of what is stored would be too large.
+            depth: Number of results in use at a time, if their memory is reused; else 0.
+            ahead: Whether to start now, with zeros for arguments. For memories they would be too large.
 
         Returns:
-            The function, which takes the number of the call (it says which memory is used) and the arguments.
+            The function, which takes the number of the call (it selects the memory) and the arguments.
         """
         outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(self.structure)]
         run: Callable[..., list[tf.Tensor]] = self._in_fresh_memory
@@ -329,10 +329,10 @@ class _Program:
 
 
 def _warm_up(run: Callable[..., Any], specs: list[tf.TensorSpec]) -> None:
-    """Compile by running once, inside a dataset: XLA keeps what an eager call compiles apart from what a dataset's does."""
+    """Compiles by running once, inside a dataset: XLA caches programs of eager calls and of datasets separately."""
 
     def zeros(zero: tf.Tensor) -> Any:
-        # Constants would not do: TensorFlow would try to work out the function when it optimises the graph, and warn that it cannot.
+        # Not constants: TensorFlow would try to fold the function when it optimises the graph, and warn that it cannot.
         return run(zero, *(tf.fill(t.shape, tf.cast(zero, t.dtype)) for t in specs))
 
     next(iter(tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(zeros))))

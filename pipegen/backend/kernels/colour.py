@@ -1,4 +1,4 @@
-"""Colour: the matrices of steps, their product, and its application to batches of images."""
+"""Lowering of colour stages: the matrices of steps, their product, and its application to batches of images."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ColourMatrix: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 def apply_colour(
     image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, *, uses_mean: bool, mixes_channels: bool = True, exact: bool = False
 ) -> tf.Tensor:
-    """Apply float32 matrices to `(n, height, width, in)` and clip once.
+    """Applies float32 matrices to `(n, height, width, in)` and clips once.
 
     Args:
         image: The images.
-        matrix: One for each of them.
-        clip: What the result is clipped to.
-        uses_mean: Whether `m` can be other than zero.
-        mixes_channels: Whether `A` can be more than its diagonal; if not, a value is read for one output value alone.
+        matrix: A matrix for each image.
+        clip: The range of the result.
+        uses_mean: Whether `m` can differ from zero.
+        mixes_channels: Whether `A` can have entries off its diagonal.
         exact: Whether every bit counts; see `ops/lowering/linear.py`.
 
     Returns:
@@ -65,11 +65,11 @@ def _mixed(x: tf.Tensor, a: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
 
 
 def mean_luma(image: tf.Tensor) -> tf.Tensor:
-    """The mean luma (0.299 R + 0.587 G + 0.114 B) of each image, float32 `(n,)`.
+    """Computes the mean luma (0.299 R + 0.587 G + 0.114 B) of each image, float32 `(n,)`.
 
-    Bytes are summed as integers, exactly, and line on line: a sum over whole lines costs XLA a fifth of one over pixels.
-    Floats are summed in float64, so that the order of the sum does not show. With weights in 1/1000, all but the division is exact;
-    that is a product with the reciprocal, as which XLA would compute it where it knows the size.
+    Bytes are summed as integers, exactly, row by row: that costs XLA a fifth of a sum over pixels. Floats are summed in float64, so the
+    order of the sum does not matter. With weights in 1/1000, all but the division is exact. The division is a product with the
+    reciprocal, as XLA computes it for static sizes.
     """
     pixels = tf.cast(tf.shape(image)[1] * tf.shape(image)[2], tf.float64)
     if image.dtype.is_integer:
@@ -83,7 +83,7 @@ def mean_luma(image: tf.Tensor) -> tf.Tensor:
 
 
 def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) -> tf.Tensor:
-    """Element-wise arithmetic on the last axis, computed in float32, or as `apply_colour` does where every bit counts."""
+    """Scales, shifts and casts values along the last axis, in float32, or in float64 if every bit counts."""
     dtype = tf.as_dtype(arithmetic.dtype)
     x = tf.gather(image, list(arithmetic.order), axis=-1) if arithmetic.order else image
     plain = all(v == 1 for v in arithmetic.scale) and all(v == 0 for v in arithmetic.offset)
@@ -100,7 +100,7 @@ def pointwise(image: tf.Tensor, arithmetic: Arithmetic, *, exact: bool = False) 
 
 
 def colour_matrix(ref: StepRef[ColourTransform], draws: tf.Tensor, channels: int) -> ColourMatrix:
-    """One step's colour matrix, float64."""
+    """Computes one step's colour matrix, float64."""
     n = tf.shape(draws)[0]
     a, b, m = step_of(ref, draws).matrix(own_draws(ref, draws), channels)
     out = a.shape[-2]
@@ -112,7 +112,7 @@ def colour_matrix(ref: StepRef[ColourTransform], draws: tf.Tensor, channels: int
 
 
 def colour_params(stage: s.Colour, features: Features) -> Params:
-    """Multiplies the matrices of a segment, float32."""
+    """Multiplies the matrices of steps, float32."""
     draws = features["@draws"]
     matrix = colour_matrix(stage.refs[0], draws, stage.channels)
     for ref in stage.refs[1:]:

@@ -1,4 +1,4 @@
-"""Lowers what makes pixels out of bytes, and windows out of pixels, one example at a time."""
+"""Lowering of decoders and crops on single examples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def decode(stage: Decode, features: Features, found: Found | None) -> None:
-    """Decodes a file, or says that it is not of the size of the image that it is aligned with."""
+    """Decodes a file; fails if its size is not that of the image it is aligned with."""
     decoder, contents = stage.ref.step, features[stage.feature]
     if stage.like is not None:
         features[stage.feature] = _of_one_size(stage, features)
@@ -33,12 +33,12 @@ def decode(stage: Decode, features: Features, found: Found | None) -> None:
 
 
 def _of_one_size(stage: Decode, features: Features) -> tf.Tensor:
-    assert stage.like is not None  # noqa: S101 - the caller has asked
+    assert stage.like is not None  # noqa: S101 - checked by the caller
     name, other = stage.like
     image = other.step.fitted(stage.ref.step.decode(features[stage.feature]), features[name])
     own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])
-    shown = tf.strings.format(f"its size is {{}}, and that of `{name}`, on which it lives, is {{}} (height, width)", (own, wanted))
-    same = tf.debugging.Assert(tf.reduce_all(own == wanted), [shown])
+    message = tf.strings.format(f"its size is {{}}, but that of `{name}`, which it is aligned with, is {{}} (height, width)", (own, wanted))
+    same = tf.debugging.Assert(tf.reduce_all(own == wanted), [message])
     with tf.control_dependencies([same] if same is not None else []):
         return tf.identity(image)
 
@@ -48,7 +48,7 @@ def decode_window(stage: DecodeWindow, features: Features, found: Found | None) 
     crop, decoder, contents, draws = stage.crop.step, stage.decode.step, features[stage.feature], features["@draws"]
 
     def window(height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        # Within it, so that an example whose window was found by the survey takes no draws out of its row.
+        # Inside the function, so that an example with a surveyed window slices no draws.
         return step_of(stage.crop, draws).window(own_draws(stage.crop, draws), height, width)
 
     if found is None:
@@ -71,12 +71,12 @@ def crop(stage: s.Crop, features: Features) -> None:
 
 
 def surveyed(stage: Stage) -> TypeGuard[Decode | DecodeWindow]:
-    """Returns whether it helps a stage to look at several examples before it works on each."""
+    """Checks that a stage can survey several examples at once."""
     return isinstance(stage, Decodes)
 
 
 def survey(stage: Decode | DecodeWindow, examples: list[Features]) -> Survey | None:
-    """Returns what a decoder finds out of several examples at once, if it finds out anything."""
+    """Surveys several examples at once, if the decoder can."""
     contents = [features[stage.feature] for features in examples]
     window = None
     if isinstance(stage, DecodeWindow):

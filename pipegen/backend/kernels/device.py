@@ -1,4 +1,4 @@
-"""A kernel in two halves: the host computes its parameters, and a device does the rest, on its part of a batch or on all of it."""
+"""A kernel in two halves: the host computes its parameters, and a device runs the rest, on a part of a batch or on all of it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 _ROWS = 11
-"""Rows that parameters are traced for, to see which have one entry for each example: a number that no other dimension has by chance."""
+"""Rows for tracing parameters, to see which have an entry for each example: a number unlikely to be another dimension."""
 
 
 class DeviceKernel:
-    """A compiled kernel whose parameters come from the host, as tensors `(n, ...)` that can be cut along their first axis.
+    """A compiled kernel whose parameters come from the host, as tensors `(n, ...)` that can be split along their first axis.
 
     Args:
         node: The kernel.
-        entry: The type of what enters.
+        entry: The input type.
     """
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
@@ -36,10 +36,10 @@ class DeviceKernel:
         self._drawn, self._phases = compiled(chain.drawn), [compiled(phase) for phase in (*chain.phases(), chain.body)]
         self._structure = self._traced()
         self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
-        """Which parameters are those of all examples together: they go to the device once for each."""
+        """True for parameters shared by all examples, which are repeated for each."""
 
     def parameters(self, features: Features) -> list[tf.Tensor]:
-        """The parameters of a batch, one tensor `(n, ...)` after another."""
+        """Computes the parameters of a batch, a flat list of tensors `(n, ...)`."""
         draws = features["@draws"]
         params: tuple[Params, ...] = self._chain.parameters(features)
         if any(self._chain.quantised):
@@ -51,11 +51,11 @@ class DeviceKernel:
 
     @property
     def count(self) -> int:
-        """Returns how many tensors its parameters are."""
+        """Number of tensors of its parameters."""
         return len(self._single)
 
     def apply(self, features: Features, leaves: Sequence[tf.Tensor]) -> Features:
-        """The features after the kernel, which XLA compiles for whatever device it is called on; products of matrices are exact float32."""
+        """Runs the kernel, which XLA compiles for the current device; matrix products are exact float32."""
         flat = [leaf[0] if single else leaf for leaf, single in zip(leaves, self._single, strict=True)]
         given: tuple[Params, ...] = tf.nest.pack_sequence_as(self._structure, flat)
         inputs = {name: features[name] for name in self._chain.inputs}
@@ -69,7 +69,7 @@ class DeviceKernel:
         return features | done
 
     def _traced(self) -> Any:
-        """Returns the types of the parameters of `_ROWS` examples, nested as the kernel takes them."""
+        """Returns the nested types of the parameters of `_ROWS` examples."""
         chain = self._chain
 
         def parameters() -> tuple[Params, ...]:

@@ -1,4 +1,4 @@
-"""Lowers the segments of geometry: the matrices of steps, their product, and one resampling."""
+"""Lowering of geometric stages: the matrices of steps, their product, and one resampling."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def geometric_matrix(ref: StepRef[GeometricTransform | CropTransform], draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """One step's output-to-input matrix, float64 `(n, 3, 3)`."""
+    """Computes one step's output-to-input matrix, float64 `(n, 3, 3)`."""
     u = own_draws(ref, draws)
     if isinstance(ref.step, CropTransform):
         window = step_of(ref.of(CropTransform), draws).window(u, tf.cast(height, tf.int32), tf.cast(width, tf.int32))
@@ -65,14 +65,14 @@ def _product(stage: s.Warp, image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
 
 
 def warp_params(stage: s.Warp, features: Features) -> Params:
-    """Multiplies the matrices of a segment, in fixed point unless they only mirror and turn."""
+    """Multiplies the matrices of steps; the result is in fixed point unless they only mirror and turn."""
     image = features[stage.feature]
     matrix = _product(stage, image, features["@draws"])
     return (matrix,) if stage.copies() else (_fixed(matrix, image, stage),)
 
 
 def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
-    """Returns the functions that find where each pixel is read, apart from the reading."""
+    """Lists the functions that find the positions to read."""
     if stage.copies():
         return ()
     if stage.projective:
@@ -106,14 +106,12 @@ def resample(stage: s.Resample, features: Features) -> None:
 
 
 def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> Size:
-    """Height and width of the output, in pixels."""
     shape = tf.shape(image)
     height, width = stage.size
     return height if height is not None else shape[1], width if width is not None else shape[2]
 
 
 def _fixed(matrix: tf.Tensor, image: tf.Tensor, stage: s.Warp | s.Resample) -> tf.Tensor:
-    """The matrices in fixed point."""
     if stage.projective:
         return fixed_homography(matrix, _size(image, stage))
     return fixed_matrix(matrix, stage.interpolation)
@@ -131,7 +129,7 @@ def _read(image: tf.Tensor, located: Params, stage: s.Warp | s.Resample) -> tf.T
 
 
 def _in_lines(stage: s.Warp, image: tf.Tensor) -> bool:
-    """Returns whether rows are read and then columns, which gives the same bits of whole numbers. Other images are read as any other."""
+    """Chooses reading by rows and then by columns, which gives the same bits for integers."""
     return stage.keeps_lines() and image.dtype == tf.uint8
 
 

@@ -1,8 +1,8 @@
-"""Lowers each stage to TensorFlow, by a table with an entry for each.
+"""Lowering of stages to TensorFlow: a table with an entry for each.
 
-A batch stage is lowered in two halves: its parameters turn an example's draws into numbers, in float64, which XLA may compile where
-they are quantised; `run` is a pure function of a feature and those parameters, which XLA may compile and a device may run.
-One example is a batch of one, so the unoptimised plan and the optimised one share this table.
+A batch stage is lowered in two halves. Its parameters turn an example's draws into numbers, in float64; XLA may compile them if they are
+quantised. `run` is a pure function of a feature and those parameters, which XLA may compile and a device may run.
+One example is a batch of one, so the unoptimised and the optimised plan share this table.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ from pipegen.plan import stages as s
 
 
 def neighbourhood_params(stage: Neighbourhood, features: Features) -> Params:
-    """The step's own parameters, and behind them whether it acts, where that is drawn."""
+    """The step's own parameters, followed by whether it acts if that is drawn."""
     ref, draws = stage.ref, features["@draws"]
     own: Params = step_of(ref, draws).parameters(own_draws(ref, draws), *sides(features[stage.feature]))
     return (*own, acts(ref, draws)) if ref.conditional else own
 
 
 def neighbourhood_phases(stage: Neighbourhood) -> tuple[Phase, ...]:
-    """The step's phases, which know nothing of whether it acts; where it displaces, then what each pixel reads."""
+    """The step's phases, without the flag for acting; for a displacement also one that finds what each pixel reads."""
     step: Any = stage.ref.step
     own: list[Callable[..., Params]] = list(step.phases())
     if isinstance(step, DisplacementTransform):
@@ -91,7 +91,7 @@ def neighbourhood_phases(stage: Neighbourhood) -> tuple[Phase, ...]:
 
 
 def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.Tensor:
-    """The images `(n, height, width, channels)` that leave, from what the last phase gave."""
+    """Computes images `(n, height, width, channels)` from the results of the last phase."""
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     if isinstance(step, DisplacementTransform):
@@ -103,7 +103,7 @@ def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.T
         done = tf.clip_by_value(done, stage.clip.low, stage.clip.high)
     if stage.exact and done.dtype == tf.float64:
         done = tf.cast(as_float32(done), image.dtype)
-    if done.dtype != image.dtype:  # a step on bytes
+    if done.dtype != image.dtype:  # the step works on bytes
         image = step.entering(image)
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
@@ -114,8 +114,7 @@ def _phase(phase: Callable[..., Params], stage: Neighbourhood, image: tf.Tensor,
 
 
 def _entering(stage: Neighbourhood, image: tf.Tensor) -> tf.Tensor:
-    """The image as the step takes it: bytes where it works on those alone; else float64 where every bit counts, which comes back where the
-    step keeps the dtype."""
+    """Casts an image for a step: to bytes if it works only on those, else to float64 if every bit counts."""
     image = stage.ref.step.entering(image)
     return tf.cast(image, tf.float64) if stage.exact and not stage.ref.step.on_bytes else image
 
@@ -126,29 +125,28 @@ def _places(step: DisplacementTransform, image: tf.Tensor, right: tf.Tensor, dow
     half = 128 if step.interpolation == "nearest" else 0
     x = right + 256 * tf.range(width)[None, None, :] + half
     y = down + 256 * tf.range(height)[None, :, None] + half
-    index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # sides that are known are below 2^15
+    index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # static sides are below 2^15
     return around(x, y, (height, width), outside(step.fill)[0], step.interpolation, index)
 
 
 @dataclass(frozen=True)
 class Lowering:
-    """Holds what TensorFlow does for a stage. One on batches has `run` or `batch`, one on single examples `example` or `surveyed`.
+    """The TensorFlow functions of a stage. A stage on batches has `run` or `batch`, one on single examples `example` or `surveyed`.
 
     Attributes:
-        run: From the stage, a feature `(n, ...)` and the parameters after every phase to the feature: a pure function.
-        memory: From the stage and the features to what `run` gets in place of the feature: one tensor for the whole batch, which may be
-            as large as what is stored, and is not copied.
-        parameters: From the stage and the features to functions of the draws, and of who is in a group with whom.
-        phases: What the stage does before `run`, one function after another: what the next one reads more than once, such as
-            parameters of one value a pixel. Each is pure and is compiled apart.
-        quantised: Whether it rounds its parameters from float64 to far fewer bits, so that XLA may compute them: what differs in the
-            last bit of a float64 is the same afterwards. A table is not among these, since it may round what lies just between
-            two numbers.
-        sent: Says parameters for a device, where each may get a part of the batch: rows by how far they are from the example's own.
-        received: The same back; both get the numbers of the rows, int32 `(n,)`.
+        run: From the stage, a feature `(n, ...)` and the parameters after all phases to the feature: a pure function.
+        memory: From the stage and the features to a tensor for the whole batch that `run` gets in place of the feature. It may be as
+            large as the stored data and is not copied.
+        parameters: From the stage and the features to functions of the draws and of the groups that mix.
+        phases: Functions before `run`, each pure and compiled separately, for values that are read more than once, such as parameters
+            of one value a pixel.
+        quantised: Whether parameters are rounded from float64 to far fewer bits, so that XLA may compute them: differences in the last
+            bit of a float64 vanish. Tables are not, since they may round a number halfway between two others.
+        sent: Makes parameters relative for devices that each get a part of the batch: row numbers become distances.
+        received: The inverse of `sent`; both get the row numbers, int32 `(n,)`.
         batch: Changes the features of a batch.
         example: Changes the features of one example.
-        surveyed: The same, with what a survey says of the example, if there was one.
+        surveyed: Changes the features of one example, with its surveyed window, if any.
     """
 
     run: Callable[[Any, tf.Tensor, Params], tf.Tensor] | None = None
@@ -174,7 +172,7 @@ def apply_stage(stage: Stage, features: Features) -> None:
 
 
 def apply_element(stage: Stage, features: Features, found: Found | None = None) -> None:
-    """Runs any stage on one example, in place; a batch stage sees a batch of one. `found` is what a survey says of it, if there was one."""
+    """Runs any stage on one example, in place; a batch stage sees a batch of one. `found` is the result of a survey."""
     how = LOWERINGS[type(stage)]
     if how.example is not None:
         how.example(stage, features)
@@ -190,12 +188,12 @@ def apply_element(stage: Stage, features: Features, found: Found | None = None) 
 
 
 def parameters(stage: Stage, features: Features) -> Params:
-    """Returns the parameters of a batch stage, rounded once."""
+    """Computes the parameters of a batch stage, rounded once."""
     return LOWERINGS[type(stage)].parameters(stage, features)
 
 
 def expand(stage: Stage, value: tf.Tensor, params: Params) -> Params:
-    """Returns the parameters after every phase."""
+    """Runs all phases on parameters."""
     for phase in LOWERINGS[type(stage)].phases(stage):
         params = phase(value, params)
     return params
@@ -205,7 +203,7 @@ def run(stage: Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
     """Computes a batch stage as a pure function of a feature `(n, ...)` and its expanded parameters."""
     how = LOWERINGS[type(stage)]
     if how.run is None:
-        raise InternalError(f"{type(stage).__name__} is no batch stage")
+        raise InternalError(f"{type(stage).__name__} is not a batch stage")
     return how.run(stage, value, params)
 
 
@@ -235,7 +233,7 @@ def _encode(stage: s.EncodeLabel, label: tf.Tensor, _params: Params) -> tf.Tenso
 
 
 def _fork(stage: s.Fork, features: Features) -> None:
-    """Gives a feature the names of its views; what was measured of it goes with it."""
+    """Copies a feature, and its measured size, to the names of its views."""
     for home, to in ((stage.feature, "{}"), (f"@size/{stage.feature}", "@size/{}")):
         if home in features:
             value = features.pop(home)
@@ -288,4 +286,4 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),
     s.EncodeLabel: Lowering(_encode),
 }
-"""What lowers each kind of stage. A family with a stage of its own has its entry here."""
+"""The lowering of each class of stage."""

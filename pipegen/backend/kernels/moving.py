@@ -1,4 +1,4 @@
-"""Moves items with their image, such as boxes, through the inverse of the matrix that it is read through; and sizes their batches."""
+"""Stages on items such as boxes: they move with their image, by the inverse of the matrix that reads it, and are padded in batches."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 
 
 _ROUNDS = 24
-"""Rounds of the search for where a point is shown; half of each error is left, or less, so that 2^-24 of it are."""
+"""Rounds of the search for a displaced point; each at least halves the error, which leaves 2^-24 of it."""
 
 
 def measure(stage: Measure, features: Features) -> None:
-    """Notes the size of an image, which is at hand, or its file is: int32 `(2,)`."""
+    """Stores the size of an image or of its file: int32 `(2,)`."""
     name, decode = stage.like
     stored = features[name]
     features[f"@size/{stage.feature}"] = tf.shape(stored)[:2] if decode is None else decode.step.stored_size(stored)
 
 
 def move(stage: Move, features: Features) -> None:
-    """Moves the items of a batch, in place. Those that are left come first, in the order that they had; zeros follow.
+    """Moves the items of a batch, in place. Remaining items come first, in order, followed by zeros.
 
     Args:
         stage: The stage.
-        features: A batch, `(n, ...)` each; where the size of the images is not known before, of one example.
+        features: A batch, `(n, ...)` each; of one example if image sizes are not static.
     """
     name, size = stage.feature, f"@size/{stage.feature}"
     items = features[name]
@@ -68,35 +68,35 @@ def move(stage: Move, features: Features) -> None:
     features[size] = tf.broadcast_to(tf.stack(after), [tf.shape(items)[0], 2])
     kind = kind_named(stage.kind)
     moved = kind.move if stage.projective else kind.move_affinely
-    settle(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
+    keep_items(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
 
 
 def bend(stage: Bend, features: Features) -> None:
-    """Moves the items of a batch along the field that a step reads their image by, in place."""
+    """Moves the items of a batch by the displacement field of a step on their image, in place."""
     name, draws = stage.feature, features["@draws"]
     (ref,), size = stage.refs, _known(stage.canvas, features.get(f"@size/{stage.feature}"))
     step, n = step_of(ref.of(DisplacementTransform), draws), tf.shape(draws)[0]
-    # The phases of such a step look at no pixel, but at the size of what they get.
+    # The phases of such a step read only the size of the image.
     found, blank = step.parameters(own_draws(ref, draws), *size), tf.zeros([n, *size, 1], tf.uint8)
     for phase in step.phases():
         found = phase(blank, *found)
     field = tf.cast(tf.stack(found, -1), tf.float64) / 256.0
     if ref.conditional:
         field = tf.where(acts(ref, draws)[:, None, None, None], field, 0.0)
-    moved = kind_named(stage.kind).bend(features[name], partial(_shown_at, field), size, stage.details)
+    moved = kind_named(stage.kind).displace(features[name], partial(_displaced, field), size, stage.details)
     features[f"@size/{name}"] = tf.broadcast_to(tf.stack(size), [tf.shape(features[name])[0], 2])
-    settle(stage, features, *moved)
+    keep_items(stage, features, *moved)
 
 
-def _shown_at(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
-    """Finds where points are shown that a field reads: x and y, float64 `(n, k, 2)`.
+def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
+    """Finds the positions of points after a displacement: x and y, float64 `(n, k, 2)`.
 
-    A pixel p is read at p + d(p), so what is at q is shown where p + d(p) = q. Each round halves how far that is off, or better, as long as
-    the image is nowhere stretched to less than a third.
+    A pixel p is read at p + d(p), so a point q moves to p with p + d(p) = q. Each round at least halves the error, as long as the image
+    is nowhere compressed to less than a third.
 
     Args:
-        field: The distances to the right and down, float64 `(n, height, width, 2)`, in pixels.
-        points: Where the points are, likewise.
+        field: The displacement to the right and down, float64 `(n, height, width, 2)`, in pixels.
+        points: x and y, float64 `(n, k, 2)`.
     """
     shape = tf.shape(field)
     most = tf.cast(tf.stack([shape[2], shape[1]]) - 1, tf.float64)
@@ -123,13 +123,13 @@ def _shown_at(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
 
 
 def enter(stage: Enter, features: Features) -> None:
-    """Brings the items of a batch into the form that steps work on, in place."""
+    """Converts the items of a batch to the format that steps work on, in place."""
     size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
-    settle(stage, features, *kind_named(stage.kind).enter(features[stage.feature], size, stage.details))
+    keep_items(stage, features, *kind_named(stage.kind).prepare(features[stage.feature], size, stage.details))
 
 
 def choose_window(stage: ChooseWindow, features: Features) -> None:
-    """Chooses the window of a crop by the items of one example, or by its mask, and leaves out, in place, boxes that are not to stay."""
+    """Chooses the window of a crop by the items or the mask of one example, and drops boxes outside, in place."""
     step, u = step_of(stage.ref, features["@draws"]), own_draws(stage.ref, features["@draws"])
     if not stage.by_items():
         classes = tf.cast(features[stage.feature][..., 0], tf.int32)
@@ -137,15 +137,15 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
         return
     height, width = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
     kind, valid = kind_named(stage.kind), valid_name(stage.home or stage.feature)
-    boxes, there = kind.around(features[stage.feature], features[valid])
+    boxes, there = kind.guide_boxes(features[stage.feature], features[valid])
     window, stays = step.choose(u, boxes, there, height, width)
     features[window_name(stage.ref)] = window
-    if kind.leads == "boxes":
+    if kind.crop_guide == "boxes":
         features[valid] = there & stays
 
 
 def mix_items(stage: MixItems, features: Features) -> None:
-    """Takes the items of each example's partners beside its own, in place: the own ones come first."""
+    """Appends the items of each example's partners to its own, in place."""
     valid, height, width = valid_name(stage.feature), *(tf.convert_to_tensor(side, tf.int32) for side in stage.canvas)
     step, chosen, partner, alone = mixed_with(stage.ref, features, height, width)
     shares, seen = step.shares(chosen, height, width), step.seen(chosen, height, width)
@@ -161,7 +161,7 @@ def mix_items(stage: MixItems, features: Features) -> None:
             window = tf.cast(part.window, tf.float64)
             shift = tf.zeros_like(window[:, :2]) if part.shift is None else tf.cast(part.shift, tf.float64)
             for name, kind, details in own_kinds:
-                cut, kept = kind_named(kind).within(own[name], window, shift, details, outside=part.outside)
+                cut, kept = kind_named(kind).clip(own[name], window, shift, details, outside=part.outside)
                 own[name] = tf.where(tf.reshape(alone, [-1] + [1] * (cut.shape.rank - 1)), own[name], cut)
                 if name == stage.feature:
                     is_there &= kept | alone[:, None]
@@ -171,14 +171,14 @@ def mix_items(stage: MixItems, features: Features) -> None:
             items[name].append(value)
         there.append(is_there)
     features.update({name: tf.concat(parts, 1) for name, parts in items.items()}, **{valid: tf.concat(there, 1)})
-    settle(stage, features, features[stage.feature], features[valid])
+    keep_items(stage, features, features[stage.feature], features[valid])
 
 
 def mixed_with(
     ref: StepRef[MixingTransform], features: Features, height: tf.Tensor, width: tf.Tensor
 ) -> tuple[MixingTransform, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns who is mixed with whom: the step, what its draws decide, everyone's partners, int32 `(n, others)`, and who is mixed with
-    nobody but itself, in its own place, and so has each item once: bool `(n,)`."""
+    """Returns the step, its choices, the partners of each example, int32 `(n, others)`, and, bool `(n,)`, true for an example that is mixed
+    only with itself, unshifted, so that its items must not be doubled."""
     step, u = step_of(ref, features["@draws"]), own_draws(ref, features["@draws"])
     rank = step.rank(u)
     partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
@@ -189,14 +189,14 @@ def mixed_with(
 
 
 def limit(stage: Limit, features: Features) -> None:
-    """Gives a batch so many places for items, in place. Those that stay keep their order."""
+    """Limits the number of items of a batch, or pads it, in place. Remaining items keep their order."""
     valid = valid_name(stage.feature)
     there = features[valid]
     missing = tf.maximum(stage.most - tf.shape(there)[1], 0)
     if stage.room is None or stage.room > stage.most:
         weight = tf.where(there, kind_named(stage.kind).weight(features[stage.feature]), -1.0)
         rank = tf.argsort(tf.argsort(weight, direction="DESCENDING", stable=True))
-        settle(stage, features, features[stage.feature], rank < stage.most)
+        keep_items(stage, features, features[stage.feature], rank < stage.most)
     for name in stage.touches():
         value = features[name][:, : stage.most]
         padding = tf.concat([[[0, 0], [0, missing]], tf.zeros([value.shape.rank - 2, 2], tf.int32)], 0)
@@ -206,13 +206,13 @@ def limit(stage: Limit, features: Features) -> None:
 
 
 def express(stage: Express, features: Features) -> None:
-    """Writes the items of a batch in a format, in place."""
-    items = kind_named(stage.kind).express(features[stage.feature], stage.form, stage.canvas)
-    features[stage.feature] = _shown(items, features[valid_name(stage.feature)])
+    """Converts the items of a batch to an output format, in place."""
+    items = kind_named(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
+    features[stage.feature] = _zero_padding(items, features[valid_name(stage.feature)])
 
 
 def shorten(stage: Shorten, features: Features) -> None:
-    """Cuts the items of a batch, of which those that are there come first, to the least length that holds them, in place."""
+    """Trims the padding of a batch's items to the least length that holds them, in place."""
     lengths = tf.constant(stage.lengths)
     most = tf.reduce_max(tf.math.count_nonzero(features[valid_name(stage.feature)], axis=1, dtype=lengths.dtype))
     length = tf.gather(lengths, tf.searchsorted(lengths, most[None])[0])
@@ -220,40 +220,40 @@ def shorten(stage: Shorten, features: Features) -> None:
         features[name] = features[name][:, :length]
 
 
-def settle(stage: Move | Enter | MixItems | Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
-    """Puts those items that are there and kept first, in the order that they had, and what stands beside them likewise; zeros follow.
+def keep_items(stage: Move | Enter | MixItems | Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
+    """Moves the kept items, and the features aligned with them, to the front, in order, followed by zeros.
 
-    Of items that stand beside others themselves, those say which are there.
+    The mask of items that are aligned with others is that of those.
     """
     home = getattr(stage, "home", None)
     valid = valid_name(home or stage.feature)
     there = features[valid]
     if home is not None:
-        features[stage.feature] = _shown(items, there)
+        features[stage.feature] = _zero_padding(items, there)
         return
     there = tf.logical_and(there, kept)
     place = tf.range(tf.shape(there)[1])
     order = tf.argsort(tf.where(there, place, place + tf.size(place)))
     there = features[valid] = tf.gather(there, order, batch_dims=1)
     for name, value in ((stage.feature, items), *((rider, features[rider]) for rider in stage.riders)):
-        features[name] = _shown(tf.gather(value, order, batch_dims=1), there)
+        features[name] = _zero_padding(tf.gather(value, order, batch_dims=1), there)
 
 
-def _shown(items: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
-    """Items `(n, most, ...)`, with zeros where there is none."""
+def _zero_padding(items: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
+    """Zeroes the padding of items `(n, most, ...)`."""
     for _ in range(items.shape.rank - 2):
         there = tf.expand_dims(there, -1)
     return tf.where(there, items, tf.zeros([], items.dtype))
 
 
 def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
-    """Height and width, int32 scalars: as they were known before, or as they were found for the one example."""
+    """Height and width, int32 scalars: static, or measured for the one example."""
     height, width = (side if side is not None or size is None else size[0, i] for i, side in enumerate(sides))
     return tf.convert_to_tensor(height, tf.int32), tf.convert_to_tensor(width, tf.int32)
 
 
 def _product(stage: Move, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
-    """The matrix from the image that leaves to the one that enters, float64 `(n, 3, 3)`, and the size of the former."""
+    """Multiplies the output-to-input matrices of all steps, float64 `(n, 3, 3)`; returns the size of the output, too."""
     draws = features["@draws"]
     real = [tf.cast(side, tf.float64) for side in before]
     whole, after = tf.eye(3, batch_shape=[tf.shape(draws)[0]], dtype=tf.float64), before
@@ -269,7 +269,7 @@ def _product(stage: Move, features: Features, before: tuple[tf.Tensor, tf.Tensor
 
 
 def _shown_by(ref: StepRef, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[Box, Sides]:
-    """The part of the image that a step shows, and the size of the output."""
+    """Returns the part of the image that a step shows, and the size of the output."""
     chosen = features.get(window_name(ref))
     if chosen is None:
         return step_of(ref, features["@draws"]).shown(own_draws(ref, features["@draws"]), *before)
@@ -278,7 +278,7 @@ def _shown_by(ref: StepRef, features: Features, before: tuple[tf.Tensor, tf.Tens
 
 
 def _inverse(m: tf.Tensor) -> tf.Tensor:
-    """The inverses of 3x3 matrices `(n, 3, 3)`, up to a factor above 0, which homogeneous coordinates do not see."""
+    """Inverts matrices `(n, 3, 3)` up to a positive factor, which homogeneous coordinates ignore."""
     rows = tf.unstack(m, axis=1)
     columns = [tf.linalg.cross(rows[(i + 1) % 3], rows[(i + 2) % 3]) for i in range(3)]
     mirrored = tf.sign(tf.reduce_sum(rows[0] * columns[0], -1))
@@ -286,7 +286,7 @@ def _inverse(m: tf.Tensor) -> tf.Tensor:
 
 
 def renumber(stage: Renumber, features: Features) -> None:
-    """Gives each pixel of a batch the place of its item, counted from 1, in place: uint8."""
+    """Replaces item numbers in the masks of a batch by places of items, counted from 1, in place: uint8."""
     mask, there = features[stage.feature], features[valid_name(stage.home)]
     n, most = tf.shape(there)[0], tf.shape(there)[1]
     numbers = tf.where(there, tf.cast(features[stage.number], tf.int32), 0)
@@ -305,7 +305,7 @@ def number_items(stage: NumberItems, features: Features) -> None:
 
 
 def mix_instances(stage: MixInstances, features: Features) -> None:
-    """Mixes the masks of a batch as its images are, in place: int32, the numbers of each partner behind those of the one before."""
+    """Mixes the masks of a batch like its images, in place: int32; the numbers of each partner are offset by `NUMBERS`."""
     mask = features[stage.feature]
     height, width = (d if d is not None else tf.shape(mask)[a] for a, d in enumerate(stage.canvas, 1))
     step, chosen, partner, alone = mixed_with(stage.ref, features, *(tf.convert_to_tensor(side, tf.int32) for side in (height, width)))
@@ -320,7 +320,7 @@ def mix_instances(stage: MixInstances, features: Features) -> None:
 
 
 def paste_instances(stage: PasteInstances, features: Features) -> None:
-    """Pastes what the mask of each one's partner shows into a mask of instances, in place: int32, the partner's numbers behind the own."""
+    """Pastes the partners' instances into the instance masks of a batch, in place: int32; the partners' numbers are offset by `NUMBERS`."""
     partner, _, taken = pasted_pixels(stage, features)
     mask = tf.cast(features[stage.feature], tf.int32)
     others = tf.gather(mask, partner)
@@ -330,10 +330,10 @@ def paste_instances(stage: PasteInstances, features: Features) -> None:
 
 
 def paste_items(stage: PasteItems, features: Features) -> None:
-    """Takes the items of each one's partner that are pasted beside its own, in place, and of the own ones what is still seen.
+    """Appends the pasted items of each example's partner to its own, in place, and clips the own ones to their visible part.
 
-    Numbers are places by now. An edge of an item stays where it is as long as its outermost pixels there are seen, else it is that of those
-    that are left.
+    Numbers in masks are places of items here. An edge of an item stays as long as its outermost pixels are visible, else it moves to the
+    outermost visible ones.
     """
     partner, theirs, taken = pasted_pixels(stage, features)
     valid, rows = valid_name(stage.feature), tf.range(tf.size(partner))
@@ -345,43 +345,43 @@ def paste_items(stage: PasteItems, features: Features) -> None:
     seen = _Pixels(features[stage.mask], most, stage.ignore)
     covered = seen.where(shown)
     first, last, moved, share = _edges(seen, covered)
-    own, kept = kind.covered(features[stage.feature], tf.concat([first, last + 1.0], -1), moved, share, stage.details)
+    own, kept = kind.clip_covered(features[stage.feature], tf.concat([first, last + 1.0], -1), moved, share, stage.details)
     items = {name: features[name] for name in (stage.feature, *stage.riders)}
     mine = items | {stage.feature: own}
     for name, of, details in stage.moved:
         if name in mine:
-            mine[name] = kind_named(of).beneath(mine[name], partial(_hidden, shown), details)[0]
+            mine[name] = kind_named(of).drop_hidden(mine[name], partial(_hidden, shown), details)[0]
     other = {name: tf.gather(value, partner) for name, value in items.items()}
     pasted = _Pixels(tf.where(taken, theirs, 0), most, stage.ignore).counts() > 0
     if stage.number in other:
         other[stage.number] += float(NUMBERS)
     both = tf.concat([there & (kept | (share == 1.0)), tf.gather(there, partner) & pasted], 1)
     features.update({name: tf.concat([mine[name], other[name]], 1) for name in items}, **{valid: both})
-    settle(stage, features, features[stage.feature], both)
+    keep_items(stage, features, features[stage.feature], both)
 
 
 def paste_points(stage: PastePoints, features: Features) -> None:
-    """Takes away, in place, the points of a batch that what is pasted hides, and joins those of each one's partner that lie on it."""
+    """Drops points of a batch that are hidden by what is pasted, and adds the partners' points on it, in place."""
     partner, _, taken = pasted_pixels(stage, features)
     shown = tf.squeeze(taken, -1) & (partner != tf.range(tf.size(partner)))[:, None, None]
     valid, kind = valid_name(stage.feature), kind_named(stage.kind)
-    own, kept = kind.beneath(features[stage.feature], partial(_hidden, shown), stage.details)
+    own, kept = kind.drop_hidden(features[stage.feature], partial(_hidden, shown), stage.details)
     mine, there = {name: features[name] for name in stage.riders} | {stage.feature: own}, features[valid] & kept
     if stage.joins:
         other = {name: tf.gather(features[name], partner) for name in mine}
-        other[stage.feature], kept = kind.beneath(other[stage.feature], lambda at: ~_hidden(shown, at), stage.details)
+        other[stage.feature], kept = kind.drop_hidden(other[stage.feature], lambda at: ~_hidden(shown, at), stage.details)
         there = tf.concat([there, tf.gather(features[valid], partner) & kept], 1)
         mine = {name: tf.concat([value, other[name]], 1) for name, value in mine.items()}
     features.update(mine, **{valid: there})
-    settle(stage, features, mine[stage.feature], there)
+    keep_items(stage, features, mine[stage.feature], there)
 
 
 def _hidden(shown: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
-    """Looks whether something is pasted where points are: bool `(n, ...)`.
+    """Looks points up in a mask of pasted pixels: bool `(n, ...)`.
 
     Args:
-        shown: Which pixels are pasted, bool `(n, height, width)`.
-        points: x and y, float64 `(n, ..., 2)`, pixel centres at whole numbers.
+        shown: The mask, bool `(n, height, width)`.
+        points: x and y, float64 `(n, ..., 2)`, pixel centres at integers.
     """
     size = tf.shape(shown)
     x, y = tf.unstack(tf.cast(tf.floor(tf.clip_by_value(points, -1e6, 1e6) + 0.5), tf.int32), axis=-1)
@@ -392,7 +392,7 @@ def _hidden(shown: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
 
 
 class _Pixels:
-    """The pixels of masks `(n, height, width, 1)` that show an item, whose number is not above `most`."""
+    """The pixels of masks `(n, height, width, 1)` that show an item numbered up to `most`."""
 
     def __init__(self, mask: tf.Tensor, most: tf.Tensor, ignore: int) -> None:
         numbers = tf.cast(tf.squeeze(mask, -1), tf.int32)
@@ -405,7 +405,7 @@ class _Pixels:
         self._items = tf.cast(self._places[:, 0], tf.int32) * most + tf.gather_nd(numbers, self._places) - 1
 
     def where(self, shown: tf.Tensor) -> _Pixels:
-        """Returns those of them that are shown, bool `(n, height, width)`."""
+        """Selects the pixels where `shown`, bool `(n, height, width)`, is true."""
         found = object.__new__(_Pixels)
         chosen = tf.gather_nd(shown, self._places)
         found.shape, found.most = self.shape, self.most
@@ -426,9 +426,12 @@ class _Pixels:
 
 
 def _edges(seen: _Pixels, covered: _Pixels) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns x and y of the first and of the last pixel that is left of each item, float64 `(n, most, 2)` each; which edges, left, top,
-    right and bottom, are others now, bool `(n, most, 4)`; and the share of its pixels that is left, float64 `(n, most)`: 1 of an item that
-    shows none."""
+    """Measures items that are partly covered.
+
+    Returns:
+        x and y of the first and of the last visible pixel of each item, float64 `(n, most, 2)` each; which of the edges left, top, right
+        and bottom have moved, bool `(n, most, 4)`; and the visible share of its pixels, float64 `(n, most)`, 1 for an item without any.
+    """
     firsts, lasts, moved_first, moved_last = [], [], [], []
     for axis in (2, 1):
         before = seen.along(axis)
@@ -445,7 +448,7 @@ def _edges(seen: _Pixels, covered: _Pixels) -> tuple[tf.Tensor, tf.Tensor, tf.Te
 
 
 def _ends(there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the first and the last place of each row that is true, bool `(..., side)`."""
+    """Finds the first and the last true place of each row, bool `(..., side)`."""
     ones = tf.cast(there, tf.uint8)
     side = tf.shape(there, tf.int64)[-1]
     return tf.argmax(ones, -1), side - 1 - tf.argmax(tf.reverse(ones, [-1]), -1)

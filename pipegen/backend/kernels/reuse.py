@@ -1,13 +1,11 @@
-"""Batches written into memory that earlier batches have left, rather than into fresh pages.
+"""Batches that reuse the memory of earlier batches, rather than fresh pages.
 
-A batch of 64 float images is 38 MB. The C library takes so large a block from the system and gives it back each time, and
-each time the system has to find and clear some 9,400 pages. That costs more than computing what is in them: of a kernel
-that casts and scales, 85 % on the machine where it was measured.
+A batch of 64 float images is 38 MB. The C library maps so large a block from the system each time, which has to find and clear some 9,400
+pages. That costs more than the computation: 85 % of a measured kernel that casts and scales.
 
-TensorFlow has no pool for such memory, but two of its rules make one. A variable that is read hands out its own buffer,
-which it counts; and a compiled function that assigns to a variable writes in place if nobody else counts on the buffer, and
-takes a new one otherwise. So the results of a kernel are assigned to variables in turn. Whoever still holds a batch keeps it
-as it is: its variable then gets a new buffer.
+TensorFlow has no pool for such memory, but two of its rules make one. Reading a variable returns its buffer and increments the reference
+count. A compiled function that assigns to a variable writes in place if it holds the only reference, and takes a new buffer otherwise.
+So the results of a kernel are assigned to variables in turn. A batch that is still in use stays unchanged: its variable gets a new buffer.
 """
 
 from __future__ import annotations
@@ -25,10 +23,10 @@ from pipegen.plan.cost import LARGE
 
 @dataclass(frozen=True)
 class Reuse:
-    """Says how the memory of a kernel's results is used again.
+    """How the memory of a kernel's results is reused.
 
     Attributes:
-        depth: How many results of one kind are in use at a time, at most.
+        depth: Most results of one kind in use at a time.
         batch: Examples in a global batch.
     """
 
@@ -36,22 +34,22 @@ class Reuse:
     batch: int
 
     def number(self, slot: tf.Tensor) -> tf.Tensor:
-        """A number that is one higher at the next step, from the positions in the epoch, int64 `(n,)`, of this host's share.
+        """Computes a number that grows by one each step, from this host's slots of the epoch, int64 `(n,)`.
 
-        The middle one is asked, since rows for whole mix groups lie beyond a share's ends.
+        It reads the middle slot, since rows that complete mixed groups may belong to other steps.
         """
         return slot[tf.shape(slot)[0] // 2] // self.batch
 
 
 class Places:
-    """A function compiled by XLA whose large results go to memory that is used again.
+    """A function compiled by XLA whose large results reuse memory.
 
     Args:
-        function: From tensors to a list of tensors; XLA can compile it. Its first argument, for each result, is a tensor of the
-            same type whose memory it may fill, or None.
+        function: From tensors to a list of tensors; XLA can compile it. Its first argument is a list with, for each result, a tensor of
+            the same type whose memory it may fill, or None.
         outputs: The types of its results, with static shapes.
-        depth: How many results of one kind are in use at a time, at most: those being computed, those that wait, and those
-            that the user works on. With more in use, some get new memory.
+        depth: Most results of one kind in use at a time: being computed, waiting, and in use by the user. With more in use, some get
+            new memory.
     """
 
     def __init__(self, function: Callable[..., list[tf.Tensor]], outputs: list[tf.TensorSpec], depth: int) -> None:
@@ -62,25 +60,24 @@ class Places:
         self._compiled = compiled(self._stored)
         large = [outputs[i] for i in self._large]
         self._variables = [[untouched(spec.shape, spec.dtype, "pipegen_batch") for _ in range(depth)] for spec in large]
-        # The place is looked up, so that a graph has the work once and not a branch for each place.
+        # The place is looked up, so that a graph has the work once, not in a branch for each place.
         self._handles = on_this_host(lambda: [tf.stack([variable.handle for variable in places]) for places in self._variables])
-        # Two iterators may come to one place at a time, and each must read what it has written itself.
-        # Locks are known by their names. One keeps a thread for as long as the process lives, so functions share theirs.
+        # Two iterators may use one place at a time, and each must read what it has written itself.
+        # Locks are identified by name. Each keeps a thread as long as the process lives, so functions share them.
         self._locks = on_this_host(
             lambda: tf.stack([tf.raw_ops.MutexV2(container="", shared_name=f"pipegen_turn_{place}") for place in range(depth)])
         )
 
     def __call__(self, number: tf.Tensor, *tensors: tf.Tensor) -> list[tf.Tensor]:
-        """The results of the function.
+        """Calls the function.
 
         Args:
-            number: int64 scalar that counts up, such as the number of the step: which place it is.
+            number: int64 scalar that counts up, such as the step; selects the place.
             *tensors: The function's arguments.
         """
         place = number % self._depth
         handles = [tf.ensure_shape(tf.gather(places, place), []) for places in self._handles]
-        # The turn is taken once the arguments are there: taken before, it would be held while another function, which needs the same
-        # turn, has yet to compute them.
+        # The lock is taken after the arguments are computed: they may come from a function that needs the same lock.
         with tf.control_dependencies([tf.identity(tensor) for tensor in tensors]):
             turn = tf.raw_ops.MutexLock(mutex=tf.gather(self._locks, place))
         with tf.control_dependencies([turn]):
@@ -93,7 +90,7 @@ class Places:
             return [tf.ensure_shape(result, spec.shape) for result, spec in zip(results, self._outputs, strict=True)]
 
     def _stored(self, handles: list[tf.Tensor], *tensors: tf.Tensor) -> list[tf.Tensor]:
-        """The small results; the large ones are assigned."""
+        """Assigns the large results to variables; returns the small ones."""
         into: list[tf.Tensor | None] = [None] * len(self._outputs)
         for handle, i in zip(handles, self._large, strict=True):
             into[i] = self._read(handle, i)
@@ -103,11 +100,11 @@ class Places:
         return [result for i, result in enumerate(results) if i not in self._large]
 
     def _read(self, handle: tf.Tensor, output: int) -> tf.Tensor:
-        """The memory that a variable has, as it is."""
+        """Reads a variable without a copy."""
         spec = self._outputs[output]
         return tf.ensure_shape(tf.raw_ops.ReadVariableOp(resource=handle, dtype=spec.dtype), spec.shape)
 
 
 def is_large(spec: tf.TensorSpec) -> bool:
-    """Returns whether a tensor is large enough for a place of its own."""
+    """Checks that a tensor is large enough to reuse its memory."""
     return bool(prod(spec.shape) * spec.dtype.size >= LARGE)

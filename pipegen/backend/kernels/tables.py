@@ -1,4 +1,4 @@
-"""Look-up tables on batches of images, and chains of tables and geometry: whole numbers, the same bits everywhere."""
+"""Look-up tables on batches of images, and chains of tables and geometry, in integers: the same bits everywhere."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 _waits = attrgetter("step.needs_histogram")
-"""Whether the table of a use of a step has to wait for the image."""
+"""True for a use of a step whose table depends on the image."""
 
 
 def table_params(stage: LookupTable, features: Features) -> Params:
-    """Returns what the draws say of a chain of tables, outside XLA.
+    """Computes the part of a chain of tables that depends only on the draws, outside XLA.
 
-    Neighbours that need no histogram are one table. A step that needs it leaves its draws, and behind them whether it
-    acts, where that is drawn.
+    Consecutive steps without a histogram become one table. A step with one contributes its draws, followed by whether it acts if that
+    is drawn.
     """
     draws = features["@draws"]
     found: list[tf.Tensor] = []
@@ -46,7 +46,7 @@ def table_params(stage: LookupTable, features: Features) -> Params:
 
 
 def histogram_table(stage: LookupTable, image: tf.Tensor, params: Params) -> Params:
-    """Returns the one table of a chain that reads the histogram: int32 `(n, channels, 256)`. A pure function of `table_params`."""
+    """Folds a chain that reads the histogram into one table: int32 `(n, channels, 256)`. A pure function of `table_params`."""
     given = iter(params)
     counts = histogram(image)
     table: tf.Tensor | None = None
@@ -64,12 +64,12 @@ def histogram_table(stage: LookupTable, image: tf.Tensor, params: Params) -> Par
 
 
 def _gated(table: tf.Tensor, when: tf.Tensor | None) -> tf.Tensor:
-    """The table where the step acts, and the one that changes nothing elsewhere."""
+    """Selects the table if the step acts, else the identity."""
     return table if when is None else tf.where(when[:, None, None], table, tf.range(256))
 
 
 def fold(first: tf.Tensor | None, second: tf.Tensor) -> tf.Tensor:
-    """`second` after `first`: int32 `(n, channels, 256)`, or `(n, 1, 256)` where both serve every channel."""
+    """Composes two tables, `second` after `first`: int32 `(n, channels, 256)`, or `(n, 1, 256)` if both serve every channel."""
     if first is None:
         return second
     channels = max(first.shape[1], second.shape[1])
@@ -78,7 +78,7 @@ def fold(first: tf.Tensor | None, second: tf.Tensor) -> tf.Tensor:
 
 
 def through(counts: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
-    """The histogram of what leaves a table: int32 `(n, channels, 256)` from the one of what enters."""
+    """Applies a table to a histogram: int32 `(n, channels, 256)`."""
     shape = tf.shape(counts)
     rows = tf.reshape(tf.range(shape[0] * shape[1]), [shape[0], shape[1], 1])
     places = tf.reshape(rows * 256 + table, [-1, 1])
@@ -88,8 +88,8 @@ def through(counts: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
 def histogram(image: tf.Tensor) -> tf.Tensor:
     """Counts the pixels of each value: int32 `(n, channels, 256)` for images `(n, height, width, channels)`.
 
-    One image after another, so that the places of its pixels stay in the processor's cache: in XLA that takes a quarter
-    of what one scatter over the batch does. Counts are whole numbers, so the order of the sum does not show.
+    Image by image, so that the indices stay in the processor's cache: in XLA that takes a quarter of the time of one scatter over the
+    batch. Counts are integers, so the order of the sum does not matter.
     """
     channels = int(image.shape[-1])
 
@@ -103,7 +103,7 @@ def histogram(image: tf.Tensor) -> tf.Tensor:
 
 
 def look_up(image: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
-    """uint8 of the shape of `image` `(n, height, width, channels)`: each value read through its example's table."""
+    """Looks each value up in its example's table: uint8 `(n, height, width, channels)`."""
     tables = int(table.shape[1])
     index = tf.cast(as_bytes(image), tf.int32)
     if tables > 1:
@@ -117,12 +117,12 @@ def look_up(image: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
 
 
 def chain_phases(stage: BlendChains) -> tuple[Phase, ...]:
-    """Returns the functions that fold the tables, read the images through them, and find where each chain reads each pixel."""
+    """Lists the functions that fold the tables, apply them to the images, and find the positions that each chain reads."""
     return partial(_fold, stage), partial(_look_up, stage), partial(_locate, stage)
 
 
 def blend_chains(stage: BlendChains, image: tf.Tensor, given: Params) -> tf.Tensor:
-    """The blend of the images `(n, height, width, channels)`, from what the last phase gave."""
+    """Blends the images `(n, height, width, channels)` with the results of the last phase."""
     step: Any = stage.ref.step
     own = given[:-1] if stage.ref.conditional else given
     values, weights, *located = own
@@ -133,14 +133,14 @@ def blend_chains(stage: BlendChains, image: tf.Tensor, given: Params) -> tf.Tens
     parts = tf.reshape(values, [-1, count, *sides(values), values.shape[-1]])
     weights = weights[..., None] if weights.shape.rank == 2 else weights
     total = tf.cast(image, tf.float32) * weights[:, 0, None, None]
-    for number in range(count):  # whole numbers below 2^22, so that the sums are exact
+    for number in range(count):  # integers below 2^22, so the sums are exact
         total += tf.cast(parts[:, number], tf.float32) * weights[:, number + 1, None, None]
     done = tf.cast(rounded_shift(tf.cast(total, tf.int32), BITS), tf.uint8)
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
 def _fold(_stage: BlendChains, image: tf.Tensor, params: Params) -> Params:
-    """Makes of the tables of each chain one: int32 `(n · chains, channels, 256)`."""
+    """Folds the tables of each chain into one: int32 `(n · chains, channels, 256)`."""
     chains, rest = Chains(*params[:4]), params[4:]
     count, layers = int(chains.kinds.shape[1]), int(chains.kinds.shape[2])
     counts = tf.repeat(histogram(as_bytes(image)), count, axis=0)
@@ -173,5 +173,5 @@ def _locate(stage: BlendChains, image: tf.Tensor, params: Params) -> Params:
 
 
 def _together(part: tf.Tensor) -> tf.Tensor:
-    """Makes examples of the chains of examples: `(n · chains, ...)`."""
+    """Merges the axes of examples and chains: `(n · chains, ...)`."""
     return tf.reshape(part, [-1, *part.shape[2:]])

@@ -1,6 +1,6 @@
 """Resampling through a 3x3 matrix: each output pixel reads neighbours at a position in fixed point, with integer weights.
 
-So bytes are the same bits with and without XLA, at every batch size and on every TensorFlow.
+So uint8 results are equal to the bit with and without XLA, at every batch size and on every TensorFlow.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ ONE = 1 << 16
 """1.0 in 16.16 fixed point."""
 
 _GRID = 32
-"""Bits behind the point of the numerators in perspective."""
+"""Fractional bits of the numerators in perspective."""
 _DEPTH_GRID = 44
-"""Bits behind the point of the denominators in perspective, which are at most 1."""
+"""Fractional bits of the denominators in perspective, which are at most 1."""
 _FARTHEST = 1 << 22
-"""How far from the image a position in perspective can be, in pixels."""
+"""Largest distance of a position in perspective from the image, in pixels."""
 
 _SMALL, _COEFFICIENT, _OFFSET = 512, (1 << 20) - 1, 1 << 30
-"""The longest side, the largest coefficient and the largest offset, both in 2^-16, of which sums stay below 2^31."""
+"""The longest side, the largest coefficient and the largest offset, both in 2^-16, whose sums stay below 2^31."""
 
 _UNROLLED = 36
-"""Pixels in a row up to which LLVM unrolls a loop over them."""
+"""Most pixels in a row for which LLVM unrolls a loop."""
 
 Size = tuple[int | tf.Tensor, int | tf.Tensor]
 
 
 def sides(image: tf.Tensor) -> Size:
-    """Height and width of images `(n, height, width, ...)`, in pixels; int32 scalars where they are not known before."""
+    """Returns height and width of images `(n, height, width, ...)` in pixels; int32 scalars if they are not static."""
     shape = tf.shape(image)
     height, width = (image.shape[a] if image.shape[a] is not None else shape[a] for a in (1, 2))
     return height, width
 
 
 def outside(fill: str | ConstantFill) -> tuple[str, float]:
-    """Returns what lies outside an image, as `locate` has it, and the value of a constant fill."""
+    """Returns the fill mode of `locate`, and the value of a constant fill."""
     return (fill, 0.0) if isinstance(fill, str) else ("constant", fill.constant)
 
 
 def fixed_matrix(matrix: tf.Tensor, interpolation: str) -> tf.Tensor:
-    """The first two rows of output-to-input matrices in fixed point, with the rounding of the read position folded in.
+    """Converts the first two rows of output-to-input matrices to fixed point, with the rounding of the read position folded in.
 
     Args:
         matrix: float64 `(n, 3, 3)`, affine.
@@ -67,12 +67,12 @@ def fixed_matrix(matrix: tf.Tensor, interpolation: str) -> tf.Tensor:
 
 
 def fixed_homography(matrix: tf.Tensor, size: Size) -> tf.Tensor:
-    """Projective output-to-input matrices in fixed point.
+    """Converts projective output-to-input matrices to fixed point.
 
-    A matrix means the same at every positive scale, so each is scaled until its third coordinate is at most 1 on the output.
+    A homography is defined up to a positive scale, so each is scaled until its third coordinate is at most 1 on the output.
 
     Args:
-        matrix: float64 `(n, 3, 3)`, whose third coordinate is positive on what is to be seen.
+        matrix: float64 `(n, 3, 3)`, whose third coordinate is positive on the visible part.
         size: Height and width of the output, in pixels.
 
     Returns:
@@ -89,50 +89,50 @@ def fixed_homography(matrix: tf.Tensor, size: Size) -> tf.Tensor:
 
 
 def fits_int32(canvas: tuple[int | None, int | None], size: tuple[int | None, int | None]) -> bool:
-    """Returns whether positions on images of this size can be computed in 32 bits, as long as no coefficient reaches 16."""
+    """Checks that positions on images of this size fit 32 bits, as long as no coefficient reaches 16."""
     sides = [*canvas, *size]
     return all(s is not None and s <= _SMALL for s in sides)
 
 
 def stays_near(reaches: Sequence[Reach | None]) -> bool:
-    """Returns whether no coefficient of what steps on such images multiply to reaches 16, whatever is drawn."""
+    """Checks that no coefficient of the steps' product can reach 16 on such images, for any draw."""
     return stays_within(reaches, _COEFFICIENT >> 16, (_OFFSET >> 16) / _SMALL)
 
 
 Located = tuple[tf.Tensor, ...]
-"""Where each output pixel reads, `(n, height, width)` each: rows and columns inside the image, -1 for a constant fill's
-outside. `nearest`: row and column. `bilinear`: the first of four pixels that are neighbours on the image with its `margins`, counted by
-rows, and the position between the rows and between the columns in 1/256. `bicubic`: four rows, four columns, and the position
-between the middle two of each."""
+"""The positions that each output pixel reads, `(n, height, width)` each: rows and columns of the image, -1 outside with a constant fill.
+
+`nearest`: row and column. `bilinear`: the index of the first of four neighbours on the image with its `margins`, and the position between
+the rows and between the columns in 1/256. `bicubic`: four rows, four columns, and the position between the middle two of each."""
 
 
 def margins(fill: str) -> tuple[int, int]:
-    """Returns how many pixels of fill `bilinear` needs before and behind each side of an image, so that what it reads are neighbours."""
+    """Returns the pixels of fill that `bilinear` needs before and after each axis of an image, so that it reads neighbours."""
     return (1, 2) if fill == "constant" else (0, 1)
 
 
 def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolation: str, narrow: bool, near: bool = False) -> Located:
-    """Computes where each output pixel reads.
+    """Computes the positions that each output pixel reads.
 
-    It is a function of its own because XLA on a CPU would otherwise compute it again for every channel and corner,
-    which costs twice as much as reading. In perspective it is `project` and then `around`, which are best compiled apart.
+    It is compiled separately, or XLA on a CPU would compute it again for every channel and corner, which costs twice as much as reading.
+    In perspective it is `project` and then `around`, which are best compiled separately, too.
 
     Args:
         fixed: int64 `(n, 6)` from `fixed_matrix`, or `(n, 9)` from `fixed_homography`.
         canvas: Height and width of the input, in pixels.
         size: Height and width of the output, in pixels.
-        fill: `reflect`, `nearest`, `wrap` or `constant`: what lies outside.
+        fill: The fill mode outside: `reflect`, `nearest`, `wrap` or `constant`.
         interpolation: `nearest`, `bilinear` or `bicubic`.
-        narrow: Keep rows and columns in 16 bits, and compute affine positions in 32 where this batch's matrices allow it, as
-            `fits_int32` says of the sizes.
-        near: Whether every batch's matrices allow it, as `stays_near` says.
+        narrow: Keep rows and columns in 16 bits, and compute affine positions in 32 bits if this batch's matrices allow it; requires
+            `fits_int32` of the sizes.
+        near: Whether every batch's matrices allow it; requires `stays_near`.
 
     Returns:
-        What `read` takes.
+        The positions for `read`.
     """
     index = tf.int16 if narrow else tf.int32
-    # LLVM unrolls the loops over rows of about 32 pixels that are clipped into one block, on which it works for ten seconds. It does
-    # not where one loop counts all pixels, which takes longer to run on large images.
+    # LLVM unrolls loops over rows of about 32 clipped pixels into one block, which takes it ten seconds. One loop over all pixels avoids
+    # that, but runs longer on large images.
     counted = isinstance(size[1], int) and size[1] <= _UNROLLED and fill in ("nearest", "constant")
 
     def positions(dtype: tf.DType) -> Located:
@@ -153,7 +153,7 @@ def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolati
 
 
 def locate_lines(fixed: tf.Tensor, canvas: Size, size: Size, fill: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Computes where each row and each column of the output reads, by matrices that keep rows rows and columns columns, `bilinear`.
+    """Computes the positions that each row and each column of the output reads, for matrices that map rows to rows, `bilinear`.
 
     Args:
         fixed: int64 `(n, 6)` from `fixed_matrix`, whose second and fourth number are zero.
@@ -162,8 +162,8 @@ def locate_lines(fixed: tf.Tensor, canvas: Size, size: Size, fill: str) -> tuple
         fill: As for `locate`.
 
     Returns:
-        The first of two neighbouring rows on the image with its `margins`, and the position between them in 1/256, int32 `(n, height)`; and
-        likewise of columns, `(n, width)`.
+        The first of two neighbouring rows on the image with its `margins`, and the position between them in 1/256, int32 `(n, height)`; the
+        same for columns, `(n, width)`.
     """
     eight = tf.constant(8, tf.int64)
 
@@ -178,7 +178,7 @@ def locate_lines(fixed: tf.Tensor, canvas: Size, size: Size, fill: str) -> tuple
 
 
 def _row(m: tf.Tensor, first: int, size: Size, *, counted: bool = False) -> tf.Tensor:
-    """One row of the matrices at every output pixel, `(n, height, width)`; `counted` computes it in one loop over all pixels."""
+    """Evaluates one row of the matrices at every output pixel, `(n, height, width)`; `counted` uses one loop over all pixels."""
     height, width = size
     if counted and isinstance(height, int) and isinstance(width, int):
         pixel = tf.range(height * width)
@@ -192,13 +192,13 @@ def _row(m: tf.Tensor, first: int, size: Size, *, counted: bool = False) -> tf.T
 
 
 def project(fixed: tf.Tensor, *, size: Size, fill: str, interpolation: str) -> tuple[tf.Tensor, tf.Tensor]:
-    """Positions in perspective.
+    """Computes positions in perspective.
 
-    Products and sums are those of integers, since XLA contracts a float product and a sum into one rounding; dividing and scaling by
-    a power of two round the same way everywhere.
+    Products and sums are in integers, since XLA contracts a float product and a sum into one rounding. Division and scaling by a power of
+    two round the same everywhere.
 
-    What lies at or behind the horizon (a third coordinate of 0 or less) is outside: a constant fill shows there, and the
-    other fills read it as a point as far away as can be, in the direction in which it would lie.
+    Points at or behind the horizon (a third coordinate of 0 or less) are outside: a constant fill shows there, and the other fills read a
+    point at the largest distance in that direction.
 
     Args:
         fixed: int64 `(n, 9)` from `fixed_homography`.
@@ -223,7 +223,7 @@ def project(fixed: tf.Tensor, *, size: Size, fill: str, interpolation: str) -> t
 
 
 def around(x: tf.Tensor, y: tf.Tensor, canvas: Size, fill: str, interpolation: str, index: tf.DType) -> Located:
-    """Returns what positions in 1/256 pixel read, with what rounds them to whole pixels added if asked; rows and columns as `index`."""
+    """Computes the pixels that positions in 1/256 pixel read, with rows and columns as `index`. Rounding offsets are already added."""
     eight, mask = tf.constant(8, x.dtype), tf.constant(255, x.dtype)
     whole, between = zip(*((tf.bitwise.right_shift(p, eight), tf.bitwise.bitwise_and(p, mask)) for p in (y, x)), strict=True)
     if interpolation == "bilinear":
@@ -240,15 +240,14 @@ def around(x: tf.Tensor, y: tf.Tensor, canvas: Size, fill: str, interpolation: s
 
 
 def _pair(i: tf.Tensor, f: tf.Tensor, n: tf.Tensor, fill: str) -> tuple[tf.Tensor, tf.Tensor]:
-    """The first of the two neighbours that stand for `i` and `i + 1`, on a side of length `n` with its margins, and the position
-    between them for `f` / 256 between those two.
+    """Maps neighbours `i` and `i + 1` and the position `f` / 256 between them into an axis of length `n` with its margins.
 
-    Where a reflection turns the order around, the position is turned around too.
+    If a reflection reverses the order, the position is reversed, too.
     """
     zero, one = tf.constant(0, i.dtype), tf.constant(1, i.dtype)
     if fill == "constant":
-        before, behind = tf.constant(-1, i.dtype), n
-        return tf.clip_by_value(i, before, behind) + one, tf.where(i < before, zero, f)
+        before = tf.constant(-1, i.dtype)
+        return tf.clip_by_value(i, before, n) + one, tf.where(i < before, zero, f)
     if fill == "wrap":
         return _modulo(i, n), f
     if fill == "nearest":
@@ -262,7 +261,7 @@ def _pair(i: tf.Tensor, f: tf.Tensor, n: tf.Tensor, fill: str) -> tuple[tf.Tenso
 
 
 def _inside(i: tf.Tensor, n: tf.Tensor, fill: str) -> tf.Tensor:
-    """The position inside 0..n-1 that a position stands for; -1 where a constant does."""
+    """Maps a position into 0..n-1; -1 outside with a constant fill."""
     one = tf.constant(1, i.dtype)
     if fill == "reflect":
         r = _modulo(i, n + n)
@@ -275,7 +274,7 @@ def _inside(i: tf.Tensor, n: tf.Tensor, fill: str) -> tf.Tensor:
 
 
 def _modulo(i: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
-    """`i mod n` in [0, n), through a float quotient and a correction, which is much faster than integer division."""
+    """`i mod n` in [0, n), by a float quotient and a correction, which is much faster than integer division."""
     real = tf.float32 if i.dtype == tf.int32 else tf.float64
     quotient = tf.cast(tf.floor(tf.cast(i, real) / tf.cast(n, real)), i.dtype)
     r = i - quotient * n
@@ -285,19 +284,19 @@ def _modulo(i: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
 
 _LINEAR_BITS = 8
 _CUBIC_BITS = 11
-"""Bits behind the point of the cubic weights of integers: the largest sum, 1.25 · 1.25 · 255 in 2^-22, stays below 2^31."""
+"""Fractional bits of the cubic weights of integers: the largest sum, 1.25 · 1.25 · 255 in 2^-22, stays below 2^31."""
 
 
 def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0, exact: bool = False) -> tf.Tensor:
-    """Read each output pixel from the input.
+    """Reads each output pixel from the input.
 
-    `bicubic` is cubic convolution with a = -1/2, as `resize` has it (R. Keys, Cubic Convolution Interpolation for Digital Image
-    Processing, 1981). It overshoots beside edges by up to 9/32 of the step; integers are clipped to what their type can hold.
+    `bicubic` is cubic convolution with a = -1/2, as in `resize` (R. Keys, Cubic Convolution Interpolation for Digital Image Processing,
+    1981). It overshoots at edges by up to 9/32 of the step; integers are clipped to the range of their dtype.
 
     Args:
         image: `(n, height, width, channels)`, any numeric dtype.
         located: From `locate`.
-        fill: What lies outside, as for `locate`.
+        fill: The fill mode, as for `locate`.
         constant: The value of a constant fill.
         exact: Whether every bit of floats counts; see `ops/lowering/linear.py`.
 
@@ -325,12 +324,12 @@ def read(image: tf.Tensor, located: Located, *, fill: str, constant: float = 0.0
 
 
 def weigh_rows(image: tf.Tensor, first: tf.Tensor, between: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
-    """Reads two rows for each row of the output and weighs them, which is half of `read` where rows stay rows.
+    """Reads two rows for each row of the output and weighs them: half of `read`, for matrices that map rows to rows.
 
     Args:
         image: uint8 `(n, height, width, channels)`.
         first: The first row on the image with its margins, int32 `(n, rows)`.
-        between: The position between it and the next in 1/256, likewise.
+        between: The position between it and the next in 1/256, int32 `(n, rows)`.
         fill: As for `read`.
         constant: As for `read`.
 
@@ -344,7 +343,7 @@ def weigh_rows(image: tf.Tensor, first: tf.Tensor, between: tf.Tensor, fill: str
 
 
 def weigh_columns(rows: tf.Tensor, first: tf.Tensor, between: tf.Tensor) -> tf.Tensor:
-    """Does the same with columns, of what `weigh_rows` gives, and rounds half to even, to uint8: sums are whole, so bits are `read`'s."""
+    """Weighs two columns of the result of `weigh_rows` and rounds half to even, to uint8: integer sums, so the bits are those of `read`."""
     shape = [*(rows.shape[i] if rows.shape[i] is not None else tf.shape(rows)[i] for i in (0, 1)), first.shape[1] or tf.shape(first)[1]]
     left, right = (tf.cast(tf.gather(rows, tf.broadcast_to(at[:, None], shape), batch_dims=2), tf.int32) for at in (first, first + 1))
     second = between[:, None, :, None]
@@ -352,16 +351,16 @@ def weigh_columns(rows: tf.Tensor, first: tf.Tensor, between: tf.Tensor) -> tf.T
 
 
 def _cubic_pixels(image: tf.Tensor, places: list[tf.Tensor], outside: float | None) -> list[list[tf.Tensor]]:
-    """Four rows of four pixels for each output pixel, at four rows and four columns."""
+    """Reads four rows of four pixels for each output pixel."""
     reader = _Reader(image, outside)
     rows, columns = ([tf.cast(i, tf.int32) for i in part] for part in (places[:4], places[4:]))
     return [[reader(row, column) for column in columns] for row in rows]
 
 
 def _linear_pixels(image: tf.Tensor, first: tf.Tensor, fill: str, constant: float) -> list[list[tf.Tensor]]:
-    """Two rows of two pixels for each output pixel, which are neighbours.
+    """Reads two rows of two neighbours for each output pixel.
 
-    With margins all four are found from one position, which takes 0.6 of the time of four positions of their own.
+    With margins all four come from one position, which takes 0.6 of the time of four positions.
     """
     padded = _with_margins(image, fill, constant)
     reader = _Reader(padded, None)
@@ -369,7 +368,7 @@ def _linear_pixels(image: tf.Tensor, first: tf.Tensor, fill: str, constant: floa
 
 
 def _with_margins(image: tf.Tensor, fill: str, constant: float) -> tf.Tensor:
-    """The image with what `margins` says, for `bilinear`."""
+    """Pads an image with its `margins`, for `bilinear`."""
     if fill == "constant":
         sides = list(margins(fill))
         return tf.pad(image, [[0, 0], sides, sides, [0, 0]], constant_values=tf.cast(constant, image.dtype))
@@ -395,7 +394,7 @@ def _rounded(total: tf.Tensor, bits: int) -> tf.Tensor:
 
 
 def _whole_weights(between: tf.Tensor, *, cubic: bool) -> list[tf.Tensor]:
-    """Weights at positions in 1/256, int32 `(n, height, width, 1)`, which sum to 1 in `_LINEAR_BITS` or `_CUBIC_BITS`."""
+    """Computes weights at positions in 1/256, int32 `(n, height, width, 1)`, which sum to 1 in `_LINEAR_BITS` or `_CUBIC_BITS`."""
     f = tf.cast(between, tf.int32)[..., None]
     if not cubic:
         return [256 - f, f]
@@ -409,7 +408,7 @@ def _rounded_up(n: tf.Tensor, bits: int) -> tf.Tensor:
 
 
 def _real_weights(between: tf.Tensor, *, cubic: bool) -> list[tf.Tensor]:
-    """Weights at positions in 1/256, float32 `(n, height, width, 1)`."""
+    """Computes weights at positions in 1/256, float32 `(n, height, width, 1)`."""
     f = tf.cast(between, tf.int32)[..., None]
     if cubic:
         return [tf.cast(n, tf.float32) * 2.0**-25 for n in _cubic(f)]
@@ -418,7 +417,7 @@ def _real_weights(between: tf.Tensor, *, cubic: bool) -> list[tf.Tensor]:
 
 
 def _cubic(f: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Keys' weights of four neighbours in 2^-25, int32, at `f` / 256 behind the second: exact."""
+    """Computes Keys' weights of four neighbours in 2^-25, int32, at `f` / 256 after the second: exact."""
     square = f * f
     cube = square * f
     return (
@@ -430,7 +429,7 @@ def _cubic(f: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
 
 
 class _Reader:
-    """Reads pixels of a batch at whole positions inside it, or at -1 for a constant."""
+    """Pixels of a batch at integer positions, or a constant at -1."""
 
     def __init__(self, image: tf.Tensor, constant: float | None) -> None:
         shape, static = tf.shape(image), image.shape
@@ -441,7 +440,7 @@ class _Reader:
         self.constant = constant
 
     def __call__(self, row: tf.Tensor, column: tf.Tensor) -> tf.Tensor:
-        """The pixels at rows and columns."""
+        """Reads pixels at rows and columns."""
         at = row * self.width + column
         if self.constant is None:
             return self.at(at)
@@ -450,7 +449,7 @@ class _Reader:
         return tf.where(outside[..., None], tf.cast(self.constant, pixels.dtype), pixels)
 
     def at(self, place: tf.Tensor) -> tf.Tensor:
-        """The pixels at places counted by rows, `(n, height, width)`."""
+        """Reads pixels at flat indices `(n, height, width)`."""
         shape, static = tf.shape(place), place.shape
         pixels = tf.gather(self.flat, tf.reshape(place, [self.n, -1]), batch_dims=1)
         dims = [static[i] if static[i] is not None else shape[i] for i in range(3)]
@@ -458,25 +457,25 @@ class _Reader:
 
 
 def mirror(image: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
-    """Apply matrices that only mirror axes, by reversing: `(n, height, width, channels)` and float64 `(n, 3, 3)`."""
+    """Applies matrices that only mirror axes, by reversing: `(n, height, width, channels)` and float64 `(n, 3, 3)`."""
     flip_x, flip_y, _ = (tf.reshape(sign, [-1, 1, 1, 1]) for sign in tf.unstack(tf.linalg.diag_part(matrix) < 0, num=3, axis=1))
     image = tf.where(flip_x, tf.reverse(image, [2]), image)
     return tf.where(flip_y, tf.reverse(image, [1]), image)
 
 
 def turn(image: tf.Tensor, matrix: tf.Tensor, *, always: bool) -> tf.Tensor:
-    """Apply matrices that mirror axes and swap them, by reversing and transposing.
+    """Applies matrices that mirror and swap axes, by reversing and transposing.
 
     Args:
-        image: `(n, height, width, channels)`; squares, where only some of the matrices swap.
+        image: `(n, height, width, channels)`; squares if only some of the matrices swap.
         matrix: float64 `(n, 3, 3)`, whose upper left has entries of -1, 0 and 1.
         always: Whether all of them swap the axes.
 
     Returns:
-        The images, of which the swapped ones are `(n, width, height, channels)`.
+        The images; swapped ones are `(n, width, height, channels)`.
     """
     swapped = tf.transpose(image, [0, 2, 1, 3])
     if not always:
         swapped = tf.where(tf.reshape(matrix[:, 0, 0] == 0, [-1, 1, 1, 1]), swapped, image)
-    # The sign stands in another row where the axes are swapped, and 0 in the other.
+    # Each column of the upper left has one entry that is not 0: its sign.
     return mirror(swapped, tf.linalg.diag(matrix[:, 0] + matrix[:, 1]))

@@ -1,6 +1,6 @@
-"""Reads bytes at any place as 64-bit words: what lies there and the seven bytes behind come with one look-up in place of eight.
+"""Unaligned reads of 64-bit words: eight bytes with one look-up.
 
-XLA on a CPU computes where to read anew for every value that it gathers, so that fewer and wider values are what makes a gather fast.
+XLA on a CPU computes the index of every gathered value anew, so fewer and wider values make a gather fast.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ BYTES = 8
 
 
 def as_words(values: tf.Tensor) -> tf.Tensor:
-    """Returns the memory of bytes as words, the first byte lowest: uint8 `(...)` to uint64 `(m,)`; the last word is filled up with zeros.
+    """Casts bytes to little-endian words: uint8 `(...)` to uint64 `(m,)`; the last word is padded with zeros.
 
-    Nothing is copied where the bytes fill whole words, and outside XLA, which has no such view.
+    Outside XLA nothing is copied if the bytes fill whole words.
     """
     flat = tf.reshape(values, [-1])
     if values.shape.num_elements() is None or values.shape.num_elements() % BYTES:
@@ -23,12 +23,12 @@ def as_words(values: tf.Tensor) -> tf.Tensor:
 
 
 def read_words(words: tf.Tensor, start: tf.Tensor, behind: tf.Tensor) -> tf.Tensor:
-    """Returns the eight bytes from places on, each as a word; what lies behind the last word is undefined.
+    """Reads eight bytes at any offset as a word; bytes after the last word are undefined.
 
     Args:
         words: uint64 `(m,)`.
-        start: Places of bytes, int64 `(n, 1)`.
-        behind: How many bytes behind those to read, int32 `(n, k)`.
+        start: Byte offsets, int64 `(n, 1)`.
+        behind: Byte offsets from those, int32 `(n, k)`.
 
     Returns:
         uint64 `(n, k)`.
@@ -38,7 +38,7 @@ def read_words(words: tf.Tensor, start: tf.Tensor, behind: tf.Tensor) -> tf.Tens
     shift = tf.cast(tf.bitwise.bitwise_and(at, BYTES - 1) * 8, tf.uint64)
     last = tf.shape(words, tf.int64)[0] - 1
     low, high = (tf.gather(words, tf.minimum(i, last)) for i in (index, index + 1))
-    # In two shifts, since one by 64 bits, which a word that begins at a place needs, is not defined.
+    # Two shifts: an aligned word would need one by 64 bits, which is undefined.
     one, most = tf.constant(1, tf.uint64), tf.constant(63, tf.uint64)
     above = tf.bitwise.left_shift(tf.bitwise.left_shift(high, one), most - shift)
     return tf.bitwise.bitwise_or(tf.bitwise.right_shift(low, shift), above)
@@ -49,7 +49,7 @@ def _wide(value: int) -> tf.Tensor:
 
 
 def planes(word: tf.Tensor, count: int) -> tf.Tensor:
-    """Returns the first bytes of words, each in a plane of its own: uint64 `(n, k)` to uint8 `(n, count, k)`."""
+    """Splits the first bytes of words into planes: uint64 `(n, k)` to uint8 `(n, count, k)`."""
     shifts = tf.range(count, dtype=tf.int32) * 8
     shifted = tf.bitwise.right_shift(word[:, None], tf.cast(shifts, tf.uint64)[:, None])
     return tf.cast(tf.bitwise.bitwise_and(shifted, tf.constant(255, tf.uint64)), tf.uint8)

@@ -1,1 +1,1 @@
-"""Knows what belongs to this process: threads, memory, variables, and what happens once."""
+"""State of this process: devices, variables, options and TensorFlow's log lines."""

@@ -1,4 +1,4 @@
-"""What belongs to this process: devices, variables, threads, and what happens once."""
+"""Devices, variables, options and threads of this process, and values made once."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def resolve_device(device: str) -> str:
-    """A TensorFlow device name; `auto` is the first accelerator, or the CPU.
+    """Returns a TensorFlow device name; `auto` is the first accelerator, or the CPU.
 
     Raises:
-        ValueError: When there is no such device.
+        ValueError: If the device does not exist.
     """
     if device != "auto":
         try:
             wanted = tf.DeviceSpec.from_string(device if device.startswith("/") else f"/{device}")
         except ValueError:
-            raise ValueError(f"`{device}` is no device name; such as `GPU:0`") from None
+            raise ValueError(f"invalid device `{device}`; use for example `GPU:0`") from None
         there = [tf.DeviceSpec.from_string(d.name) for d in tf.config.list_logical_devices()]
         if not any((d.device_type, d.device_index) == (wanted.device_type, wanted.device_index or 0) for d in there):
             known = ", ".join(f"{d.device_type}:{d.device_index}" for d in there)
-            raise ValueError(f"there is no device `{device}`; TensorFlow sees {known}")
+            raise ValueError(f"unknown device `{device}`; TensorFlow sees {known}")
         return str(wanted.to_string())
     for kind in ("GPU", "TPU"):
         found = tf.config.list_logical_devices(kind)
@@ -40,7 +40,7 @@ def resolve_device(device: str) -> str:
 
 
 def hide_accelerators() -> None:
-    """Keep TensorFlow off the GPU, which belongs to another framework; does nothing once TensorFlow has started."""
+    """Hides the GPU, which another framework uses, from TensorFlow; does nothing once TensorFlow has started."""
     try:
         tf.config.set_visible_devices([], "GPU")
     except RuntimeError:
@@ -48,14 +48,11 @@ def hide_accelerators() -> None:
 
 
 ANY_THREADS = -1
-"""Threads: as many as the machine has, whichever that is."""
+"""As many threads as the machine has."""
 
 
 def make_options(runtime: Runtime) -> tf.data.Options:
-    """The options of every dataset that pipegen makes.
-
-    Auto-sharding is off because shards are part of the plan.
-    """
+    """Returns the options of every dataset. Auto-sharding is off: the plan shards."""
     options = untuned()
     options.deterministic = True
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
@@ -66,7 +63,7 @@ def make_options(runtime: Runtime) -> tf.data.Options:
 
 
 def options_elsewhere(runtime: Runtime) -> tf.data.Options:
-    """The same for datasets that run on another machine, less what was measured on this one."""
+    """Returns the options for datasets that run on another machine, without numbers measured on this one."""
     options = make_options(runtime)
     if runtime.threads == "auto":
         options.threading.private_threadpool_size = 0
@@ -76,12 +73,12 @@ def options_elsewhere(runtime: Runtime) -> tf.data.Options:
 
 
 def untuned() -> tf.data.Options:
-    """Returns options without TensorFlow's autotuning and rewriting, which find nothing to do: every number is in the plan.
+    """Returns options without TensorFlow's autotuning and rewriting, since every number is in the plan.
 
-    To rewrite a graph, TensorFlow takes every function apart whenever an iterator is made, which takes seconds for a graph that was loaded.
+    To rewrite a graph, TensorFlow parses every function for each new iterator, which takes seconds for a loaded graph.
 
-    The thread of autotuning sleeps for up to a minute at a time, and longer the longer an iterator lives. Where the iterator goes just
-    then, the thread may look whether it has ended before that is noted, and whoever lets the iterator go waits until it wakes up.
+    The autotuning thread sleeps for up to a minute at a time, longer the longer an iterator lives. By a race, deleting the iterator may
+    wait until it wakes up.
     """
     options = tf.data.Options()
     options.autotune.enabled = False
@@ -95,8 +92,8 @@ T = TypeVar("T")
 def on_this_host(make: Callable[[], T]) -> T:
     """Calls `make` eagerly, on the CPU, and outside any distribution strategy.
 
-    Under the scope of a strategy a variable would become one for each replica, and inside a function a part of its graph.
-    Both belong to the thread, so another thread makes it.
+    In the scope of a strategy a variable would be made for each replica, and inside a function as part of its graph. Both are state of
+    the thread, so another thread calls `make`.
     """
 
     def work() -> T:
@@ -108,25 +105,25 @@ def on_this_host(make: Callable[[], T]) -> T:
 
 
 def variable(value: Any, dtype: tf.DType, name: str) -> tf.Variable:
-    """A variable on this host that starts as `value`."""
+    """Makes a variable on this host with an initial value."""
     return on_this_host(lambda: tf.Variable(value, dtype=dtype, trainable=False, name=name))
 
 
 def untouched(shape: Sequence[int | None], dtype: tf.DType, name: str) -> tf.Variable:
-    """A variable on this host whose pages the system hands out only as they are written; what it starts as is not defined."""
+    """Makes an uninitialised variable on this host, whose memory is allocated only as it is written."""
     return on_this_host(lambda: tf.Variable(tf.raw_ops.Empty(shape=shape, dtype=dtype, init=False), trainable=False, name=name))
 
 
 def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Operation:
-    """Write one row; the operation itself, since what `scatter_nd_update` gives back does not wait for it."""
+    """Writes one row. Returns the operation: the result of `scatter_nd_update` does not wait for it."""
     return tf.raw_ops.ResourceScatterNdUpdate(ref=variable.handle, indices=tf.reshape(row, [1, 1]), updates=tf.expand_dims(value, 0))
 
 
 @untraced
 class Once(Generic[T]):
-    """Makes a value when it is first asked for, and gives the same one from then on.
+    """A value made on first use.
 
-    It is made eagerly, also while a function is traced: a tensor of one function's graph would be out of scope in every other.
+    It is made eagerly, also while a function is traced: a tensor of one function's graph would be out of scope in others.
 
     Args:
         make: Makes the value.
@@ -148,7 +145,7 @@ class Once(Generic[T]):
 
 @untraced
 class InTurn(Iterator[Any]):
-    """Hands over one element at a time: each once, whichever threads ask, and the end to every one of them."""
+    """A thread-safe iterator: each element goes to one thread, the end to all."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -165,16 +162,16 @@ class InTurn(Iterator[Any]):
                 raise
 
     def get_next(self) -> Any:
-        """Returns the next element; as `next(iterator)`."""
+        """Returns the next element, like `next(iterator)`."""
         return next(self)
 
     def _take(self) -> Any:
-        """Returns the next element; no other thread is in here meanwhile."""
+        """Returns the next element; called by one thread at a time."""
         raise NotImplementedError
 
 
 class GeneratedInTurn(InTurn):
-    """The elements of a generator, which Python itself lets no two threads ask at a time."""
+    """A thread-safe iterator over a Python iterator."""
 
     def __init__(self, generator: Iterator[Any]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Functions and maps that are written as graphs, or traced once a process."""
+"""Functions and maps without AutoGraph, traced once."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pipegen.ops.lowering.graphs import call, for_xla
 from pipegen.terminal import log
 
 _HERE = {"experimental_ints_on_device": True}
-"""Makes `tf.data` run a function on the one device that the dataset is on.
+"""Makes `tf.data` run a function on the device of the dataset.
 
-Else it places each operation and optimises the graph anew whenever an iterator is made, as if operations might belong on several: two
-thirds of what making one takes. To integers the attribute does what it says on an accelerator alone, which functions of ours are never on.
+Otherwise it places each operation and optimises the graph for every new iterator, which takes two thirds of the time of making one. On
+integers the attribute has an effect only on accelerators, where our functions never run.
 """
 
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Makes TensorFlow run the functions that are called meanwhile in a graph as they are.
+    """Switches graph optimisation off for functions called inside.
 
-    Else it looks for something to optimise in each of them whenever an iterator is made, which is a fifth of what it takes to begin. What
-    would gain by it is compiled by XLA.
+    Otherwise TensorFlow optimises each of them for every new iterator, which takes a fifth of the time of making one. Functions that
+    would gain are compiled by XLA.
     """
     now = context.context()
     usual = now.function_call_options
@@ -42,19 +42,19 @@ def as_written() -> Iterator[None]:
 
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function as it is: our code is written as graphs, and AutoGraph would only slow the tracing and complain."""
+    """Switches AutoGraph off for a function: our code needs none, and it would slow down tracing and warn."""
     return tf.autograph.experimental.do_not_convert(function)
 
 
 class Traced:
-    """A function that was traced for elements of one type, for any number of datasets.
+    """A function traced for elements of one type, for any number of datasets.
 
     Args:
-        function: From the parts of an element to what is made of it: nested dense tensors, or a dataset.
+        function: From the parts of an element to nested dense tensors, or to a dataset.
         entry: The type of an element.
 
     Attributes:
-        element_spec: The type of what is made, or of the elements of the dataset.
+        element_spec: The type of the result, or of the dataset's elements.
     """
 
     def __init__(self, function: Callable[..., Any], entry: Any) -> None:
@@ -76,7 +76,7 @@ class Traced:
 def plain_map(
     ds: tf.data.Dataset, function: Callable[..., Any] | Traced, calls: int | None = None, name: str | None = None
 ) -> tf.data.Dataset:
-    """Maps a dataset of dense tensors in order, on `calls` threads, as `tf.data.Dataset.map` does, without AutoGraph and on this device."""
+    """Maps a dataset of dense tensors in order, on `calls` threads, like `tf.data.Dataset.map`, without AutoGraph and on this device."""
     traced = function if isinstance(function, Traced) else Traced(function, ds.element_spec)
     if calls is None:
         return _Made(ds, traced, traced.element_spec, name, tf.raw_ops.MapDataset, preserve_cardinality=True)
@@ -85,15 +85,15 @@ def plain_map(
 
 
 def plain_flat_map(ds: tf.data.Dataset, function: Callable[..., tf.data.Dataset], name: str | None = None) -> tf.data.Dataset:
-    """Gives the elements of the dataset that a function makes of each element, as `tf.data.Dataset.flat_map` does, likewise."""
+    """Maps each element to a dataset and concatenates them, like `tf.data.Dataset.flat_map`, without AutoGraph and on this device."""
     traced = Traced(function, ds.element_spec)
     return _Made(ds, traced, traced.element_spec, name, tf.raw_ops.FlatMapDataset)
 
 
 def map_and_stack(ds: tf.data.Dataset, traced: Traced, calls: int | None, size: int, *, full: bool, name: str) -> tf.data.Dataset:
-    """Maps a dataset and stacks `size` elements at a time, each of which goes to its place at once; the last may be fewer unless `full`.
+    """Maps a dataset and stacks `size` elements at a time, without a second copy; the last batch may be smaller unless `full`.
 
-    TensorFlow rewrites a map and a batch to this one operation, for which it looks through the graph whenever an iterator is made.
+    TensorFlow would fuse a map and a batch to this operation, too, but searches the graph for them for every new iterator.
     """
     spec = tf.nest.map_structure(lambda own: tf.TensorSpec([size if full else None, *own.shape], own.dtype), traced.element_spec)
     own = {"batch_size": tf.constant(size, tf.int64), "num_parallel_calls": tf.constant(calls or 1, tf.int64), "drop_remainder": full}
@@ -101,14 +101,14 @@ def map_and_stack(ds: tf.data.Dataset, traced: Traced, calls: int | None, size: 
 
 
 def plain_unbatch(ds: tf.data.Dataset, name: str) -> tf.data.Dataset:
-    """Takes the elements of a dataset of dense tensors apart, as `tf.data.Dataset.unbatch` does, which maps them first."""
+    """Unbatches a dataset of dense tensors like `tf.data.Dataset.unbatch`, which needs a map."""
     spec = tf.nest.map_structure(lambda own: tf.TensorSpec(own.shape[1:], own.dtype), ds.element_spec)
     return _Made(ds, None, spec, name, tf.raw_ops.UnbatchDataset)
 
 
 @untraced
 class _Made(tf.data.Dataset):
-    """Gives what an operation of `tf.data` makes of the elements of a dataset, perhaps with a function."""
+    """The result of an operation of `tf.data` on a dataset, with or without a function."""
 
     def __init__(
         self, ds: tf.data.Dataset, traced: Traced | None, spec: Any, name: str | None, operation: Callable[..., tf.Tensor], **own: Any
@@ -117,7 +117,7 @@ class _Made(tf.data.Dataset):
         self._pipegen_operation, self._pipegen_own = operation, own
         function = {}
         if traced is not None:
-            self._pipegen_function = traced.concrete  # which lives as long as the dataset
+            self._pipegen_function = traced.concrete  # must live as long as the dataset
             if not tf.executing_eagerly():
                 self._pipegen_function.add_to_graph(tf.compat.v1.get_default_graph())
             function = {"other_arguments": self._pipegen_function.captured_inputs, "f": self._pipegen_function}
@@ -128,19 +128,19 @@ class _Made(tf.data.Dataset):
 
     @property
     def element_spec(self) -> Any:
-        """The shapes and dtypes of an element."""
+        """Shapes and dtypes of an element."""
         return self._pipegen_spec
 
 
 def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | None = None, *, jit: bool = True) -> Callable[..., Any]:
-    """The function compiled by XLA for each type of what it is given.
+    """Compiles a function by XLA for each type of its arguments.
 
-    A graph that calls it has one node for it, which TensorFlow does not take apart whenever an iterator is made.
+    It is one node in a graph, which TensorFlow does not inline for every new iterator.
 
     Args:
-        function: Takes nested tensors.
-        signature: Types of which it is traced once a process.
-        jit: If not, it is plain TensorFlow, one node all the same.
+        function: A function of nested tensors.
+        signature: Types for which it is traced once a process.
+        jit: If False, it is plain TensorFlow, still one node.
     """
     if not jit:
         return partial(call, tf.function(function, autograph=False, input_signature=signature))
@@ -155,15 +155,15 @@ def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | 
 
 
 def vectors(*dtypes: tf.DType) -> list[tf.TensorSpec]:
-    """The types of vectors of any length."""
+    """Returns types of vectors of any length."""
     return [tf.TensorSpec([None], dtype) for dtype in dtypes]
 
 
 @cache
 def available() -> bool:
-    """Returns whether XLA can compile at all on this machine; asked once."""
+    """Checks once that XLA can compile on this machine."""
     try:
-        with quietly():  # XLA tells of its first program
+        with quietly():  # XLA logs its first program
             compiled(lambda x: x + tf.constant(1, tf.uint32))(tf.zeros([2], tf.uint32))
     except (tf.errors.OpError, ValueError, TypeError) as error:
         log.warning("XLA is not available, so everything runs as plain TensorFlow: %s", str(error).splitlines()[0])

@@ -1,7 +1,7 @@
-"""Keeps TensorFlow's own log lines off standard error while pipegen imports it.
+"""Import of TensorFlow without its log lines.
 
-TensorFlow says on import which instructions it was built for and which drivers it has not found. Some of that it writes before it has
-read `TF_CPP_MIN_LOG_LEVEL`, so what arrives on standard error is held back and sorted.
+On import TensorFlow logs the instructions it was built for and missing drivers, some of it before it reads `TF_CPP_MIN_LOG_LEVEL`. So
+standard error is captured and filtered.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _ERRORS_ONLY = "2"
 _ASKS_FOR_LINES = ("0", "1")
-"""Levels with which a user asks for TensorFlow's log lines. A higher one asks for silence, which TensorFlow does not keep by itself."""
+"""Levels at which a user asks for TensorFlow's log lines. TensorFlow alone is not silent at higher ones."""
 
 _NOISE = re.compile(
     rb"""
@@ -37,10 +37,10 @@ _NOISE = re.compile(
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow, unless that has been done, and without its log lines, unless `TF_CPP_MIN_LOG_LEVEL` asks for them.
+    """Imports TensorFlow once, without its log lines, unless `TF_CPP_MIN_LOG_LEVEL` asks for them.
 
-    Python's garbage collector is off meanwhile: it would search what stays for good, a quarter of the time. TensorFlow reads the
-    variable once, on import: where the user has not set it, it is gone again afterwards, and TensorFlow logs errors alone.
+    The garbage collector is paused: it would scan permanent objects, a quarter of the time. TensorFlow reads the variable once, on
+    import. If the user has not set it, TensorFlow logs only errors, and the variable is removed afterwards.
     """
     if "tensorflow" in sys.modules:
         return
@@ -53,7 +53,7 @@ def import_tensorflow() -> None:
     try:
         with uncollected(), without_noise():
             tensorflow = importlib.import_module("tensorflow")
-            tensorflow.config.list_physical_devices()  # looks for drivers, and says which it has not found
+            tensorflow.config.list_physical_devices()  # looks for drivers, and logs missing ones
     finally:
         if not is_set:
             os.environ.pop(_LEVEL, None)
@@ -61,7 +61,7 @@ def import_tensorflow() -> None:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Holds TensorFlow's chatter back, unless `TF_CPP_MIN_LOG_LEVEL` asks for it."""
+    """Suppresses TensorFlow's log lines, unless `TF_CPP_MIN_LOG_LEVEL` asks for them."""
     if _user_asks_for_lines():
         yield
         return
@@ -71,7 +71,7 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """Holds back what arrives on standard error, of this process and its C++ code, and then passes on all but TensorFlow's chatter."""
+    """Captures standard error, also of C++ code, and then passes on all but TensorFlow's log lines."""
     try:
         own = os.dup(2)
     except OSError:  # a process without standard error

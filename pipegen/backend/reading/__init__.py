@@ -1,1 +1,1 @@
-"""Reads records as tensors: files, rows and caches, and what becomes of a damaged one."""
+"""Records as tensors: files, rows, caches and damaged records."""

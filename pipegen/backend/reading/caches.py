@@ -1,4 +1,4 @@
-"""Caches in the graph: in memory, of fixed shape, and on disk."""
+"""Caches in the graph: in memory, with fixed shapes, and on disk."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 class RowCache:
-    """Keeps what every record of a split looks like at one edge; there is one for each kind in `plan/caches.py`.
+    """A cache of all records of a split at one edge of the plan; `plan/caches.py` has a kind for each subclass.
 
     Attributes:
-        features: The features that it keeps.
-        ready: Which records are there: a bool variable `(records,)`.
+        features: The cached features.
+        ready: True for cached records: a bool variable `(records,)`.
     """
 
     features: tuple[str, ...]
     ready: tf.Variable
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
-        """Makes sure that one record is there, as far as that can be; gives it back once it has been seen to."""
+        """Fills the cache with one record, unless it holds it or is full; returns the record afterwards."""
         raise NotImplementedError
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
-        """Returns the features of a batch.
+        """Reads the features of a batch.
 
         Args:
             features: A batch with `@record` and `@draws`.
-            compute: The features of one record, from the same of one example, for those that could not be kept.
+            compute: Computes the features of one example that could not be cached.
         """
         raise NotImplementedError
 
@@ -51,9 +51,9 @@ class MemoryCache(RowCache):
     """A cache in memory.
 
     Args:
-        entry: The type of the edge; labels and numbers are not kept where they are at hand.
+        entry: The type of the edge; labels and numbers in columns are not cached.
         num_examples: Records in the split.
-        read: The features that are read with their records, and so are not at hand.
+        read: The features that are read with their records, and so are not in columns.
     """
 
     def __init__(self, entry: ElementType, num_examples: int, read: Collection[str] = ()) -> None:
@@ -66,7 +66,7 @@ class MemoryCache(RowCache):
         def miss() -> tf.Tensor:
             features = compute()
             stored = [write_row(self._kept[name], record, features[name]) for name in self.features]
-            # Marked only once every value is in place: a record that fails must not look filled.
+            # Marked only once every value is written: a failed record must not look filled.
             with tf.control_dependencies(stored):
                 marked = write_row(self.ready, record, tf.constant(True))
             with tf.control_dependencies([marked]):
@@ -79,13 +79,13 @@ class MemoryCache(RowCache):
 
 
 def fill_all(cache: RowCache, features: Features, compute: Callable[[Features], Features], at_once: int) -> Features:
-    """Fill what a batch has that is not there yet. Once all is there it costs a look at the mask, and nothing for each example.
+    """Fills the cache with the misses of a batch. Without misses it costs only a check of the mask.
 
     Args:
         cache: The cache.
         features: A batch, with `@record` and `@draws` `(n, ...)`.
-        compute: The features of one record, from the same of one example.
-        at_once: How many are computed at a time.
+        compute: Computes the features of one example.
+        at_once: Number of examples computed at a time.
     """
     single = {name: features[name] for name in ("@record", "@draws")}
 
@@ -102,7 +102,7 @@ def fill_all(cache: RowCache, features: Features, compute: Callable[[Features], 
 
 
 _COMPUTE, _WHOLE, _LEFT_OUT = 0, 1, 2
-"""What to do with a record: compute and write it; nothing; leave it to the batch, since nothing more can be written."""
+"""States of a record: to compute and write; cached; not cached, since the cache cannot be written any more."""
 
 
 class DiskCache(RowCache):
@@ -111,8 +111,8 @@ class DiskCache(RowCache):
     Args:
         store: The cache.
         rows: The row of each record of the split.
-        paths: What each is called in messages.
-        files: The files of each, one column after another: their times of change tell versions apart.
+        paths: The name of each record in messages.
+        files: The files of each record, one sequence for each column: their modification times tell versions apart.
     """
 
     def __init__(self, store: Store, rows: Ints | Sequence[int], paths: Sequence[str], files: Sequence[Sequence[str]]) -> None:
@@ -157,7 +157,7 @@ class DiskCache(RowCache):
         return dict(zip(self.features, values, strict=True))
 
     def _fetched(self, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The features of records `(n,)` that are there."""
+        """Reads the features of cached records `(n,)`."""
         columns = self.store.about.columns
         values = numpy_function(self._fetch, [record], [tf.as_dtype(c.dtype) for c in columns])
         return tuple(tf.ensure_shape(value, [record.shape[0], *c.shape]) for value, c in zip(values, columns, strict=True))
@@ -171,30 +171,29 @@ class DiskCache(RowCache):
         return values
 
     def _look(self, record: np.int64) -> tuple[np.int64, np.int64]:
-        """Returns what to do with a record, and the stamp of its file, taken before the file is read."""
+        """Returns the state of a record, and the stamp of its file, taken before the file is read."""
         row, path = int(self._rows[record]), self._paths[int(record)]
         stamp = np.int64(sum(file_stamp(column[int(record)]) for column in self._files) % (1 << 63))
         state = self.store.state(row, int(stamp))
         if state == "whole":
             return np.int64(_WHOLE), stamp
         if state == "damaged":
-            self._tell("%s: the cache holds damaged records, the first of %s; they are computed again", self.store.folder, path)
+            self._warn_once("%s: the cache holds damaged records, the first one of %s; they are computed again", self.store.folder, path)
         return np.int64(_COMPUTE if self.store.refused is None else _LEFT_OUT), stamp
 
     def _write(self, record: np.int64, stamp: np.int64, *values: np.ndarray[Any, Any]) -> np.bool_:
-        """Write a record, and say whether that worked."""
+        """Writes a record; returns False on failure."""
         rows = [np.ascontiguousarray(value).reshape(-1).view(np.uint8).data for value in values]
         written = self.store.write(int(self._rows[record]), rows, int(stamp))
         if not written:
             reason, there = self.store.refused, sum(1 for _ in self.store.filled())
-            self._tell(
-                "PG416 %s: the cache takes no more (%s); %d of %d examples are in it, and the others are decoded in every epoch",
+            self._warn_once(
+                "PG416 %s: the cache cannot be written (%s); it holds %d of %d examples, the others are decoded in every epoch",
                 *(self.store.folder, reason.strerror if reason is not None else "", there, self.store.about.records),
             )
         return np.bool_(written)
 
-    def _tell(self, message: str, *about: object) -> None:
-        """A warning, once for each kind."""
+    def _warn_once(self, message: str, *about: object) -> None:
         if message not in self.store.told:
             self.store.told.add(message)
             log.warning(message, *about)

@@ -1,8 +1,8 @@
-"""The columns of a manifest as functions read them, and paths that are put together from them.
+"""The columns of a manifest in the graph, and paths assembled from them.
 
-A column has the memory of the manifest's array. In this process functions know it by a variable's handle: a tensor that they capture
-is copied into the graph that TensorFlow makes, and optimises, for every iterator. Only what is derived from a dataset, and may run
-elsewhere, captures tensors; or, since a graph that is written has 2 GiB at most, maps a file where a column is large.
+A column shares the memory of the manifest's array. Functions in this process read it through a variable: a captured tensor would be
+copied into the graph that TensorFlow makes and optimises for every iterator. Only derived datasets, which may run in another process,
+capture tensors. A serialised graph is limited to 2 GiB, so they map a file for a large column.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
-"""What stands in a text for a byte of a file's name that is not valid UTF-8."""
+"""UTF-8 of a surrogate, which stands for an invalid byte of a file name."""
 _LARGE = 2**28
-"""Bytes of a column that functions do not hold themselves: all columns of a split, of which there are six at most, then fit in a graph."""
+"""Least bytes of a column that is mapped from a file and not captured: a split has at most six columns, so a graph holds them all."""
 T = TypeVar("T")
 _captured: ContextVar[Path | bool] = ContextVar("captured", default=False)
 _saved: ContextVar[dict[int, tf.Variable] | None] = ContextVar("saved", default=None)
 _below: ContextVar[tuple[bytes, tf.Tensor] | None] = ContextVar("below", default=None)
 _LONGEST = 1 << 30
-"""Bytes that no path has."""
+"""More bytes than any path has."""
 _making = RLock()
 
 
 class Once(cached_property[T]):
-    """A property that one thread makes: of two variables one would go, whose handle a graph of the other thread may have."""
+    """A cached property that only one thread computes: of two variables one would be deleted while a graph holds its handle."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         with _making:
@@ -52,7 +52,7 @@ class Once(cached_property[T]):
 
 @contextmanager
 def columns_captured(folder: Path | None) -> Iterator[None]:
-    """Lets functions that are traced meanwhile hold their columns themselves, so that they run in any process that sees `folder`."""
+    """Functions traced inside capture their columns, so that they run in any process that can read `folder`."""
     token = _captured.set(folder or True)
     try:
         with may_run_elsewhere():
@@ -63,7 +63,7 @@ def columns_captured(folder: Path | None) -> Iterator[None]:
 
 @contextmanager
 def columns_saved(held: dict[int, tf.Variable]) -> Iterator[None]:
-    """Lets functions that are traced meanwhile read columns from variables, which are put into `held`, to be saved with the functions."""
+    """Functions traced inside read columns from variables, which are added to `held`, to be saved with the functions."""
     token = _saved.set(held)
     try:
         yield
@@ -73,7 +73,7 @@ def columns_saved(held: dict[int, tf.Variable]) -> Iterator[None]:
 
 @contextmanager
 def paths_below(folder: bytes, now: tf.Tensor) -> Iterator[None]:
-    """Lets functions that are traced meanwhile read paths that begin with `folder` below another, a string scalar."""
+    """Functions traced inside replace `folder` at the start of paths by `now`, a string scalar."""
     token = _below.set((folder, now))
     try:
         yield
@@ -82,17 +82,18 @@ def paths_below(folder: bytes, now: tf.Tensor) -> Iterator[None]:
 
 
 def runs_elsewhere() -> bool:
-    """Returns whether functions that are traced now may run where the variables of this process are not."""
+    """Checks whether functions traced now may run in another process, without the variables of this one."""
     return bool(_captured.get()) or _saved.get() is not None
 
 
 class Column:
-    """An array `(n, ...)` of which functions read rows.
+    """An array `(n, ...)` whose rows functions read.
 
     Args:
-        values: The array; it is held and not copied where it is `shareable`.
-        of: Which of its rows these are, where they are not all: a column of numbers `(m,)`.
-        mapped: Whether a file of it is mapped where it is large and runs elsewhere: not of pictures, which no disk is to hold unasked.
+        values: The array; not copied if it is `shareable`.
+        of: A column of row numbers `(m,)`, to select some rows.
+        mapped: Whether a large column may be written to a file and mapped in another process. False for images, which must not be
+            written to disk unasked.
     """
 
     def __init__(self, values: np.ndarray[Any, Any], of: Column | None = None, *, mapped: bool = True) -> None:
@@ -101,38 +102,38 @@ class Column:
         self._least = _LARGE if mapped else None
 
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
-        """The rows of these numbers, stacked as these are."""
+        """Gathers rows; the result has the shape of `rows`, followed by that of a row."""
         return tf.gather(self._read(), rows if self._of is None else self._of(rows))
 
     def search(self, values: tf.Tensor) -> tf.Tensor:
-        """The last rows, of a whole column `(n,)` that rises, which are not above values `(m,)`: int64 `(m,)`."""
+        """Finds the last rows of an ascending column `(n,)` that are not above values `(m,)`: int64 `(m,)`."""
         return tf.searchsorted(self._read(), values, side="right", out_type=tf.int64) - 1
 
     def _read(self) -> tf.Tensor:
-        """The whole array, wherever the function that is traced will run."""
-        # NOTE: `sparse_read` would make the variable a copy of its own, since the memory is not TensorFlow's.
+        """The whole array, for a function in this or another process."""
+        # NOTE: `sparse_read` would copy the variable, since the memory is not TensorFlow's.
         saved, folder = _saved.get(), _captured.get()
         if saved is not None:
             return saved.setdefault(id(self), self._variable).read_value()
         return self._portable(folder) if folder else self._variable.read_value()
 
     def _portable(self, folder: Path | bool) -> tf.Tensor:
-        """The array itself, or a file that is mapped wherever the function runs."""
+        """The array, or a file that is mapped in the process of the function."""
         if isinstance(folder, bool) or self._least is None or self._values.nbytes < self._least:
             return self._tensor
         try:
             file = self._kept(folder)
         except OSError as error:
-            log.warning("a column of the data cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+            log.warning("cannot write a column of the data to %s: %s", folder, (error.strerror or str(error)).lower())
             return self._tensor
         with tf.device("CPU:0"):
             return tf.raw_ops.ImmutableConst(dtype=self._values.dtype, shape=self._values.shape, memory_region_name=file)
 
     def _kept(self, folder: Path) -> str:
-        """The file of the array, named by what it holds.
+        """Writes the array to a file named by its hash, unless it exists.
 
         Raises:
-            OSError: When it cannot be written.
+            OSError: If it cannot be written.
         """
         name = f"{self._digest}.{COLUMNS}"
         try:
@@ -163,12 +164,12 @@ class Column:
 
 
 def as_tensor(values: np.ndarray[Any, Any]) -> tf.Tensor:
-    """A tensor that shares the memory of an array."""
+    """Makes a tensor that shares the memory of an array."""
     return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
 
 
 class Paths:
-    """Paths that functions read. Nothing is made of them before one is asked for."""
+    """Paths in the graph, converted on first use."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
@@ -193,7 +194,7 @@ class Paths:
         return {name: Column(column) for name, column in columns.items() if column is not None}
 
     def each(self, records: tf.Tensor) -> tf.Tensor:
-        """The paths of records `(n,)`, strings `(n,)`."""
+        """Returns the paths of records `(n,)`, strings `(n,)`."""
         held, before = self._columns, tf.constant([*self._texts.prefixes])
         rows = held["rows"](records) if "rows" in held else records
         starts, ends = (tf.cast(held["bounds"](at), tf.int64) for at in (rows, rows + 1))
@@ -209,5 +210,5 @@ class Paths:
         return found if below is None else tf.strings.join([below[1], tf.strings.substr(found, len(below[0]), _LONGEST)])
 
     def one(self, record: tf.Tensor) -> tf.Tensor:
-        """The path of one record."""
+        """Returns the path of one record."""
         return self.each(record[None])[0]

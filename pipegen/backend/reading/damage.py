@@ -1,4 +1,4 @@
-"""What becomes of a record that cannot be read or decoded: it is found, named, left out or replaced."""
+"""Handling of records that cannot be read or decoded: they are detected, named, dropped or replaced."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 MAX_TRIES = 8
-"""Records tried in the place of a damaged one."""
+"""Records tried in place of a damaged one."""
 
-NO_STAND_IN = "no record of the batch could stand in for a damaged one"
+NO_STAND_IN = "no record of the batch could replace a damaged one"
 
 WHOLE = "@whole"
-"""The feature that tells whether a record could be read and decoded."""
+"""The feature that is true if a record could be read and decoded."""
 
 Compute = Callable[["Features"], "Features"]
-"""From `@record` and `@draws` of a record to its features."""
+"""A function from `@record` and `@draws` of a record to its features."""
 
 
 @dataclass
 class Quarantine:
-    """The damaged records of one split, as they are met.
+    """The damaged records of one split found so far.
 
     Attributes:
-        path: Says where a record is.
-        count: The records of the split.
+        path: Names the place of a record.
+        count: Number of records of the split.
         max_fraction: The share of the split that may be damaged.
-        report: A file that collects them.
+        report: A file to which they are written.
     """
 
     path: Callable[[int], str]
@@ -59,17 +59,17 @@ class Quarantine:
 
     @classmethod
     def of(cls, records: Records, read: ElementType, skip: Skip) -> Quarantine:
-        """Returns an empty one; a record with several files that are read is in one or the other, nobody has looked in which."""
+        """Makes an empty one. The damage of a record with several files may be in any of them."""
         return cls(partial(records.locate, features=files_of(read)), len(records), skip.max_fraction, skip.report)
 
     def add(self, record: int) -> None:
-        """Note a damaged record.
+        """Adds a damaged record.
 
         Raises:
-            DataError: When more than `max_fraction` of the split is damaged.
+            DataError: If more than `max_fraction` of the split is damaged, or the report cannot be written.
         """
         with self._lock:
-            if self.failure is not None:  # also in a later epoch, and for the other threads of this one
+            if self.failure is not None:  # in later epochs and in other threads, too
                 raise self.failure
             if record in self.damaged:
                 return
@@ -81,21 +81,21 @@ class Quarantine:
                 except OSError as error:
                     why = (error.strerror or str(error)).lower()
                     self.failure = DataError(
-                        f"the report of damaged records {self.report!r} cannot be written: {why}; the damaged record is {path}"
+                        f"cannot write the report of damaged records {self.report!r}: {why}; the damaged record is {path}"
                     )
                     raise self.failure from None
             limit = self.max_fraction * self.count
             if len(self.damaged) > limit:
                 shown = ", ".join(sorted(self.damaged.values())[:5])
                 self.failure = DataError(
-                    f"{len(self.damaged)} of {self.count} records are damaged, and `errors: {{decode: {{skip: {{max_fraction: "
+                    f"{len(self.damaged)} of {self.count} records are damaged, but `errors: {{decode: {{skip: {{max_fraction: "
                     f"{self.max_fraction:g}}}}}}}` allows {int(limit)}: {shown}"
                 )
                 raise self.failure
 
 
 def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementType) -> tuple[Features, tf.Tensor]:
-    """Compute a record's features, and whether that worked; on failure they are zeros."""
+    """Computes a record's features and a success flag; on failure the features are zeros."""
     nothing = {name: tf.zeros([0 if d is None else d for d in t.shape], tf.as_dtype(t.dtype)) for name, t in out.items()}
     fallback = tf.data.Dataset.from_tensors((nothing, tf.constant(False)))
 
@@ -110,13 +110,13 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
 
 
 def mark_damaged(compute: Compute, features: Features, out: ElementType) -> Features:
-    """The features of a record, zeros where it is damaged, and in `WHOLE` whether it is whole: a bool scalar."""
+    """Computes the features of a record, zeros if it is damaged, and `WHOLE`, a bool scalar."""
     values, good = attempt(compute, features["@record"], features["@draws"], out)
     return features | values | {WHOLE: good}
 
 
 def all_whole(features: Features) -> Features:
-    """A batch `(n, ...)` in which each example tells of all, since they were mixed; where none tells, as it is."""
+    """Marks all examples of a batch `(n, ...)` as damaged if one is, since they were mixed."""
     if WHOLE not in features:
         return features
     whole = features[WHOLE]
@@ -138,16 +138,16 @@ def replace_damaged(
     quarantine: Quarantine,
     path: Callable[[tf.Tensor], tf.Tensor],
 ) -> Features:
-    """The features of a record, or those of the next good one that may take its place.
+    """Computes the features of a record, or those of the next good record that may replace it.
 
     Args:
         compute: From `@record` and `@draws` of a record to its features.
         features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
-        out: The type of what `compute` gives.
-        alternates: From epoch and slot to the records to try, their cycles and the occurrences that they stand in as.
-        draw: From one of each of these to its draws.
-        quarantine: Where damaged records are noted.
-        path: From a record to where it is.
+        out: The type of the result of `compute`.
+        alternates: From epoch and slot to the records to try, their cycles and their occurrences as replacements.
+        draw: From a record, a cycle and an occurrence to draws.
+        quarantine: The list of damaged records.
+        path: From a record to the name of its place.
     """
     record, draws = features["@record"], features["@draws"]
     first, good = attempt(compute, record, draws, out)
@@ -176,8 +176,8 @@ def replace_damaged(
                 return i + 1, worked, candidate, fresh, values
 
         _, found, chosen, fresh, values = tf.while_loop(unfinished, body, (start, tf.constant(False), record, draws, first))
-        said = tf.strings.join([f"pipegen: {NO_STAND_IN} in {MAX_TRIES} tries, the last of them ", path(chosen)])
-        failed = tf.debugging.Assert(found, [said])
+        message = tf.strings.join([f"pipegen: {NO_STAND_IN} in {MAX_TRIES} tries, the last of them ", path(chosen)])
+        failed = tf.debugging.Assert(found, [message])
         with tf.control_dependencies([failed] if failed is not None else []):
             return tf.identity(chosen), fresh, values
 
@@ -187,7 +187,7 @@ def replace_damaged(
 
 
 def name_damaged(compute: Compute, features: Features, out: ElementType, path: tf.Tensor, advice: str) -> Features:
-    """The features of a record; a failure names its file and its number. For datasets whose iteration is not ours to watch."""
+    """Computes the features of a record; a failure names its file and number. For derived datasets, whose errors are not explained."""
     values, good = attempt(compute, features["@record"], features["@draws"], out)
     message = tf.strings.join(["pipegen: cannot read or decode ", path, advice])
     check = tf.debugging.Assert(good, [message, features["@record"]])
@@ -196,18 +196,18 @@ def name_damaged(compute: Compute, features: Features, out: ElementType, path: t
 
 
 Where = Callable[["Path"], str]
-"""From a key path to `file:line:column`, or to the path in words."""
+"""A function from a key path to `file:line:column`, or to the path in words."""
 
 
 def advice(split: str, *, skips: bool) -> str:
-    """Says what a user can do about a damaged record of a split."""
+    """Describes what a user can do about a damaged record of a split."""
     if split == "train" and not skips:
-        return "`errors: {decode: {skip: {max_fraction: 0.01}}}` would take the next good record in its place"
+        return "`errors: {decode: {skip: {max_fraction: 0.01}}}` would replace it by the next good record"
     return "list it in a file and set `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one"
 
 
 def reason(error: Exception) -> str:
-    """The first sentence of a TensorFlow error, without its node names."""
+    """Extracts the first sentence of a TensorFlow error, without its node names."""
     text = getattr(error, "message", None) or str(error)
     if isinstance(error, UnicodeDecodeError) and b" [Op:" in error.object:  # TensorFlow's own message, which quotes bytes of the record
         text = error.object.decode(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""The records of one split of a mix: those of each part, one part after another, each read as its part has them."""
+"""The records of one split of a mix: those of each part, one part after another."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MixedRecords(Records):
-    """The records of the parts of a mix, in the order of these.
+    """The records of the parts of a mix, one part after another.
 
     Attributes:
-        names: The parts.
-        parts: Their records.
-        reads: What is read of each.
-        mixture: How many of each an epoch has; `None` where each is seen once.
-        sampled: Of parts that are sampled: which examples a pass has.
+        names: The names of the parts.
+        parts: The records of each part.
+        reads: The type that is read of each part.
+        mixture: The number of records of each part in an epoch; `None` if each record comes once.
+        sampled: The sampled examples of a pass, for parts that are sampled.
     """
 
     names: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class MixedRecords(Records):
 
     @property
     def epoch_examples(self) -> int:
-        """Returns the examples of an epoch."""
+        """Number of examples of an epoch."""
         return len(self) if self.mixture is None else self.mixture.examples
 
     def firsts(self) -> list[int]:
@@ -59,20 +59,20 @@ class MixedRecords(Records):
         return part, record - self.firsts()[part]
 
     def locate(self, record: int, features: Iterable[str] = ()) -> str:
-        """Says where a record is; of one that is a row, also in which part."""
+        """Names the place of a record; for a row, with its part."""
         part, own = self.located(record)
         known = self.parts[part]
         where = known.locate(own, [name for name in features if name in self.reads[part]])
         return where if known.rows is None else f"{self.names[part]}/{where}"
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
-        """The files of the records that are read, one column after another; an empty path where a record has no more."""
+        """Returns the files of the records that are read, one sequence for each column; "" if a record has fewer files."""
         each = [part.files(own) for part, own in zip(self.parts, self.reads, strict=True)]
         return [_Column(self, [files[i] if i < len(files) else None for files in each]) for i in range(max(map(len, each), default=0))]
 
 
 class _Column(Sequence[str]):
-    """A file of each record, whichever part it is of."""
+    """One file of each record, of all parts."""
 
     def __init__(self, records: MixedRecords, each: Sequence[Sequence[str] | None]) -> None:
         self._records, self._each = records, each
@@ -89,7 +89,7 @@ class _Column(Sequence[str]):
 
 
 class _Readers(Reader):
-    """Says of the readers of all parts what a plan asks."""
+    """The readers of all parts, as one."""
 
     def __init__(self, parts: Sequence[Records]) -> None:
         self._parts = parts
@@ -104,7 +104,7 @@ class _Readers(Reader):
 
 
 class MixedTensors(RecordTensors):
-    """The same, as functions read them: each part by its own tensors."""
+    """`MixedRecords` in the graph: each part has its own tensors."""
 
     def __init__(self, records: MixedRecords) -> None:
         self.parts = [RecordTensors(part) for part in records.parts]
@@ -115,13 +115,13 @@ class MixedTensors(RecordTensors):
         self.path = self._path
 
     def part_of(self, record: tf.Tensor) -> tf.Tensor:
-        """The part that each record is of: int64, like `record`."""
+        """Finds the part of each record: int64, like `record`."""
         ends = tf.constant(self._firsts[1:], tf.int64)
         flat = tf.searchsorted(ends, tf.reshape(record, [-1]), side="right", out_type=tf.int64)
         return tf.reshape(flat, tf.shape(record))
 
     def located(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The part of each record, and its number there: int64, like `record`."""
+        """Finds the part of each record, and its number there: int64, like `record`."""
         part = self.part_of(record)
         return part, record - tf.gather(tf.constant(self._firsts, tf.int64), part)
 
@@ -133,7 +133,7 @@ class MixedTensors(RecordTensors):
         return found
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
-        """Returns the stored features of one record, or of records `(n,)` those that are listed in columns."""
+        """Reads the stored features of one record, or, if all are listed in columns, of records `(n,)`."""
         if record.shape.rank:
             return self._read_all(record, out)
         names = [name for name, _ in out.items()]
@@ -161,7 +161,7 @@ class MixedTensors(RecordTensors):
         return found
 
     def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
-        """Returns the same of `count` records, one by one."""
+        """Reads the stored features of `count` records as lists of tensors."""
         with tf.name_scope("read"):
             each = [self.read(record, out) for record in tf.unstack(records, num=count)]
         return {name: [values[name] for values in each] for name, _ in out.items()}
@@ -186,7 +186,7 @@ class MixedTensors(RecordTensors):
 
 
 def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime) -> Records:
-    """The records of one split, as far as a plan reads them."""
+    """Makes the records of one split for a plan."""
     if not isinstance(manifest, MixedManifest):
         return records_from(manifest, split, plan.read, runtime)
     parts = manifest.of(split)
@@ -208,12 +208,12 @@ def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime
 
 
 def tensors_of(records: Records) -> RecordTensors:
-    """The tensors that functions read records by."""
+    """Converts records to tensors."""
     return MixedTensors(records) if isinstance(records, MixedRecords) else RecordTensors(records)
 
 
 def mixed_tensors(tensors: RecordTensors) -> MixedTensors:
-    """The tensors of a mix.
+    """Checks that tensors are those of a mix.
 
     Raises:
         InternalError: If they are those of a single source.
@@ -224,6 +224,6 @@ def mixed_tensors(tensors: RecordTensors) -> MixedTensors:
 
 
 def files_in(records: Records, read: ElementType) -> tuple[str, ...]:
-    """The features of the records that are files of their own, in any part."""
+    """Lists the features that are files, in any part."""
     reads = records.reads if isinstance(records, MixedRecords) else (read,)
     return tuple(dict.fromkeys(name for own in reads for name in files_of(own)))

@@ -1,4 +1,4 @@
-"""The records of one split as tensors: where they are, what reads them, what they are called, and their labels."""
+"""The records of one split as tensors: their places, readers, names and labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.fetched import FetchedFiles
-from pipegen.ops.lowering.stored import StoredPixels
+from pipegen.ops.lowering.stored import StoredPixels, string_of
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import aligned
 from pipegen.ops.sources.prepared_store.rows import StoredShards
@@ -40,19 +40,19 @@ class Records:
     """The records of a split, in source order.
 
     Attributes:
-        paths: What each is called in errors: its file, or its row, or the file that holds it and its row there.
-        ids: 64-bit example ids, which key the draws; with `members`, of more records than these; none for records in shards.
-        labels: Class indices, or `None`; likewise.
+        paths: The name of each record in errors: its file, its row, or a file and the row in it.
+        ids: 64-bit example ids, which key the draws; with `members`, those of all records; empty for records in shards.
+        labels: Class indices, or `None`; with `members`, those of all records.
         mean_bytes: The mean size of a stored record.
-        reader: What reads the features that are in no column.
-        features: Those that are read.
+        reader: The reader of features that are not in a column.
+        features: The features that it reads.
         ram_budget: Bytes of memory that the reader may use.
-        rows: The row of each record, where it is read by that, in place of a file.
-        columns: Features of which each record holds a few numbers: an array `(n, ...)` each, in the order of the records.
-        beside: Where a record has several files: the absolute paths of the others, by feature.
-        members: Which of the records that have `ids` and `labels` these are; `None` for all.
-        blocks: The first record of each block that records lie in or are read by, int64 with the end; `None` where each is by itself.
-        in_shards: For records that lie many in a file, in place of files, `ids` and `labels`: where they lie.
+        rows: The row of each record, if it is read by row and not from a file.
+        columns: Features with a few numbers a record: an array `(n, ...)` each, in the order of the records.
+        beside: The absolute paths of further files of each record, by feature.
+        members: Indices of these records in `ids` and `labels`; `None` for all.
+        blocks: The first record of each block of records stored or read together, int64 with the end; `None` for single records.
+        in_shards: The places of records stored many in a file, in place of files, `ids` and `labels`.
     """
 
     paths: Sequence[str]
@@ -70,12 +70,12 @@ class Records:
     in_shards: InShards | None = None
 
     def locate(self, record: int, features: Iterable[str] = ()) -> str:
-        """Says where a record is; of several features in files of their own, in one or the other."""
+        """Names the place of a record: for several features in their own files, `A or B`."""
         files = {name if name in self.beside else "": None for name in features} or {"": None}
         return " or ".join(self.beside.get(name, self.paths)[record] for name in files)
 
     def files(self, read: ElementType) -> list[Sequence[str]]:
-        """The files of the records that are read, one column after another, in archives too; none where a record is no file of its own."""
+        """Returns the files of the records that are read, one sequence for each feature; none if records are not files or in archives."""
         if (self.rows is not None and not self.reader.archived) or self.in_shards is not None:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
@@ -85,17 +85,17 @@ class Records:
 
     @property
     def epoch_examples(self) -> int:
-        """Returns the examples of an epoch: all of them, once."""
+        """Number of examples of an epoch: all records, once."""
         return len(self)
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:
-    """The features of a record that are files of their own."""
+    """Lists the features that are files."""
     return tuple(name for name, t in read.items() if t.encoded)
 
 
 class RecordTensors:
-    """The same, as functions read them, for single records or for `(n,)` at once. Made once for all functions."""
+    """`Records` in the graph, for single records or for `(n,)` at once. Made once for all functions."""
 
     def __init__(self, records: Records) -> None:
         with tf.device("CPU:0"):
@@ -111,26 +111,26 @@ class RecordTensors:
         self._columns = {name: Column(values) for name, values in records.columns.items() if name in plain}
         self._labels = None if records.labels is None else Column(np.asarray(records.labels, np.int32), members)
         self.words = self._places.words
-        """From records `(n,)` to the lower and the upper half of their ids, uint32."""
+        """A function from records `(n,)` to the lower and the upper half of their ids, uint32."""
         self.path = self._places.path
-        """From a record, and the features in question, to a string scalar that says where it is."""
+        """A function from a record and features to the name of its place, a string scalar."""
 
     def locate(self, records: tf.Tensor, out: ElementType, in_place: Collection[str]) -> Features:
-        """Returns what `read` does of records `(n,)`, but of images `in_place`, on canvases, which memory they lie in and where.
+        """Like `read` for records `(n,)`, but images `in_place`, on canvases, are returned as a memory and their places in it.
 
-        A function that runs elsewhere has no such memory, and reads them.
+        A function that runs in another process reads them.
         """
         found: Features = {}
         for name in in_place:
             read, (row,) = self._reads[name], self._places.at(name, records)
-            assert isinstance(read, StoredPixels)  # noqa: S101 - nothing else has canvases
+            assert isinstance(read, StoredPixels)  # noqa: S101 - the only reader with canvases
             memory = read.memory(row)
             if memory is not None:
                 found |= {store_name(name): memory[0], place_name(name): memory[1], size_name(name): read.sizes(row)}
         return found | self.read(records, ElementType(tuple((name, t) for name, t in out.items() if store_name(name) not in found)))
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
-        """Returns the stored features of one record; where no record is a file, also of records `(n,)` at once."""
+        """Reads the stored features of one record; if records are not files, also of records `(n,)`."""
         together = self._of_records(out, tf.reshape(record, [-1]))
         sizes: Features = {}
 
@@ -147,7 +147,7 @@ class RecordTensors:
         return self._every(out, one, record, lambda values: values) | sizes
 
     def ahead(self, features: Features, out: ElementType) -> Features:
-        """Begins to fetch what the examples of a step, `@record` `(n,)`, have on other machines; gives them back."""
+        """Starts to fetch the remote data of a step's examples, `@record` `(n,)`; returns the features."""
         records = features["@record"]
         alone: list[Any] = [(read, self._places.at(name, records)) for name, read in self._reads.items() if name in out]
         begun = [read.ahead(*place) for read, place in alone]
@@ -159,7 +159,7 @@ class RecordTensors:
             return features | {"@record": tf.identity(records)}
 
     def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
-        """Returns the same of `count` records, one by one: what each is looked up by is gathered for all at once."""
+        """Reads the stored features of `count` records as lists of tensors; their places are looked up at once."""
 
         def each(name: str) -> list[tf.Tensor]:
             if name in together:
@@ -174,7 +174,7 @@ class RecordTensors:
             return self._every(out, each, records, lambda values: tf.unstack(values, num=count))
 
     def _of_records(self, out: ElementType, records: tf.Tensor) -> dict[str, Any]:
-        """Returns those features of records `(n,)` that are read in one go, lists of n tensors or `(n, ...)`, with their shapes."""
+        """Reads those features of records `(n,)` that share one read: lists of n tensors or `(n, ...)`, with their shapes."""
         names = [name for name, t in out.items() if name in self._read_together]
         if self._together is None or not names:
             return {}
@@ -187,7 +187,7 @@ class RecordTensors:
         return found
 
     def _every(self, out: ElementType, read: Callable[[str], Any], records: tf.Tensor, part: Callable[[tf.Tensor], Any]) -> dict[str, Any]:
-        """The features of records: what is in a column is looked up and parted, what is not is read."""
+        """Returns the features of records, from a column or by `read`; `part` is applied to values of columns."""
         found = {}
         for name, t in out.items():
             kind = kind_of(t)
@@ -197,19 +197,19 @@ class RecordTensors:
                     found[valid_name(name)] = there
             elif name in self._packed:
                 found[name] = self._packed[name](records) if records.shape.rank == 0 else part(self._packed[name].each(records))
-            elif not kind.valid:  # which comes with its items
+            elif not kind.valid:  # set with its items
                 listed = self._indexed(name, records) if kind.indexed else None
                 found[name] = read(name) if listed is None else part(listed)
         return found
 
     def _indexed(self, name: str, records: tf.Tensor) -> tf.Tensor | None:
-        """Returns what a column lists; `None` where none does, and it is read with the record."""
+        """Looks a feature up in a column; `None` if it is read with the record."""
         if name in self._columns:
             return self._columns[name](records)
         return None if self._labels is None else tf.cast(self._labels(records), tf.int64)
 
     def _padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
-        """The items of records and which places hold one, padded to `shape` with zeros."""
+        """Returns the items of records, padded to `shape` with zeros, and a mask of the items."""
         items = self._ragged[feature]
         values, ends = items.flat_values, tf.gather(items.row_splits, tf.stack([record, record + 1], -1))
         first, end = tf.split(ends, 2, -1)
@@ -219,34 +219,30 @@ class RecordTensors:
 
 
 def _ragged(values: Ragged) -> tf.RaggedTensor:
-    """A ragged column as a tensor; behind its items stands an item of zeros."""
+    """Converts a ragged column to a tensor with an item of zeros appended."""
     items = tf.concat([values.values, tf.zeros([1, *values.values.shape[1:]], values.dtype)], 0)
     splits = tf.concat([[0], tf.cumsum(tf.constant(values.lengths, tf.int64))], 0)
     return tf.RaggedTensor.from_row_splits(items, splits, validate=False)
 
 
 class PackedBytes:
-    """Reads the bytes that the listing has of a feature of each record."""
+    """The bytes of a feature of each record, from the listing."""
 
     def __init__(self, values: Packed) -> None:
         self._bytes, self._starts, self._lengths = Column(values.values), Column(values.starts), Column(values.lengths)
 
     def __call__(self, record: tf.Tensor) -> tf.Tensor:
-        """The bytes of one record: a string scalar."""
+        """Returns the bytes of one record: a string scalar."""
         start = self._starts(record)
-        # TensorFlow makes a string of bytes in no other way: they are the end of a serialised tensor.
-        length = self._lengths(record)
-        text = tf.io.serialize_tensor(self._bytes(tf.range(start, start + length)))
-        size = tf.cast(length, tf.int32)
-        return tf.strings.substr(text, tf.strings.length(text) - size, size)
+        return string_of(self._bytes(tf.range(start, start + self._lengths(record))))
 
     def each(self, records: tf.Tensor) -> tf.Tensor:
-        """The bytes of records `(n,)`, strings `(n,)`."""
+        """Returns the bytes of records `(n,)`, strings `(n,)`."""
         return tf.map_fn(self, records, fn_output_signature=tf.string)
 
 
 class _Table:
-    """Finds the records of a table: by their rows, or else by the paths of their files."""
+    """The places of records that are rows of a table, or files."""
 
     def __init__(self, records: Records, members: Column | None) -> None:
         self._ids = Column(np.asarray(records.ids, "<u8").view("<u4").reshape(-1, 2), members)
@@ -269,7 +265,7 @@ class _Table:
 
 
 class _Shards(ShardTensors):
-    """Finds records by the numbers of the files that hold them and their rows there."""
+    """The places of records in shards: the number of the file and the row in it."""
 
     def __init__(self, held: InShards) -> None:
         super().__init__(held.selected, held.bases)
@@ -285,9 +281,9 @@ class _Shards(ShardTensors):
 
 
 def _held(array: np.ndarray[Any, Any] | StoredShards) -> Read:
-    """Reads rows of an array, or of encoded images as objects, from memory of ours: what becomes of the user's is the user's affair.
+    """Reads rows of an array, or of encoded images as objects, from a copy: the user may change the original.
 
-    Shards that are mapped stay in their files.
+    Mapped shards stay in their files.
     """
     if isinstance(array, StoredShards):
         return MappedShards(array)
@@ -299,7 +295,7 @@ def _held(array: np.ndarray[Any, Any] | StoredShards) -> Read:
 
 
 def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Runtime) -> Records:
-    """The records of a split, as far as a plan reads them: `read` is the type of what it does."""
+    """Makes the records of a split for a plan that reads `read`."""
     labels, columns = manifest.listing.labels, manifest.columns(split)
     kinds = {name: kind_of(t) for name, t in read.items() if name not in columns}
     features = tuple(name for name, kind in kinds.items() if not kind.valid and (labels is None or not kind.indexed))
@@ -309,8 +305,8 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
         return Records(manifest.files(split), (), None, *about, blocks=manifest.blocks(split), in_shards=held)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
-            raise InternalError(f"an example has more of `{name}` than its type has room for")
-    # Tensors share the memory of these columns, so that no split holds one of its own.
+            raise InternalError(f"an example has more items of `{name}` than its type holds")
+    # Tensors share the memory of these columns, so splits hold no copies.
     beside, members = manifest.beside(split), manifest.members[split]
     rows, blocks = manifest.rows(split), manifest.blocks(split)
     return Records(manifest.files(split), manifest.all_ids, labels, *about, rows, columns, beside, members, blocks)

@@ -1,4 +1,4 @@
-"""From the slots of a sampled epoch to records and their occurrences, for a whole batch at once, as a function of slot and epoch alone."""
+"""Records and occurrences at the slots of a sampled epoch, for a whole batch at once: functions of slot and epoch only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _WITHIN = -2
 _EASIEST = -3
-"""Stand in the place of a window's number in the keys of the orders within groups, and of the easiest examples."""
+"""In place of a window's number in the keys of the orders within groups, and of the easiest examples."""
 
 
 class RepeatTensors:
@@ -30,7 +30,7 @@ class RepeatTensors:
         self._members = None if repeats.members is None else Column(repeats.members)
 
     def visit(self, epoch: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the records at slots of epochs, and how often each stood in its epoch before: int64 `(n,)`, as are the arguments."""
+        """Finds the records at slots of epochs, and their earlier occurrences in the epoch: int64 `(n,)`, as are the arguments."""
         phase = tf.bitwise.bitwise_and(self._phase + epoch * GOLDEN, UNIT - 1)
         group = self._bounds.search(slot * UNIT + phase)
         start = self._bounds(group)
@@ -43,7 +43,7 @@ class RepeatTensors:
         return (member if self._members is None else tf.cast(self._members(member), tf.int64)), rank // size
 
     def _walked(self, epoch: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        """Counts the slots of groups of these lengths in earlier epochs, to one: `epoch * length / UNIT`, in parts that fit 63 bits."""
+        """Counts the slots of groups in earlier epochs, within one: `epoch * length / UNIT`, in parts that fit 63 bits."""
         return epoch * (length // UNIT) + epoch * (length % UNIT) // UNIT
 
 
@@ -56,7 +56,7 @@ class EasiestTensors:
         self._members = Column(easiest.members)
 
     def visit(self, epoch: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the records at slots of epochs, and how often each stood in its epoch before: int64 `(n,)`, as are the arguments."""
+        """Finds the records at slots of epochs, and their earlier occurrences in the epoch: int64 `(n,)`, as are the arguments."""
         last = tf.size(self._counts, tf.int64) - 1
         count = tf.gather(self._counts, tf.minimum(epoch, last))
         place = permuted(slot % count, self._seed, epoch, _EASIEST, count - 1, jit=jit)
@@ -73,20 +73,20 @@ class PacedTensors:
         self._members = Column(paced.members)
 
     def found(self, place: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the pass that each example of the part is of, counted from epoch 0 on, and its place there: int64, like `place`."""
+        """Finds the pass of each example of the part, counted from epoch 0, and its place in the pass: int64, like `place`."""
         stretch = _last(self._begins, place)
         count, done = tf.gather(self._counts, stretch), place - tf.gather(self._begins, stretch)
         return tf.gather(self._passes, stretch) + done // count, done % count
 
     def visit(self, cycle: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the records at places of passes, none of which stands in its pass twice: int64 `(n,)`, as are the arguments."""
+        """Finds the records at places of passes; a pass has each record at most once: int64 `(n,)`, as are the arguments."""
         count = tf.gather(self._counts, _last(self._passes, cycle))
         place = permuted(slot, self._seed, cycle, _EASIEST, count - 1, jit=jit)
         return tf.cast(self._members(place), tf.int64), tf.zeros_like(slot)
 
 
 def _last(begins: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
-    """Finds the last stretch that begins at a number or before it: int32, like `at`."""
+    """Finds the last stretch that begins at or before a number: int32, like `at`."""
     return tf.reshape(tf.searchsorted(begins, tf.reshape(at, [-1]), side="right") - 1, tf.shape(at))
 
 
@@ -94,7 +94,7 @@ Sampled = RepeatTensors | EasiestTensors | PacedTensors
 
 
 def sampled(epochs: Epochs | Paced) -> Sampled:
-    """Returns sampled epochs, or the passes through a part of a mix, as functions read them."""
+    """Converts sampled epochs, or the passes through a part of a mix, to tensors."""
     match epochs:
         case Easiest():
             return EasiestTensors(epochs)

@@ -1,4 +1,4 @@
-"""Records that lie in shards: which shard, row and id each has, and shards that are mapped into memory."""
+"""Records in shards: the shard, row and id of each, and shards mapped into memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORD = 64
 
 
 def mix64(value: tf.Tensor) -> tf.Tensor:
-    """Computes the mix of `pipegen.data.shards`, bit by bit: uint64 of any shape."""
+    """Computes the hash of `pipegen.data.shards`, to the bit: uint64 of any shape."""
     for shift, factor in zip(MIX_SHIFTS, MIX_FACTORS, strict=False):
         value = _folded(value, shift) * tf.constant(factor, tf.uint64)
     return _folded(value, MIX_SHIFTS[-1])
@@ -36,14 +36,14 @@ def _folded(value: tf.Tensor, shift: int) -> tf.Tensor:
 
 
 class BitmapTensors:
-    """A bitmap whose members are found in the graph."""
+    """`Bitmap` in the graph."""
 
     def __init__(self, bitmap: Bitmap) -> None:
         self._words = Column(bitmap.bits.view("<u8"))
         self._before = tf.constant(bitmap.before)
 
     def select(self, member: tf.Tensor) -> tf.Tensor:
-        """Finds the records that are the given members, counted from 0: int64 `(n,)` each."""
+        """Finds the records of members, which are counted from 0: int64 `(n,)` each."""
         block = _at(self._before, member)
         words = self._words(block)
         ones = tf.cast(tf.raw_ops.PopulationCount(x=words), tf.int64)
@@ -54,18 +54,18 @@ class BitmapTensors:
 
 
 def _place(counts: tf.Tensor, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds which of the `counts` of each row, int64 `(n, m)`, its member is in, and its number there."""
+    """Finds the one of the `counts` of each row, int64 `(n, m)`, that holds its member, and the member's number there."""
     last = tf.cumsum(counts, axis=1)
     place = tf.reduce_sum(tf.cast(last <= member[:, None], tf.int64), axis=1)
     return place, member - tf.gather(last - counts, place, batch_dims=1)
 
 
 class ShardTensors:
-    """The records of a split that lie in shards.
+    """The records of a split in shards.
 
     Args:
         selected: The records.
-        bases: What the ids of each shard are made from, uint64 `(shards,)`.
+        bases: The base of the ids of each shard, uint64 `(shards,)`.
     """
 
     def __init__(self, selected: Selected, bases: np.ndarray[Any, Any]) -> None:
@@ -77,7 +77,7 @@ class ShardTensors:
         self._bitmap = None if selected.bitmap is None else BitmapTensors(selected.bitmap)
 
     def locate(self, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the shard and the row in it of members of the split: int64 `(n,)` each."""
+        """Finds the shard of members of the split, and the row in it: int64 `(n,)` each."""
         at = _at(self._starts, member)
         shard = tf.gather(self._shards, at)
         # A split of whole shards begins at the first record of each.
@@ -102,12 +102,12 @@ def _halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Finds the stretch, of those that begin at `starts`, rising, that each value is in: int64 `(n,)`; empty ones hold none."""
+    """Finds the stretch that holds each value: int64 `(n,)`. Stretches begin at the ascending `starts`; empty ones hold none."""
     return tf.searchsorted(starts, value, side="right", out_type=tf.int64) - 1
 
 
 _AT_ONCE = 16
-"""Rows that are read at a time."""
+"""Rows read at a time."""
 
 
 class MappedShards:
@@ -122,7 +122,7 @@ class MappedShards:
         self._files = [*zip(shards.files, shards.sizes, strict=True)]
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
-        """Rows of bytes, stacked as their numbers are: uint8 `(..., row)`."""
+        """Reads rows of bytes: uint8 `(..., row)`."""
         if not runs_elsewhere():
             return tf.gather(self._variable.read_value(), row)
         maps = mapped_there(self._files)
@@ -138,7 +138,7 @@ class MappedShards:
         return tf.reshape(found, tf.concat([tf.shape(row), [self._row]], 0))
 
     def part(self, at: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        """So many bytes from a place on, which lie in one shard: uint8 `(length,)`."""
+        """Reads bytes from a place on, all in one shard: uint8 `(length,)`."""
         if not runs_elsewhere():
             return tf.slice(self._variable.read_value(), [at], [length])
         starts = tf.constant(self._shards.starts, tf.int64)
@@ -146,9 +146,9 @@ class MappedShards:
         return tf.slice(file_of(mapped_there(self._files), shard), [at - tf.gather(starts, shard)], [length])
 
     def memory(self, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor] | None:
-        """Returns all shards as words, uint64 `(m,)`, which are not copied, and where in them rows begin, in bytes, int64 `(n,)`.
+        """Returns all shards as words, uint64 `(m,)`, not copied, and the offsets of rows in bytes, int64 `(n,)`.
 
-        `None` where a function runs elsewhere, which has no such memory.
+        `None` for a function that runs in another process.
         """
         return None if runs_elsewhere() else (self._words.read_value(), row * self._row)
 

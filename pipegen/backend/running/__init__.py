@@ -1,1 +1,1 @@
-"""Turns a plan into a dataset."""
+"""Translation of plans into datasets."""

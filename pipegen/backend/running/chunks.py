@@ -1,4 +1,4 @@
-"""Several examples of a batch in one call of the element stage: taken apart there, and put together again."""
+"""Chunks: several examples of a batch in one call of the element stage, which unstacks and stacks them again."""
 
 from __future__ import annotations
 
@@ -22,29 +22,28 @@ Scope: TypeAlias = Callable[[Stage], AbstractContextManager[object]]
 Run: TypeAlias = Callable[[Element, Features, Mapping[str, Found]], None]
 
 _REAL = "@real"
-"""Whether a row is an example, or stands in for one to fill the last chunk, or the batch."""
+"""False for rows that only fill the last chunk or the batch."""
 
 _BY_REFERENCE = 1 << 14
-"""Bytes of an example's feature from which on it goes to its batch as it is. Stacking it within the chunk first would cost a second
-copy, and fresh pages for it."""
+"""Least bytes of a feature that is not stacked within its chunk, which would cost a second copy and fresh pages for it."""
 
 
 def cut(features: Features, chunk: int, *, full: bool) -> Features:
-    """A batch's rows `(n, ...)` as chunks `(⌈n / chunk⌉, chunk, ...)`; where not every batch is full, the last row fills up."""
+    """Splits a batch `(n, ...)` into chunks `(⌈n / chunk⌉, chunk, ...)`; unless every batch is full, the last row is repeated."""
     if not full:
         features = filled(features, chunk)
     return {name: tf.reshape(value, tf.concat([[-1, chunk], tf.shape(value)[1:]], 0)) for name, value in features.items()}
 
 
 def filled(features: Features, multiple: int) -> Features:
-    """A batch's rows `(n, ...)`, and its last one again until there are a multiple of so many; `real` takes those away."""
+    """Repeats the last row of a batch `(n, ...)` up to a multiple of rows; `real` removes the copies."""
     n = tf.shape(features["@record"])[0]
     rows = tf.range(n + -n % multiple)
     return {name: tf.gather(value, tf.minimum(rows, n - 1)) for name, value in features.items()} | {_REAL: rows < n}
 
 
 def real(features: Features) -> Features:
-    """A batch without the rows that filled it up."""
+    """Removes the rows added by `filled`."""
     n = tf.reduce_sum(tf.cast(features[_REAL], tf.int32))
     return {name: value[:n] for name, value in features.items() if name != _REAL}
 
@@ -52,22 +51,22 @@ def real(features: Features) -> Features:
 def each(
     features: Features, nodes: Sequence[Read | Element], read: Reading, run: Run, chunk: int, scope: Scope, of: ElementType | None = None
 ) -> Features:
-    """A chunk `(chunk, ...)` after the nodes, which work on single examples.
+    """Runs nodes, which work on single examples, on a chunk `(chunk, ...)`.
 
-    Files are read and surveyed side by side. What follows is traced once, and TensorFlow writes it into the graph for each example: in
-    most chunks every file is a usual one, and the graph of those has no branches.
+    Files are read and surveyed in parallel. The rest is traced once, and TensorFlow inlines it for each example. In most chunks all files
+    are usual ones, whose graph has no branches.
 
     Args:
-        features: What the index says of the examples.
+        features: The features of the index.
         nodes: The nodes to run: Read, then Element.
-        read: Reads the stored features of so many records: of each feature a tensor for each record.
-        run: Runs an Element on one example, in place, with what the surveys say of it by feature.
+        read: Reads the stored features of a number of records: a tensor for each feature and record.
+        run: Runs an Element on one example, in place, with the surveyed windows by feature.
         chunk: Examples in a chunk.
-        scope: Gives the scope of a stage.
-        of: Where the nodes are those of one bucket: the types of an example in all of them, which then go to their batch alike.
+        scope: Returns the name scope of a stage.
+        of: If the nodes are those of one bucket: the types of an example in all buckets, so that all are stacked alike.
 
     Returns:
-        The features `(chunk, ...)`; of large ones a list of tensors, which `joined` stacks.
+        The features `(chunk, ...)`; large ones as a list of tensors, which `joined` stacks.
     """
     given = {name: tf.unstack(features[name], num=chunk) for name in ("@record", "@draws")}
     for node in nodes:
@@ -109,20 +108,20 @@ def each(
 
 
 def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:
-    """Chunks `(k, chunk, ...)` as the batch that they were cut from.
+    """Joins chunks `(k, chunk, ...)` into their batch.
 
     Args:
-        features: What `each` gives of k chunks.
+        features: The results of `each` for k chunks.
         of: The type of one example.
         batch: Examples in a full batch.
         chunk: Examples in a chunk.
-        full: Whether every batch is.
+        full: Whether every batch is full.
     """
     count = tf.shape(features["@record"])[0]
     rows = {}
     for name, value in features.items():
         if value.dtype == tf.variant:
-            # In a batch that is not full the last chunk stands in for those that are not there.
+            # In a batch that is not full, the last chunk is repeated in place of missing ones.
             lists = [value[i if full else tf.minimum(i, count - 1)] for i in range(batch // chunk)]
             rows[name] = _stacked(lists, tf.TensorSpec(of[name].shape, tf.as_dtype(of[name].dtype)), batch)
         else:
@@ -131,7 +130,7 @@ def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full:
 
 
 def _unchunked(value: tf.Tensor, rows: int) -> tf.Tensor:
-    """Chunks `(k, chunk, ...)` as rows; sides that are another one in each batch of a bucket are asked of the batch."""
+    """Joins chunks `(k, chunk, ...)` into rows; sides that differ from bucket to bucket are read from the batch."""
     if value.shape[2:].is_fully_defined():
         return tf.reshape(value, [rows, *value.shape[2:]])
     reshaped = tf.reshape(value, tf.concat([[rows], tf.shape(value)[2:]], 0))
@@ -140,7 +139,7 @@ def _unchunked(value: tf.Tensor, rows: int) -> tf.Tensor:
 
 
 def _together(values: list[tf.Tensor], t: FeatureType) -> tf.Tensor:
-    """Tensors of type `t` stacked, or, where they are large, as a list that holds them: a scalar of dtype `variant`."""
+    """Stacks tensors of type `t`, or puts large ones into a tensor list: a scalar of dtype `variant`."""
     one = values[0]
     own = (tuple(one.shape),) if one.shape.rank is not None else ()
     known = [shape for shape in t.shapes or own if None not in shape]
@@ -153,7 +152,7 @@ def _together(values: list[tf.Tensor], t: FeatureType) -> tf.Tensor:
 
 
 def _stacked(lists: list[tf.Tensor], spec: tf.TensorSpec, count: int) -> tf.Tensor:
-    """The `count` tensors that lists hold, copied once: the lists are put one behind the other first, which copies nothing."""
+    """Stacks the `count` tensors of several lists with one copy: concatenating the lists first copies nothing."""
     held = lists[0]
     for more in lists[1:]:
         held = tf.raw_ops.TensorListConcatLists(input_a=held, input_b=more, element_dtype=spec.dtype)

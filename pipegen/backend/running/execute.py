@@ -1,4 +1,4 @@
-"""From a plan to a `tf.data.Dataset`: what a plan needs to run, and what its datasets share."""
+"""`Executor`, which runs a plan and holds the state that all its datasets share."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ if TYPE_CHECKING:
 
 
 class Executor:
-    """Runs a plan on the records of a split, for one host: what every dataset of it shares is here, made once. Each dataset is a `Run`.
+    """Runs a plan on the records of a split, for one host, and holds the state that all its datasets share. Each dataset is a `Run`.
 
     Args:
         plan: The plan of one split.
         spec: The spec, for the seed, the epoch and the runtime section.
         records: The split's records.
-        shard: Which share of each global batch, and of how many.
-        quarantine: Where damaged records are noted, when they are to be replaced.
+        shard: The share of each global batch, and the number of shares.
+        quarantine: The list of damaged records, if they are replaced.
         where: Finds the place of a step, for the message about a damaged record.
         advice: What a user can do about a damaged record.
-        epochs: Of a plan that is sampled: which examples an epoch has.
-        cache: Makes the cache of a plan that has one.
-        buckets: Of a plan whose batches are of buckets: which one each record is in.
-        anywhere: Whether it is for epochs that were begun with batches of another size; of a plan that mixes nothing, any executor is.
+        epochs: The sampled examples of an epoch, for a plan that samples.
+        cache: Makes the cache of the plan.
+        buckets: The bucket of each record, for a plan with buckets.
+        anywhere: Whether it is for epochs begun with another batch size. Any executor is if its plan mixes no examples.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Executor:
         anywhere: bool = False,
     ) -> None:
         if (buckets is None) != (not plan.buckets):
-            raise InternalError("the plan has batches of buckets, and the assignment of records to buckets is missing")
+            raise InternalError("the plan has buckets, but the record-to-bucket assignment is missing")
         self.plan = plan
         self._in_bucket: dict[int, Executor] = {}
         self.spec = spec
@@ -111,14 +111,14 @@ class Executor:
         self.mixing = last_mixing(plan.nodes)
         """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)
-        """The rows that a batch has up to there, where its block is widened to whole groups."""
+        """Rows of a batch up to that kernel if its block is widened to whole groups."""
         self.tensors = tensors_of(records)
         self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
         self._device_kernels: dict[int, DeviceKernel] = {}
         self._traced: list[tuple[object, Traced]] = []
         self.idle: list[Any] = []
-        """Holds the iterator over single epochs that waits for the next one to run."""
+        """The finished iterator over single epochs, to be reused."""
         self.ran_once = False
         """Whether a dataset of a single epoch was made."""
 
@@ -129,7 +129,7 @@ class Executor:
         if self._make_cache is not None:
             return self._make_cache(node)
         if not node.kind.in_memory:
-            raise InternalError(f"a plan has a cache {node.kind.where}, and nothing opens it")
+            raise InternalError(f"a plan has a cache {node.kind.where}, but no function to open it")
         return MemoryCache(node.out, len(self.records), self.records.features)
 
     @property
@@ -140,7 +140,7 @@ class Executor:
     @cached_property
     def _bucket_column(self) -> Column:
         """The bucket of each record."""
-        assert self.buckets is not None  # noqa: S101 - asked only where there are buckets
+        assert self.buckets is not None  # noqa: S101 - read only with buckets
         return Column(self.buckets.of)
 
     def bucket_of(self, record: tf.Tensor) -> tf.Tensor:
@@ -148,11 +148,11 @@ class Executor:
         return tf.cast(self._bucket_column(record), tf.int32)
 
     def for_record(self, record: int) -> Executor:
-        """Returns what works on single examples as on this record: where there are buckets, an executor of the plan of its own."""
+        """Returns the executor for a single record: with buckets, that of the record's bucket."""
         return self if self.buckets is None else self.in_bucket(int(self.buckets.of[record]))
 
     def in_bucket(self, number: int) -> Executor:
-        """Returns an executor of the plan of one bucket, in the order and with the draws of this one, for whoever looks at examples."""
+        """Returns an executor of one bucket's plan, with this order and these draws, to inspect single examples."""
         if number not in self._in_bucket:
             made = copy(self)
             made.plan, made.mixing = self.plan.buckets[number], last_mixing(self.plan.buckets[number].nodes)
@@ -161,22 +161,22 @@ class Executor:
         return self._in_bucket[number]
 
     def physical(self, form: Form) -> Physical:
-        """Returns what runs in one form."""
+        """Returns the physical plan of a form."""
         return decide(self.divided if form.sends else self.plan, form, self.setting)
 
     @cached_property
     def divided(self) -> Plan:
-        """The plan in kernels that go to a device, or stay, as a whole."""
+        """The plan with kernels split into those on the host and those on a device."""
         return divided(self.plan)
 
     def kernel(self, node: Kernel, entry: ElementType, batch: int | None = None, depth: int = 0) -> Callable[[Features], Features]:
-        """The lowered kernel of a node, compiled once.
+        """Returns the lowered kernel of a node, compiled once.
 
         Args:
             node: The node.
-            entry: The type of what enters.
+            entry: The input type.
             batch: Rows of a full batch; by default this host's.
-            depth: How many of its results are in use at a time, where they take the memory of earlier ones; else 0.
+            depth: Number of results in use at a time, if they reuse the memory of earlier ones; else 0.
         """
         key = id(node), bool(depth)
         if key not in self._kernels:
@@ -186,15 +186,15 @@ class Executor:
         return self._kernels[key]
 
     def device_kernel(self, prepared: Prepare) -> DeviceKernel:
-        """The two halves of a kernel that a device runs, made once."""
+        """Returns the host half and the device half of a kernel, made once."""
         key = id(prepared.node)
         if key not in self._device_kernels:
-            with tf.init_scope():  # it may be asked for while a training step is traced
+            with tf.init_scope():  # it may be called while a training step is traced
                 self._device_kernels[key] = DeviceKernel(prepared.node, prepared.entry)
         return self._device_kernels[key]
 
     def traced(self, key: object, trace: Callable[[], Traced]) -> Traced:
-        """Returns what was traced for an equal key, or else traces it: an epoch that is asked for by its number costs no tracing again."""
+        """Returns the trace of an equal key, or makes it."""
         for known, made in self._traced:
             if known == key:
                 return made
@@ -209,20 +209,20 @@ class Executor:
         return run
 
     def scope(self, part: Stage | Kernel) -> AbstractContextManager[object]:
-        """Returns the scope that a profile finds a stage or a kernel by."""
+        """Returns the name scope of a stage or a kernel, by which profiles find it."""
         return tf.name_scope(self._scopes.get(id(part), type(part).__name__.lower()))
 
     def branch(self, stage: Branch) -> Callable[[Features], Features]:
-        """The lowered kernel of a branch, for a batch of one, compiled once."""
+        """Returns the lowered kernel of a branch, for a batch of one, compiled once."""
         key = id(stage), False
         if key not in self._kernels:
             entry = ElementType(((stage.feature, stage.entry),), 1)
-            with tf.init_scope():  # it is asked for while a map is traced
+            with tf.init_scope():  # it is called while a map is traced
                 self._kernels[key] = lower_kernel(Kernel(entry, (stage.stage,), True), entry, 1, self.spec.runtime.jit)
         return self._kernels[key]
 
     def compute(self, nodes: Sequence[Read | Element]) -> Callable[[Features], Features]:
-        """A function from what is known of an example to that and what Read and Element nodes make of it."""
+        """Makes a function that runs Read and Element nodes on one example."""
 
         def run(features: Features) -> Features:
             done = dict(features)
@@ -233,7 +233,7 @@ class Executor:
         return run
 
     def element(self, node: Read | Element, features: Features, found: Mapping[str, Found] | None = None) -> None:
-        """Run a node on one example, in place; `found` has what surveys of several examples say of this one, by feature."""
+        """Runs a node on one example, in place; `found` has the surveyed windows of this example, by feature."""
         with tf.name_scope(type(node).__name__.lower()):
             if isinstance(node, Read):
                 features.update(self._read_of_part(node, features) if node.parts else self.tensors.read(features["@record"], node.out))
@@ -248,7 +248,7 @@ class Executor:
                 features[name].set_shape(t.shape)
 
     def _read_of_part(self, node: Read, features: Features) -> Features:
-        """One record of a mix, after what is done to those of its part alone."""
+        """Reads one record of a mix, and runs the steps of its part."""
         tensors = mixed_tensors(self.tensors)
 
         def one(part: int, own: tf.Tensor) -> list[tf.Tensor]:
@@ -265,7 +265,7 @@ class Executor:
         return values
 
     def nodes_of(self, record: int) -> list[Read | Element]:
-        """The nodes that one record goes through before the batch; of a mix, as its part has them."""
+        """Lists the nodes that one record goes through before the batch; in a mix, those of its part."""
         found: list[Read | Element] = []
         for node in self.plan.nodes:
             if isinstance(node, Read) and node.parts and isinstance(self.records, MixedRecords):
@@ -276,7 +276,7 @@ class Executor:
 
 
 def order_of(extent: Extent, index: Index, records: Records, seed: int, buckets: InBuckets | None = None) -> Order:
-    """The order of a split on one host."""
+    """Makes the order of a split on one host."""
     if buckets is not None:
         return BucketedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, members=Column(buckets.members))
     if isinstance(records, MixedRecords) and records.mixture is not None:
@@ -285,7 +285,7 @@ def order_of(extent: Extent, index: Index, records: Records, seed: int, buckets:
         counts = Counts(records.mixture)
         return MixedOrder(**extent.__dict__, kind=index.order, window=0, seed=seed, parts=orders, counts=counts, held=held)
     size, kind = index.window_bytes, index.order
-    if index.parts and kind != "stored" and records.reader.at_once > 1:  # one part of a mix may be read by blocks, and others not
+    if index.parts and kind != "stored" and records.reader.at_once > 1:  # only some parts of a mix may be read in blocks
         kind, size = "window", size or max(USUAL, int(records.reader.at_once * records.mean_bytes))
     blocks = None if records.blocks is None else tf.constant(records.blocks)
     records.reader.hold_window(size or 0, records.ram_budget)
@@ -293,7 +293,7 @@ def order_of(extent: Extent, index: Index, records: Records, seed: int, buckets:
 
 
 def _order_of_part(records: MixedRecords, number: int, extent: Extent, index: Index, seed: int) -> Order:
-    """The order of the passes through one part of a mix, whose steps are not its own."""
+    """Makes the order of the passes through one part of a mix."""
     name, part = records.names[number], records.parts[number]
     epochs = records.sampled.get(name)
     passes = Extent(len(part) if epochs is None else epochs.size, extent.batch, extent.remainder, extent.shard, None)

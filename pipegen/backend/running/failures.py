@@ -1,4 +1,4 @@
-"""Finds the damaged record behind an error, by running the failed batch's records again one by one, and says what is wrong with it."""
+"""Finds the damaged record behind an error by running the records of the failed batch again, one by one."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from pipegen.physical.extent import Position
 
 _FAILURES = (tf.errors.OpError, ValueError, OSError)
-"""What is raised outside a graph, where a Python library's own errors are not wrapped."""
+"""Errors outside a graph, where those of Python libraries are not wrapped."""
 
 
 def explain_failure(executor: Executor, error: Exception, at: Position | None) -> Exception:
-    """The error to show in place of one that TensorFlow raised.
+    """Translates an error of TensorFlow.
 
     Args:
-        executor: What ran.
-        error: What was raised.
-        at: Where the batch stands that was due, or `None` for a derived dataset, whose guard has named the file.
+        executor: The executor.
+        error: The error.
+        at: The position of the failed batch, or `None` for a derived dataset, whose guard has named the file.
 
     Returns:
         A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
-        error itself when no record of the batch is at fault.
+        error itself if no record of the batch is at fault.
     """
     quarantine = executor.quarantine
     if quarantine is not None and quarantine.failure is not None:
@@ -46,7 +46,7 @@ def explain_failure(executor: Executor, error: Exception, at: Position | None) -
         named = re.search(r"\[pipegen: (.*)\] \[(\d+)\]", str(error)) or re.search(r"\[pipegen: (.*)\]()", str(error))
         if named is None:
             return error
-        # Where it is wrong in the first epoch too, more can be said than that it could not be read: a user's function may have failed.
+        # If the record also fails in epoch 0, the message has details: a user's function may have failed.
         return DataError((find_problem(executor, int(named[2]), 0) if named[2] else None) or named[1])
     for record, cycle, occurrence in examples_of(executor, at):
         problem = find_problem(executor, record, cycle, occurrence)
@@ -56,7 +56,7 @@ def explain_failure(executor: Executor, error: Exception, at: Position | None) -
 
 
 def _too_many(executor: Executor, quarantine: Quarantine, at: Position | None) -> DataError:
-    """That more records are damaged than may be, and what is wrong with one of them: a user's function may fail on all."""
+    """Reports that too many records are damaged, with details of one: a user's function may fail on all."""
     failure = DataError(str(quarantine.failure))
     epoch = at[0] if at is not None else 0
     for record in quarantine.damaged:
@@ -67,7 +67,7 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: Position | None) -
 
 
 def examples_of(executor: Executor, at: Position) -> list[tuple[int, int, int]]:
-    """The records of one batch of this host, each with its cycle through the data and its occurrence there."""
+    """Lists the records of one batch of this host, each with its cycle through the data and its occurrence there."""
     order, number, since = executor.order, tf.constant(at.step, tf.int64), From(at.origin, at.shift)
     wide = executor.wide
     slots = order.slots_of(number, since, at.epoch) if wide is None else widened(order, number, wide, since, at.epoch)[0]
@@ -77,7 +77,7 @@ def examples_of(executor: Executor, at: Position) -> list[tuple[int, int, int]]:
 
 
 def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 0) -> str | None:
-    """Says what is wrong with one record, in a line, or `None`."""
+    """Describes the damage of one record in a line; `None` if there is none."""
     records = executor.records
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64), tf.constant([occurrence], tf.int64))[0]
@@ -99,7 +99,7 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
 
 
 def _at_fault(stage: Stage, features: Features) -> str:
-    """The feature whose file is damaged: what is aligned with an image is compared with its size, so it may be that of the image."""
+    """Finds the feature whose file is damaged: a feature aligned with an image is compared with its size, so it may be the image's."""
     if isinstance(stage, Decode) and stage.like is not None:
         name, image = stage.like
         try:
@@ -117,12 +117,12 @@ def _describe(executor: Executor, path: str, stage: Stage, error: Exception) -> 
 
 
 def _place(executor: Executor, ref: StepRef | None) -> str:
-    """A step and its place, in brackets; empty for none."""
+    """Formats a step and its place in brackets; "" for none."""
     return f" (step `{ref.id}`, {executor.where(ref.path)})" if ref is not None else ""
 
 
 def place_of_decode(executor: Executor) -> str:
-    """The step that decodes and its place, in brackets; empty when nothing is decoded."""
+    """Formats the step that decodes and its place in brackets; "" if nothing is decoded."""
     stages = (*executor.plan.part_stages(), *executor.plan.stages())
     decodes = (st.uses() for st in stages if isinstance(st, Decodes))
     return _place(executor, next(iter(next(decodes, ())), None))

@@ -1,4 +1,4 @@
-"""Gives the parts of a compiled plan as functions of TensorFlow, for code that puts datasets together by itself."""
+"""The parts of a compiled plan as functions of TensorFlow, for code that builds its own datasets."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     Function = Callable[[Features], Features]
 
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
-"""Where one word of a class's name ends and another begins."""
+"""Boundary between words of a class name."""
 
 
 def stage_names(plan: Plan) -> list[tuple[str, Stage]]:
-    """Returns the stages of a plan in order, each with a name of its own: that of its step, or of its kind where it does several."""
+    """Lists the stages of a plan in order, each with a unique name: that of its step, or of its class if it does several."""
     found: dict[str, Stage] = {}
     for stage in plan.stages():
         steps = [ref.step for ref in stage.uses()]
@@ -44,21 +44,21 @@ def stage_names(plan: Plan) -> list[tuple[str, Stage]]:
 
 
 def one_by_one(plan: Plan) -> Plan:
-    """Returns a plan whose steps on single examples take one at a time."""
+    """Returns a plan whose element steps process one example at a time."""
     return plan.with_nodes([replace(node, chunk=1) if isinstance(node, Element) else node for node in plan.nodes])
 
 
 def lowered_plan(executor: Executor) -> Physical:
-    """Returns the physical plan that an executor's parts make up."""
+    """Returns the physical plan of `Lowered`."""
     return decide(executor.plan, p.FIXED.bare(), executor.setting)
 
 
 @untraced
 class Lowered:
-    """Holds the parts of one split's compiled plan, each a function of TensorFlow that `Dataset.map` can call.
+    """The parts of one split's compiled plan, each a function of TensorFlow that `Dataset.map` can call.
 
-    They take and give a map of features by name, such as `image` and `label`, of one example or, behind the batch, `(n, ...)`. Beside them
-    stands what the index says: `@record`, `@draws`, `@epoch`, `@slot` and `@weight`. `lowered["resize"]` is the stage of that name.
+    They take and return a map of features by name, such as `image` and `label`, of one example or, after the batch, `(n, ...)`, with the
+    features of the index: `@record`, `@draws`, `@epoch`, `@slot` and `@weight`. `lowered["resize"]` is the stage of that name.
 
     Attributes:
         steps: Steps in an epoch.
@@ -81,24 +81,24 @@ class Lowered:
         self.steps = executor.steps
 
     def index(self, epoch: int | tf.Tensor, step: int | tf.Tensor) -> Features:
-        """Names the examples of a step `(n,)` and makes their draws: `@record` int64, `@draws` float64 `(n, draws)`, and so on."""
+        """Computes the records and draws of a step: `@record` int64 `(n,)`, `@draws` float64 `(n, draws)`, and so on."""
         found = self._index(tf.cast(epoch, tf.int64), tf.cast(step, tf.int64))
         for value in found.values() if self._rows is not None else ():
             value.set_shape([self._rows, *value.shape[1:]])
         return found
 
     def read(self, features: Features) -> Features:
-        """Reads what is stored of an example, by its `@record`; of rows of arrays also of a whole batch."""
+        """Reads the stored features of an example by its `@record`; for rows of arrays, also of a batch."""
         return features | self._x.tensors.read(features["@record"], self._read.out)
 
     def own(self, features: Features) -> Features:
-        """Cuts a batch that was widened to whole mix groups to the examples that are its own."""
+        """Drops the examples that were added to a batch to complete its groups of mixed examples."""
         return self._own(features)
 
     def __getitem__(self, name: str) -> Function:
         if name not in self._stages:
             near = closest(name, list(self._stages))
-            raise KeyError(f"there is no stage {name!r}; {f'is {near!r} meant?' if near else ', '.join(self._stages)}")
+            raise KeyError(f"unknown stage {name!r}; {f'did you mean {near!r}?' if near else ', '.join(self._stages)}")
         return self._stages[name]
 
     def __iter__(self) -> Iterator[str]:

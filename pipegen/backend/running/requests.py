@@ -1,4 +1,4 @@
-"""From a physical plan in the form `serving` to a function of a request: no dataset, variable or draw, so that a file can hold it."""
+"""Serving functions: from a physical plan in the form `serving` to a function of a request, without datasets, variables or draws."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pipegen.plan.nodes import Element, Kernel
 from pipegen.types import ElementType, FeatureType
 
 WEIGHT = "@weight"
-"""What each example of a batch weighs: nothing where it fills up the last one."""
+"""Weight of each example of a batch: 0 for padding."""
 _AT_ONCE = 16
-"""Examples of a request that are worked on at a time, where there are as many threads."""
+"""Examples of a request that are processed at a time."""
 _READ = {"GIF": 1, "BMP": 2, "WebP": 3}
-"""What `kind` says of them; PNG is 0."""
+"""Values of `kind`; PNG is 0."""
 
 
 def served(plan: p.Physical) -> Callable[[Features], Any]:
-    """Returns a function of a request, its stored values by feature `(n, ...)`, that gives what a model receives of it."""
+    """Makes a function from a request, stored values `(n, ...)` by feature, to the model's inputs."""
     made = [(p.node_name(function), _function(function, plan)) for function in plan.functions]
 
     def serve(request: Features) -> Any:
@@ -44,8 +44,7 @@ def served(plan: p.Physical) -> Callable[[Features], Any]:
 
 
 def batch_of(emit: p.Emit | p.SplitForDevice, features: Features) -> Any:
-    """Returns a batch as the model takes it; several inputs alone in a tuple of their own, since Keras takes the second of two tensors for
-    targets."""
+    """Arranges a batch for the model. Several inputs without targets are nested in a tuple, or Keras would take the second for targets."""
     output = emit.node.output
     parts: list[Any] = [arrange(output.x, features)]
     if output.y is not None:
@@ -59,7 +58,7 @@ def batch_of(emit: p.Emit | p.SplitForDevice, features: Features) -> Any:
 
 
 def arrange(wanted: str | list[str] | dict[str, str], features: Features) -> Any:
-    """Returns features as `output.x` or `output.y` asks for them: one, a tuple, or a map."""
+    """Arranges features as in `output.x` or `output.y`: one, a tuple, or a map."""
     if isinstance(wanted, str):
         return features[wanted]
     if isinstance(wanted, dict):
@@ -68,7 +67,7 @@ def arrange(wanted: str | list[str] | dict[str, str], features: Features) -> Any
 
 
 def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features], Features]:
-    """Returns a function of a batch that runs nodes on each example, several at a time; `stored` is the type of what enters them."""
+    """Makes a function of a batch that runs nodes on each example, several at a time; `stored` is their input type."""
     stages = [stage for node in nodes for stage in node.stages]
     touched = dict.fromkeys(name for stage in stages for name in stage.touches())
     out = {name: t for name, t in nodes[-1].out.items() if name in touched}
@@ -90,7 +89,7 @@ def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features]
     def run(features: Features) -> Features:
         given = {name: features[name] for name in (*touched, "@draws") if name in features}
         given["@number"] = tf.range(tf.shape(features["@draws"])[0])
-        if all(value.shape[0] == 1 for name, value in given.items() if not name.startswith("@")):  # a loop would be in a converter's way
+        if all(value.shape[0] == 1 for name, value in given.items() if not name.startswith("@")):  # converters handle no loops
             return features | {name: value[None] for name, value in one({name: value[0] for name, value in given.items()}).items()}
         return features | tf.map_fn(one, given, fn_output_signature=signature, parallel_iterations=_AT_ONCE)
 
@@ -98,27 +97,27 @@ def each(nodes: tuple[Element, ...], stored: ElementType) -> Callable[[Features]
 
 
 def _of_known_format(contents: tf.Tensor, number: tf.Tensor, decoded: FeatureType) -> tf.Tensor:
-    """The bytes of a file, after making sure that TensorFlow can decode them rightly by itself."""
+    """Checks that TensorFlow's own decoders read a file correctly; returns its bytes."""
     formats = served_formats(decoded.channels or 3, 8 if decoded.dtype == "uint8" else 16)
     head = head_of(contents)
     known = (kind(head) == 0) | (is_jpeg(head) & ("JPEG" in formats))
     for name, value in _READ.items():
         known |= (kind(head) == value) & (name in formats)
-    said = tf.strings.format(
-        f"image {{}} of the request (from 0) has {{}} bytes, which are no {formats} file", (number, tf.strings.length(contents))
+    message = tf.strings.format(
+        f"image {{}} of the request (from 0), {{}} bytes, is not a {formats} file", (number, tf.strings.length(contents))
     )
-    with tf.control_dependencies([tf.raw_ops.Assert(condition=known, data=[said])]):
+    with tf.control_dependencies([tf.raw_ops.Assert(condition=known, data=[message])]):
         return tf.identity(contents)
 
 
 def scope_of(stage: Stage) -> str:
-    """Names the scope of what a stage computes: its first step, where it has one."""
+    """Names the scope of a stage after its first step, if it has one."""
     used = stage.uses()
     return used[0].id.replace("#", ".") if used else type(stage).__name__.lower()
 
 
 def _plain(node: Kernel) -> Callable[[Features], Features]:
-    """The stages one after another, each in a scope of its own, so that an operation tells its step."""
+    """Chains stages, each in a scope that names its step."""
 
     def kernel(features: Features) -> Features:
         done = dict(features)

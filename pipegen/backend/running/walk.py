@@ -1,4 +1,4 @@
-"""The translation of a physical plan into a `tf.data.Dataset`, node by node: everything is decided before."""
+"""Translation of a physical plan into a `tf.data.Dataset`, node by node. The plan has made all decisions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ if TYPE_CHECKING:
 
 
 _PREPARED = "@prepared/"
-"""What the names of parameters for a device begin with."""
+"""Prefix of the names of parameters for a device."""
 
 
 class Run:
-    """Makes the datasets and the functions of one physical plan.
+    """The datasets and functions of one physical plan.
 
-    A profile names them: each operation has its name from the plan, and a map that stacks what it gives has both names; what a function
-    computes lies in a scope of the function's name.
+    Profiles show the plan's names: each operation has its own, a map that also stacks has both, and each function is a name scope.
     """
 
     def __init__(self, executor: Executor, plan: p.Physical, progress: Progress | None = None) -> None:
@@ -54,7 +53,7 @@ class Run:
         self.progress = progress
 
     def dataset(self, ds: tf.data.Dataset, *, hands_over: bool = False) -> tf.data.Dataset:
-        """The batches, with their epochs and steps, from what enters; or what hands them over, from those."""
+        """Makes numbered batches from start positions; with `hands_over`, the delivered batches from numbered ones."""
         with columns_captured(kept_folder(self.x.spec.runtime, COLUMNS)) if self.plan.form.derived else nullcontext():
             todo = [(name, operation) for name, operation in self.plan.named() if p.hands_over(operation) == hands_over]
             while todo:
@@ -68,12 +67,12 @@ class Run:
         return ds
 
     def one(self) -> Callable[..., Features]:
-        """Returns what the map of a plan of records calls. Called as it is, nothing is traced."""
+        """Returns the function of the only map of a plan, not traced."""
         (functions,) = (operation.functions for operation in self.plan.operations if isinstance(operation, p.Map))
         return self._called(functions)
 
     def operation(self, ds: tf.data.Dataset, operation: p.Operation, name: str) -> tf.data.Dataset:
-        """Extend the dataset by one operation."""
+        """Extends the dataset by one operation."""
         match operation:
             case p.Steps():
                 return plain_flat_map(ds, self._steps, name=name)
@@ -93,21 +92,21 @@ class Run:
         return ds
 
     def _steps(self, epoch: tf.Tensor, first: tf.Tensor, since: tf.Tensor | None = None) -> tf.data.Dataset:
-        """The steps of an epoch, each with where they are counted from and what the order knows of the epoch as a whole."""
+        """The steps of an epoch, each with `(origin, shift)` and the order's tensors for the whole epoch."""
         laid, end = self.x.order.laid(epoch), self.x.order.steps_of(counted_from(since))
         counted = tf.zeros([2], tf.int64) if since is None else since
         return plain_map(tf.data.Dataset.range(first, end), lambda step: (epoch, step, counted, *laid))
 
     def _traced(self, functions: tuple[p.Function, ...], entry: Any) -> Traced:
-        """The functions of a map, traced once for all eager datasets of the executor; what notes the progress has its own."""
+        """Traces the functions of a map once for all eager datasets of the executor, except for those that update the progress."""
         if self.progress is not None or not tf.executing_eagerly():
             return Traced(self._called(functions), entry)
         form = self.plan.form
-        key = functions, entry, form.derived, form.tells, tf.constant(0).device  # a trace lies on the device that `tf.device` names
+        key = functions, entry, form.derived, form.tells, tf.constant(0).device  # a trace is placed on the current `tf.device`
         return self.x.traced(key, lambda: Traced(self._called(functions), entry))
 
     def _called(self, functions: tuple[p.Function, ...]) -> Callable[..., Any]:
-        """The functions one after another, each in its scope. They are made here: what is made while a map is traced belongs to it."""
+        """Chains functions, each in its scope. They are made before tracing: tensors made while a map is traced belong to it."""
         made = [(p.node_name(function), self.function(function)) for function in functions]
 
         def call(*given: Any) -> Any:
@@ -119,7 +118,7 @@ class Run:
         return call
 
     def function(self, function: p.Function) -> Callable[..., Any]:  # noqa: C901 - one line for each function of a closed set
-        """Returns what a map calls for a function of the plan."""
+        """Lowers a function of the plan."""
         match function:
             case p.Index():
                 return self._index(function)
@@ -169,7 +168,7 @@ class Run:
                 return self._deliver(function)
 
     def _index(self, index: p.Index) -> Callable[..., Features]:
-        """From an epoch and a step to the examples of that step, or from there on: their slots, records and draws."""
+        """Makes a function from an epoch and a step to the slots, records and draws of that step, or of all steps from there on."""
         x, rows = self.x, index.rows
         window = window_size(index.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.order, window=window)
@@ -192,7 +191,7 @@ class Run:
                 slot, own["@own"] = mixing.widened(order, number, rows, since, epoch)
             else:
                 slot = order.slots_of(number, since, epoch)
-            if isinstance(order, BucketedOrder):  # that of the step: rows that fill up whole groups may lie in another one's stretch
+            if isinstance(order, BucketedOrder):  # the step's: rows that complete mixed groups may be of another bucket
                 bucket = order.bucket_of(order.first_slot(number, epoch))
                 own |= {"@bucket": tf.zeros_like(slot, tf.int32) + bucket, "@step": tf.zeros_like(slot) + number}
             return named(epoch, slot, since, laid) | own
@@ -215,11 +214,11 @@ class Run:
         return drawn | {"@bucket": self.x.bucket_of(record)} if buckets else drawn
 
     def _choose(self, choose: p.SwitchBucket) -> Callable[[Features], Features]:
-        """Calls the functions of one bucket: all examples of a batch are of one."""
+        """Makes a function that calls the functions of the batch's bucket."""
         made = [self._called(functions) for functions in choose.functions]
 
         def alone(own: Callable[..., Any], features: Features) -> Features:
-            # Copies, on which a branch may set the shapes that they have in it. What it notes on the way for itself stays there.
+            # Copies, whose shapes a branch may set. Internal features of a branch stay there.
             done: Features = own({name: tf.identity(value) for name, value in features.items()})
             return {name: value for name, value in done.items() if name in features or name == damage.WHOLE or not name.startswith("@")}
 
@@ -231,7 +230,7 @@ class Run:
         return chosen
 
     def _one(self, examples: p.Examples) -> Callable[[Features], Features]:
-        """One example through the nodes, and what is done where it is damaged."""
+        """Makes a function that runs nodes on one example and handles damage."""
         x, compute, out = self.x, self.x.compute(examples.nodes), examples.nodes[-1].out
         if examples.guard == "none":
             return compute
@@ -243,7 +242,7 @@ class Run:
             advice = f"{place_of_decode(x)}; {x.advice}"
             return lambda f: damage.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
         quarantine, files = x.quarantine, files_of(x.plan.read)
-        assert quarantine is not None  # noqa: S101 - with none, records are not replaced
+        assert quarantine is not None  # noqa: S101 - records are replaced only with one
 
         def replaced(features: Features) -> Features:
             def draw(record: tf.Tensor, cycle: tf.Tensor, occurrence: tf.Tensor) -> tf.Tensor:
@@ -265,7 +264,7 @@ class Run:
         return lambda f: fill_all(cache, f, compute, at_once)
 
     def _fetch(self, fetch: p.ReadCache) -> Callable[[Features], Features]:
-        """Examples with their features from the cache, and those that it does not hold, since they are at hand."""
+        """Makes a function that reads features from the cache, and those the cache leaves out from columns."""
         x, cache, compute = self.x, self.x.cache, self._one(fetch.examples)
 
         def gather(features: Features) -> Features:
@@ -286,7 +285,7 @@ class Run:
         return handed
 
     def _is_ours(self, features: Features) -> tf.Tensor:
-        """Returns whether an example is in this host's block of its global batch."""
+        """Compares an example's row with this host's block of its global batch."""
         order = self.x.order
         step = features["@slot"] // order.batch
         low, high = order.block(step, counted_from(features["@since"]))
@@ -294,17 +293,17 @@ class Run:
         return tf.logical_and(row >= low, row < high)
 
     def _emit(self, features: Features, emit: p.Emit) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Returns the epoch, the step and the batch as the model takes it."""
+        """Returns the epoch, the step and the batch for the model."""
         return *self._numbers(features), batch_of(emit, features)
 
     def _send(self, features: Features, send: p.SplitForDevice) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Returns the epoch, the step, and of the batch its features and the parameters of the kernels on the device, one after another."""
+        """Returns the epoch, the step, and the features of the batch with the parameters of all kernels on the device."""
         names = (*send.features, WEIGHT) if send.weighs else send.features
         prepared = tuple(features[name] for name in sorted(features) if name.startswith(_PREPARED))
         return *self._numbers(features), ({name: features[name] for name in names}, prepared)
 
     def _numbers(self, features: Features) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the epoch and the step of a batch. Where the form tells of damaged records, one with one has the step -1 - step."""
+        """Returns the epoch and the step of a batch. If the form reports damage, a batch with a damaged record has the step -1 - step."""
         step = features["@step"][0] if "@step" in features else features["@slot"][0] // self.x.order.batch
         if self.plan.form.tells:
             step = tf.where(tf.reduce_all(features.get(damage.WHOLE, tf.constant(True))), step, -1 - step)
@@ -312,12 +311,12 @@ class Run:
 
 
 def _prepared(kernel: DeviceKernel, number: int, features: Features) -> Features:
-    """The features, and beside them the parameters of a kernel on the device."""
+    """Adds the parameters of a kernel on the device to the features."""
     return features | {f"{_PREPARED}{number:03}/{i:03}": leaf for i, leaf in enumerate(kernel.parameters(features))}
 
 
 def counted_from(numbers: tf.Tensor | None) -> From:
-    """Returns where an epoch is counted from, of its two numbers, int64 `(2,)`."""
+    """Unpacks `(origin, shift)`, int64 `(2,)`."""
     return START if numbers is None else From(*tf.unstack(numbers))
 
 
@@ -333,14 +332,13 @@ def _settled(features: Features, rows: int) -> Features:
 
 
 def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
-    """The batches of some epochs, one after another, or of some steps, wherever they are.
+    """Makes the batches of epochs, or of single steps.
 
     Args:
-        executor: What runs.
-        entering: Elements `(epoch, first step)`, or `(epoch, step)` where single steps enter, int64 scalars; perhaps followed by where
-            steps are counted from, int64 `(2,)`: see `From`. More than one epoch only where every batch is full: examples are stacked
-            across the end of an epoch.
-        form: Which form of the plan.
+        executor: The executor.
+        entering: Elements `(epoch, first step)`, or `(epoch, step)` for single steps, int64 scalars, optionally followed by
+            `(origin, shift)`, int64 `(2,)`: see `From`. Several epochs only if every batch is full: examples are stacked across epochs.
+        form: The form of the plan.
 
     Returns:
         Elements `(epoch, step, batch)`, where `batch` is what the model receives.
@@ -349,13 +347,13 @@ def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED
 
 
 def handed_over(executor: Executor, made: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
-    """Returns what is handed over of the batches that a form has made.
+    """Makes the delivered batches from numbered ones.
 
     Args:
-        executor: What runs.
-        made: From `batches_of`.
-        form: Which form of the plan.
-        progress: Where training stands, for a form that notes it.
+        executor: The executor.
+        made: The result of `batches_of`.
+        form: The form of the plan.
+        progress: The training position, for a form that updates it.
     """
     handed = Run(executor, executor.physical(form), progress).dataset(made, hands_over=True)
     return handed if form.device is not None else handed.with_options(make_options(executor.spec.runtime))

@@ -1,1 +1,1 @@
-"""Lets other machines make batches, by TensorFlow's tf.data service: whole batches, by the numbers of their steps."""
+"""Batches made by other machines with TensorFlow's tf.data service: whole batches, identified by their steps."""

@@ -1,4 +1,4 @@
-"""Feeds the training split with batches of the service's workers, in order; what they do not bring in time is made here."""
+"""`Feed`: the training split's batches from the service's workers, in order; late ones are made by this process."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     After = Callable[[Position], Position]
-    """From a position to the one behind its batch."""
+    """A function from a position to the next one."""
 
 
 class Unusable(Enum):
-    """Stands for a batch that came and cannot be used."""
+    """In place of a batch that has arrived but cannot be used."""
 
     DAMAGED = "damaged"
     REFUSED = "refused"
@@ -45,15 +45,15 @@ class Unusable(Enum):
 
 @dataclass
 class Fed:
-    """Counts the batches of one split that workers and this process have made.
+    """Counts of the batches of one split made by workers and by this process.
 
     Attributes:
-        there: Batches of workers that were handed over.
-        here: Batches that were made here, for whatever reason.
-        late: Batches that came when they had been made here.
-        damaged: Of those made here, batches with a record that the worker could not read or decode.
-        refused: Of those made here, batches of workers of another version or processor.
-        waited: Seconds that were spent waiting for workers.
+        there: Batches of workers that were delivered.
+        here: Batches made by this process, for any reason.
+        late: Batches that arrived after this process had made them.
+        damaged: Batches made by this process because the worker could not read or decode a record.
+        refused: Batches made by this process because the worker has another version or processor.
+        waited: Seconds spent waiting for workers.
     """
 
     there: int = 0
@@ -65,17 +65,17 @@ class Fed:
 
 
 class Arrivals:
-    """Holds the batches of one job that have come, each until its turn.
+    """A reorder buffer of the batches of one job.
 
-    A thread puts them in as they come, and waits while there are `2 * window`; another one takes them out in order.
+    One thread puts batches in as they arrive, and waits while it holds `2 * window`; another one takes them out in order.
 
     Args:
-        first: The position that is taken first.
-        begin: The position that comes first. Those before are to be made here, at once.
-        after: Says what follows a position.
+        first: The position to take first.
+        begin: The first position of the job. Earlier batches are made by this process, without a wait.
+        after: Returns the next position.
         patience: Seconds to wait for a batch.
-        window: Later batches that end the wait.
-        fed: Counts.
+        window: Number of later batches that ends the wait.
+        fed: The counts to update.
     """
 
     def __init__(self, first: Position, begin: Position, after: After, patience: float, window: int, fed: Fed) -> None:
@@ -87,12 +87,12 @@ class Arrivals:
         self._quiet_since = -1
         self._behind_since: float | None = None
         self.alone = 0
-        """Batches that were taken before any had come."""
+        """Batches that were taken before any had arrived."""
         self.next = first
-        """The position that is taken next."""
+        """The position to take next."""
 
     def put(self, at: Position, batch: Any) -> bool:
-        """Takes in a batch, or what stands for one that cannot be used; returns whether more are wanted."""
+        """Puts in a batch, or an `Unusable`; returns False if no more are wanted."""
         with self._turn:
             self._came += 1
             self._turn.notify_all()
@@ -110,10 +110,10 @@ class Arrivals:
             return True
 
     def take(self) -> Any:
-        """Returns the batch whose turn it is; `None` where it is to be made here.
+        """Takes the next batch; `None` if this process has to make it.
 
-        That is when it has not come within the patience, when `window` later ones have come, and, until another one comes, when nothing
-        at all has come for as long as the patience.
+        That is if it has not arrived within the patience, if `window` later ones have arrived, or if none has arrived for as long as the
+        patience, until one does.
         """
         with self._turn:
             begun, came = time.monotonic(), self._came
@@ -140,12 +140,12 @@ class Arrivals:
         return at not in self._held and not self._ended and at >= self._begin
 
     def behind(self, seconds: float = 0.0) -> bool:
-        """Returns whether all that came lately was late, for so long."""
+        """Checks that all batches of the last `seconds` have been late."""
         since = self._behind_since
         return since is not None and time.monotonic() - since >= seconds
 
     def wait_for_first(self) -> bool:
-        """Waits until anything has come, as long as the patience; returns whether it has."""
+        """Waits for any batch, as long as the patience; returns False if none has arrived."""
         end = time.monotonic() + self._patience
         with self._turn:
             while not self._came and not self._ended and (left := end - time.monotonic()) > 0:
@@ -156,40 +156,40 @@ class Arrivals:
 
     @property
     def ended(self) -> bool:
-        """Returns whether nothing comes any more."""
+        """Whether the job has ended: no more batches arrive or are wanted."""
         return self._ended
 
     def end(self) -> None:
-        """Lets whoever waits go: nothing comes any more, or nothing is wanted."""
+        """Ends the job and wakes all waiting threads."""
         with self._turn:
             self._ended = True
             self._turn.notify_all()
 
 
 _JOBS = 2
-"""Iterators that may go through the split at a time, each with a job of its own, before one takes the other's."""
+"""Most iterators over the split at a time that have a job of their own."""
 _AGAIN_S = 10.0
-"""Seconds after which a dispatcher that was lost is looked for again, and after which a job that is behind is given up."""
+"""Seconds until a lost dispatcher is tried again, and until a job that is behind is given up."""
 _MOST_AHEAD = 10_000
-"""Steps that a job begins ahead at most."""
+"""Most steps that a job starts ahead."""
 _CONNECT_S = 2.0
 _MANY = 8
-"""Batches of which not all hold a damaged record by chance."""
+"""Number of batches that do not all have a damaged record by chance."""
 _live: weakref.WeakSet[Feed] = weakref.WeakSet()
 
 
 class Feed:
-    """Gives the batches of a split by position, as `Executor.batches` does, made by workers wherever they come in time.
+    """The batches of a split by position, like `batches_of`, made by workers unless they are late.
 
-    A job of the service makes all batches from a position on; a request that follows no other begins one. A job that was lost, or that
-    stays behind, is followed by another: that one begins as many steps ahead as the trainer takes while workers get ready.
+    A job of the service makes all batches from a position on; a request at any other position starts a new job. A job that is lost or
+    stays behind is replaced: the new one starts ahead by the steps that the trainer takes while workers start.
 
     Args:
-        executor: The split's executor.
+        executor: The executor of the split.
         service: The section `runtime.service`.
         here: Makes the batch of a position in this process.
         element_spec: The type of a batch.
-        name: What the names of jobs begin with.
+        name: The prefix of job names.
     """
 
     def __init__(self, executor: Executor, service: Service, here: Callable[[Position], Any], element_spec: Any, name: str) -> None:
@@ -204,7 +204,7 @@ class Feed:
         weakref.finalize(self, _end, self._jobs)
 
     def batches(self, entering: tf.data.Dataset, form: Form) -> tf.data.Dataset:
-        """The batches of some epochs, one after another; see `Executor.batches`."""
+        """Makes the batches of epochs; see `batches_of`."""
         order, types = self._executor.order, [t.dtype for t in tf.nest.flatten(self._spec)]
 
         def steps(epoch: tf.Tensor, first: tf.Tensor, since: tf.Tensor) -> tf.data.Dataset:
@@ -221,10 +221,10 @@ class Feed:
         return plain_map(plain_flat_map(entering, steps), batch).prefetch(max(1, ready))
 
     def check(self, at: Position) -> None:
-        """Lets workers begin, and looks before the first epoch whether theirs are batches that this process would make.
+        """Starts a job, and checks before the first epoch that workers make the batches that this process would make.
 
         Raises:
-            StateError: When all that came were made by another version of TensorFlow, or on another processor.
+            StateError: If all that arrived were made by another version of TensorFlow, or on another processor.
         """
         with self._lock:
             job = self._job(at)
@@ -232,13 +232,13 @@ class Feed:
             return
         if job.unlike and not job.accepted and not job.damaged:
             raise StateError(
-                f"batches of the workers at {self._service.address} would differ from those made here in the last bits: "
+                f"batches of the workers at {self._service.address} would differ in the last bits from those of this process: "
                 f"{'; '.join(job.unlike)}. Run workers of the same version on the same type of processor, or leave `runtime.service` out"
             )
         self._checked = True
 
     def close(self) -> None:
-        """Lets everybody go who waits."""
+        """Wakes all waiting threads."""
         _end(self._jobs)
 
     def _flat(self, epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> list[tf.Tensor]:
@@ -256,7 +256,7 @@ class Feed:
         return batch
 
     def _job(self, at: Position) -> _Job | None:
-        """Returns the job whose turn a position is, perhaps a new one; `None` while there is none to be had."""
+        """Returns the job for a position, or starts one; `None` while the service is lost."""
         job, lead = next((job for job in self._jobs if job.arrivals.next == at), None), 0
         if job is not None and not job.arrivals.ended and not job.arrivals.behind(0 if at.step == 0 else self._soon):
             return job
@@ -275,12 +275,12 @@ class Feed:
 
     @property
     def _soon(self) -> float:
-        """The seconds after which something is tried again."""
+        """Seconds until the next try."""
         return max(_AGAIN_S, self._service.patience)
 
 
 class _Job:
-    """Reads what the workers make from a position on, in a thread of its own."""
+    """A thread that reads the workers' batches from a position on."""
 
     def __init__(self, executor: Executor, service: Service, at: Position, lead: int, name: str, fed: Fed) -> None:
         self._service, self._name = service, name
@@ -292,9 +292,9 @@ class _Job:
         self.arrivals = Arrivals(at, begin, after, service.patience, service.window, fed)
         self.accepted = self.damaged = 0
         self.unlike: dict[str, None] = {}
-        """How workers differ whose batches are not taken."""
+        """The differences of workers whose batches are refused."""
         self.lost = 0.0
-        """When the service was lost, by `time.monotonic`; 0 if it was not."""
+        """The time at which the service was lost, by `time.monotonic`; 0 if it was not."""
         threading.Thread(target=self._run, args=(made, begin), name="pipegen-service", daemon=True).start()
 
     def _run(self, made: tf.data.Dataset, at: Position) -> None:
@@ -304,13 +304,13 @@ class _Job:
             if not self.arrivals.ended:
                 self.lost = time.monotonic()
                 reason = str(getattr(error, "message", None) or error).splitlines()[0]
-                log.warning("the tf.data service at %s is lost, and batches are made here: %s", self._service.address, reason)
+                log.warning("lost the tf.data service at %s, so this process makes batches: %s", self._service.address, reason)
         finally:
             self.arrivals.end()
 
     def _read(self, made: tf.data.Dataset, at: Position) -> None:
         host, _, port = self._service.address.removeprefix("grpc://").rpartition(":")
-        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()  # TensorFlow would wait for ever
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()  # TensorFlow would wait forever
         origin, known = origin_here(), dict[bytes, str]()
         remote = through_service(made, self._service.address, self._name, self._service.window)
         for there, epoch, step, *batch in remote:
@@ -327,7 +327,7 @@ class _Job:
             self.damaged += usable is Unusable.DAMAGED
             if self.damaged == _MANY and not self.accepted:
                 log.warning(
-                    "workers at %s could read none of %d batches, which are made here: do they see the data under the same paths?",
+                    "workers at %s could read none of %d batches, so this process makes them: is the data at the same paths there?",
                     self._service.address,
                     _MANY,
                 )
@@ -338,7 +338,7 @@ class _Job:
         if unlike not in self.unlike:
             self.unlike[unlike] = None
             where = self._service.address
-            log.warning("batches of a worker at %s are not taken, since their last bits may differ: %s", where, unlike)
+            log.warning("refusing batches of a worker at %s, whose last bits may differ: %s", where, unlike)
 
 
 def _end(jobs: list[_Job]) -> None:
@@ -348,6 +348,6 @@ def _end(jobs: list[_Job]) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Python's threads end before those of TensorFlow, which may be waiting in one of ours."""
+    """Ends all jobs at exit: TensorFlow's threads outlive Python's, and may be waiting for one."""
     for feed in [*_live]:
         feed.close()

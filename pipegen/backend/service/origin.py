@@ -1,4 +1,4 @@
-"""Tells on what a batch was made: the version of TensorFlow, the processor, and the settings that decide over the last bit."""
+"""The origin of a batch: the version of TensorFlow, the processor, and settings that change the last bit."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import tensorflow as tf
 
 _SEPARATOR = "|"
 _FLAGS = r"avx\w*|amx\w*|fma\w*|f16c|sse\w*|sve\w*|bf16|asimd\w*"
-"""The instruction sets that TensorFlow and XLA choose their code by."""
+"""Instruction sets for which TensorFlow and XLA have their own code."""
 _ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 
 
 class Origin(NamedTuple):
-    """Says what a process computes with. A part that the system does not tell is empty.
+    """The software and hardware of a process. Unknown parts are empty.
 
     Attributes:
         tensorflow: The version of TensorFlow, such as `2.21.0`.
-        processor: The model of the processor, as the system calls it.
-        instructions: Its sets of instructions.
+        processor: The model of the processor.
+        instructions: Its instruction sets.
         onednn: `TF_ENABLE_ONEDNN_OPTS`.
     """
 
@@ -30,12 +30,12 @@ class Origin(NamedTuple):
 
     @classmethod
     def parse(cls, text: bytes) -> Origin:
-        """Reads what `origin_there` gives."""
+        """Parses the result of `origin_there`."""
         parts = text.decode("utf-8", "replace").split(_SEPARATOR)
         return cls(*(part.strip() for part in (*parts, "", "", "", "")[:4]))
 
     def differs(self, other: Origin) -> str:
-        """Says how another one differs, in words; empty where batches of both are equal bit for bit, as far as both tell."""
+        """Describes the difference of another origin; "" if batches of both are equal to the bit, as far as known."""
         told = [bool(a and b) for a, b in zip(self, other, strict=True)]
         if told[0] and self.tensorflow != other.tensorflow:
             return f"TensorFlow {other.tensorflow} in place of {self.tensorflow}"
@@ -51,14 +51,14 @@ class Origin(NamedTuple):
 
 
 def origin_here() -> Origin:
-    """Returns the origin of what this process makes."""
+    """Returns the origin of this process."""
     found = Origin.parse(tf.function(_read, autograph=False)().numpy())
-    # The environment may have changed since the process began, up to the import of TensorFlow.
+    # The environment may have changed between the start of the process and the import of TensorFlow.
     return found._replace(tensorflow=tf.version.VERSION, onednn=os.environ.get(_ONEDNN, "1"))
 
 
 def origin_there() -> tf.Tensor:
-    """Returns the origin of whichever process runs the graph, for `Origin.parse`: a string scalar, found once in each process."""
+    """Returns the origin of the process that runs the graph, for `Origin.parse`: a string scalar, computed once a process."""
     signature = [tf.TensorSpec([], tf.resource)]
 
     def nothing(held: tf.Tensor) -> tuple[()]:  # noqa: ARG001 - TensorFlow names an input by it
@@ -76,8 +76,8 @@ def origin_there() -> tf.Tensor:
 
 
 def _read() -> tf.Tensor:
-    """Reads what the system says of this process, by operations alone."""
-    # A package lies beside the information of its installation, whose folder is named after the version.
+    """Reads the origin of this process, using only operations."""
+    # The version is in the name of the folder `*.dist-info` beside the package.
     library = _line("/proc/self/maps", r".*/tensorflow/libtensorflow_framework\.so.*")
     folder = tf.strings.regex_replace(library, r"^[^/]*(/.*)/tensorflow/libtensorflow_framework.*$", r"\1")
     installed = tf.io.matching_files(tf.strings.join([folder, "/tensorflow*-*.dist-info/METADATA"]))
@@ -98,6 +98,6 @@ def _read() -> tf.Tensor:
 
 
 def _line(file: str, pattern: str) -> tf.Tensor:
-    """The first line of a file that a pattern matches as a whole: a string scalar, empty where there is none, or no file."""
+    """Returns the first line of a file that fully matches a pattern: a string scalar, "" without such a line or file."""
     lines = tf.data.TextLineDataset(file).filter(lambda line: tf.strings.regex_full_match(line, pattern))
     return lines.ignore_errors(log_warning=False).concatenate(tf.data.Dataset.from_tensors("")).take(1).get_single_element()

@@ -1,4 +1,4 @@
-"""The servers of TensorFlow's tf.data service, and the dataset that its workers run."""
+"""Servers of TensorFlow's tf.data service, and the dataset of its workers."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 _HEARTBEAT_MS = 1000
 _WORKER_TIMEOUT_MS = 10_000
-"""Milliseconds without a heartbeat after which a worker counts as gone."""
+"""Milliseconds without a heartbeat until a worker counts as lost."""
 _JOB_TIMEOUT_MS = 60_000
-"""Milliseconds after which a job is forgotten whose trainer is gone."""
+"""Milliseconds until a job without a trainer is dropped."""
 _RECONNECT_MS = 3_600_000
 """Milliseconds that a worker waits for a dispatcher that does not answer."""
 _GRACE_S = 10
-"""Seconds in which a server may stop by itself, before the system ends it."""
+"""Seconds that a server has to stop before the system ends it."""
 _CONNECT_S = 1.0
 _HEALTH_S = 5.0
-"""Seconds between two looks at what a server has to do."""
+"""Seconds between two health checks of a server."""
 
 
 def dispatcher(port: int, work_dir: str | None) -> Any:
-    """Starts a dispatcher; with a folder for its journal, one that goes on where it was when it is started again."""
+    """Starts a dispatcher; with a folder for its journal, a restarted one resumes."""
     service = tf.data.experimental.service
     config = service.DispatcherConfig(
         port=port,
@@ -69,13 +69,13 @@ def worker(dispatcher: str, port: int, address: str) -> Any:
 
 
 def origin_line() -> str:
-    """Says on what this server would make batches."""
+    """Describes the origin of this server's batches."""
     found = origin_here()
     return f"TensorFlow {found.tensorflow}, processor {found.processor or 'unknown'}"
 
 
 def run_until_told(health: Callable[[], str], say: Callable[[str], None]) -> str:
-    """Waits for SIGTERM or SIGINT, and says meanwhile how the server is, whenever that has changed; returns the signal's name."""
+    """Waits for SIGTERM or SIGINT, and reports the server's health whenever it changes; returns the signal's name."""
     told = threading.Event()
     name = ""
 
@@ -100,8 +100,8 @@ def stop(server: Any, needs: str | None) -> None:
 
     Args:
         server: The server.
-        needs: The address of the dispatcher that a worker says goodbye to. Where nobody is there, TensorFlow would wait for it, and let no
-            other thread of Python run: then the worker just ends.
+        needs: The address of a worker's dispatcher. If it does not answer, the worker is not stopped, since TensorFlow would wait for it
+            with Python's lock held.
     """
     if needs is not None and not answers(needs):
         return
@@ -112,7 +112,7 @@ def stop(server: Any, needs: str | None) -> None:
 
 
 def answers(address: str) -> bool:
-    """Returns whether anybody listens at `host:port`."""
+    """Checks that a server listens at `host:port`."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
@@ -122,20 +122,20 @@ def answers(address: str) -> bool:
 
 
 _ENDLESS = 1 << 40
-"""Steps that no training takes."""
+"""More steps than any training takes."""
 
 
 def service_plan(executor: Executor) -> Physical:
-    """Returns what a worker runs of an executor's plan."""
+    """Returns the physical plan of a worker."""
     threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
     return decide(executor.plan, SERVICE, replace(executor.setting, threads=threads))
 
 
 def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
-    """The batches from a position on, epoch after epoch, as a dataset that runs anywhere.
+    """Makes the batches from a position on, epoch after epoch, as a dataset that runs in any process.
 
-    Its source is a range, which the service divides among the workers element by element. Nothing in it asserts a length, which would
-    fail on each worker, holds a variable, or calls Python.
+    Its source is a range, which the service divides among the workers element by element. It asserts no length, which would fail on
+    each worker, holds no variable, and does not call Python.
 
     Returns:
         Elements `(origin, epoch, step, *batch)`: a string for `Origin.parse`, int64 scalars, and the flat parts of the batch. The step of a
@@ -143,7 +143,7 @@ def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
     """
     order = executor.order
     rest, steps = order.steps_from(at.origin) - at.step, order.steps
-    # Blocks of an epoch that was begun with batches of another size lie otherwise towards groups: the executor is for that epoch alone.
+    # An epoch begun with another batch size has unaligned blocks and its own executor, which makes no other epoch.
     numbers = tf.data.Dataset.range(rest if order.anywhere else _ENDLESS)
 
     def step_of(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -162,13 +162,13 @@ def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
 
 
 def through_service(made: tf.data.Dataset, address: str, name: str, outstanding: int) -> tf.data.Dataset:
-    """The elements of a dataset as the workers make them, each once at most, in any order. It waits until the dispatcher answers.
+    """Has workers compute the elements of a dataset, each at most once, in any order. It waits until the dispatcher answers.
 
     Args:
         made: The dataset.
         address: The dispatcher, such as `grpc://dispatcher:5050`.
-        name: What the job's name begins with. Jobs of one name would share their elements, so that each gets a name of its own.
-        outstanding: Elements that may be asked for at a time.
+        name: The prefix of the job's name, which is unique: jobs of one name would share their elements.
+        outstanding: Most elements requested at a time.
     """
     service = tf.data.experimental.service
     apply = service.distribute(

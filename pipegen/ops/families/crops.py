@@ -40,7 +40,7 @@ class ItemCrop(CropTransform):
     """A window that is chosen by the items or the mask of an image.
 
     Class attributes:
-        led_by: The forms of items that can guide it (`FeatureKind.leads`); it takes the first that an image has.
+        led_by: The forms of items that can guide it (`FeatureKind.crop_guide`); it takes the first that an image has.
         without_items: For images without items, the step that serves better, and what this one does, in words.
     """
 

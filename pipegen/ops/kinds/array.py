@@ -1,4 +1,4 @@
-"""Arrays: numbers of one shape for each example, in a file of its own."""
+"""Arrays: numbers of one shape for each example, in a file each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Array(FeatureKind):
-    """A tensor whose values lie in a file for each example, such as an optical flow or a volume. No step acts on it."""
+    """A tensor read from a file for each example, such as an optical flow or a volume. No step acts on it."""
 
     name = "array"
     plural = "arrays"

@@ -10,7 +10,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.kinds.base import Column, FeatureKind
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.kinds.turning import turned_points
 from pipegen.types import FeatureType
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pipegen.ops.kinds.base import Size
 
 _STEPS = 256.0
-"""Parts of a pixel that moved edges are rounded to, so that the last bit of a matrix makes no difference."""
+"""Moved edges are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
 _HORIZON = 1e-6
 _FAR = 1e7
-"""Pixels beyond which an edge is not looked at: a perspective can put a corner at infinity."""
+"""Largest coordinate of an edge, in pixels: a perspective can put a corner at infinity."""
 
 
 class Boxes(FeatureKind):
-    """Upright rectangles, any number on each image. A box is its edges: 0 is the left edge of the first pixel, and the width of the image
+    """Upright rectangles, any number on each image. Edges are counted from 0, the left edge of the first pixel, to the width of the image,
     the right edge of the last one.
     """
 
@@ -35,11 +35,11 @@ class Boxes(FeatureKind):
     plural = "boxes"
     arguments = {"arrays": ("format", "max", "min_area", "min_visibility", "min_size", "empty")}
     storage = "ragged"
-    lives = True
+    needs_image = True
     output = "output: {{y: {}}}"
     formats = get_args(BoxFormat)
-    bends = True
-    leads = "boxes"
+    can_displace = True
+    crop_guide = "boxes"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)
@@ -64,31 +64,28 @@ class Boxes(FeatureKind):
 
         wrong = ~np.isfinite(values).all(1)
         if wrong.any():
-            raise OpError("PG250", f"{at(wrong)}, which are no four numbers", help="leave such boxes out")
-        corners = _as_xyxy(np, values, rules.format)
-        wrong = (corners[:, 2] < corners[:, 0]) | (corners[:, 3] < corners[:, 1])
+            raise OpError("PG250", f"{at(wrong)}, not four finite numbers", help="leave such boxes out")
+        wrong = _negative(np, values, rules.format)
         if wrong.any():
-            what = "a width or a height below 0" if rules.format.endswith("wh") else "an edge before the one that it should follow"
-            message = f"{at(wrong)}, and as `{rules.format}` that is {what}; so {'is' if wrong.sum() == 1 else 'are'} {int(wrong.sum())}"
+            message = f"{at(wrong)}, which as `{rules.format}` has a width or a height below 0; so {'has' if wrong.sum() == 1 else 'have'}"
+            message = f"{message} {int(wrong.sum())}"
             fits = [f for f in self.formats if f != rules.format and f.startswith("rel_") == rules.format.startswith("rel_")]
-            fits = [f for f in fits if not _negative(np, values, f)]
-            help_ = f"say which `format` they have: they could be `{'` or `'.join(fits)}`" if fits else "mend or leave out such boxes"
+            fits = [f for f in fits if not _negative(np, values, f).any()]
+            help_ = f"set their `format`: they could be `{'` or `'.join(fits)}`" if fits else "correct such boxes, or leave them out"
             raise OpError("PG250", f"{message} of {len(values):,} boxes", field="format", help=help_)
         relative, highest = rules.format.startswith("rel_"), float(np.abs(values).max(initial=0))
         message, fit = "", ""
         if relative and highest > _RELATIVE_MOST:
             fit = rules.format.removeprefix("rel_")
-            message = f"{at(np.abs(values).max(1) == highest)}, and a `{rules.format}` box is in parts of the image, from 0 to 1"
+            message = f"{at(np.abs(values).max(1) == highest)}, but a `{rules.format}` box is in parts of the image, from 0 to 1"
         elif not relative and 0 < highest <= 1:
             fit = f"rel_{rules.format}"
-            message = f"no number of `{name}` is above 1, so the boxes seem to be parts of the image, and `{rules.format}` is in pixels"
+            message = f"no number of `{name}` is above 1, so the boxes seem to be parts of the image, but `{rules.format}` is in pixels"
         if fit:
-            raise OpError("PG250", message, field="format", help=f"say which `format` they have: it could be `{fit}`")
+            raise OpError("PG250", message, field="format", help=f"set their `format`: it could be `{fit}`")
         if rules.empty == "refuse" and not np.all(items.lengths):
             bare = np.flatnonzero(np.asarray(items.lengths) == 0)
-            message = (
-                f"{place(int(bare[0]))} has no boxes, and neither have {len(bare) - 1} others; `empty: refuse` asks for one on each image"
-            )
+            message = f"{place(int(bare[0]))} has no boxes, like {len(bare) - 1} others, but `empty: refuse` requires one on each image"
             raise OpError("PG251", message, field="empty", help=write("empty: allow", "arguments", "leave such images out, or write {}"))
         return Ragged(values, np.asarray(items.lengths, np.int64))
 
@@ -103,42 +100,36 @@ class Boxes(FeatureKind):
         kept = {"min_area": rules.min_area, "min_visibility": rules.min_visibility, "min_size": rules.min_size}
         return {name: value for name, value in ({"max": rules.most} | kept).items() if value}
 
-    def enters(self, x: FeatureType) -> bool:
+    def needs_preparing(self, x: FeatureType) -> bool:
         return not isinstance(x.details, BoxRules) or x.details.format is not None
 
-    def entered(self, x: FeatureType) -> FeatureType:
+    def prepared_type(self, x: FeatureType) -> FeatureType:
         rules: BoxRules = x.details  # type: ignore[assignment]
-        return x.with_(details=replace(rules, format=None, empty="allow"))  # what both say is heeded by now
+        return x.with_(details=replace(rules, format=None, empty="allow"))  # both have been applied
 
-    def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         boxes = tf.cast(_as_xyxy(tf, items, details.format), tf.float64)
-        height, width = (tf.cast(side, tf.float64) for side in size)
-        if details.format.startswith("rel_"):
-            boxes *= tf.stack([width, height, width, height])
-        return _kept(boxes, height, width, details)
+        return _kept(boxes * _limits(size) if details.format.startswith("rel_") else boxes, size, details)
 
-    def around(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return tf.cast(items, tf.float64), there
 
     def move(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        height, width = (tf.cast(side, tf.float64) for side in after)
-        return _kept(_seen_around(tf.cast(items, tf.float64), matrix), height, width, details)
+        return _kept(_seen_around(tf.cast(items, tf.float64), matrix), after, details)
 
     def move_affinely(self, items: tf.Tensor, matrix: tf.Tensor, before: Size, after: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        height, width = (tf.cast(side, tf.float64) for side in after)
-        return _kept(_around(tf.cast(items, tf.float64), matrix), height, width, details)
+        return _kept(_around(tf.cast(items, tf.float64), matrix), after, details)
 
-    def bend(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        height, width = (tf.cast(side, tf.float64) for side in size)
+    def displace(self, items: tf.Tensor, shown: Callable[[tf.Tensor], tf.Tensor], size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         border = tf.constant(_BORDER, tf.float64)
         boxes = tf.cast(items, tf.float64)[:, :, None] - 0.5
         points = boxes[..., :2] + (boxes[..., 2:] - boxes[..., :2]) * border
         n, most, count = (tf.shape(points)[i] for i in range(3))
         places = tf.reshape(shown(tf.reshape(points, [n, most * count, 2])), [n, most, count, 2])
         edges = tf.concat([tf.reduce_min(places, 2), tf.reduce_max(places, 2)], -1) + 0.5
-        return _kept(tf.round(edges * _STEPS) / _STEPS, height, width, details)
+        return _kept(tf.round(edges * _STEPS) / _STEPS, size, details)
 
-    def within(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
         boxes = tf.cast(items, tf.float64) + tf.gather(shift, [1, 0, 1, 0], axis=1)[:, None]
         top, left, bottom, right = (window[:, None, i] for i in range(4))
         lows, highs = tf.stack([left, top], -1), tf.stack([right, bottom], -1)
@@ -146,7 +137,7 @@ class Boxes(FeatureKind):
         covered = _area(shared)
         if not outside:
             return tf.cast(shared, tf.float32), _large_enough(shared, covered, _area(boxes), details)
-        # What a window leaves of a box is smaller than the box only where it spans one of its sides.
+        # A window makes a box smaller only if it spans one of its sides.
         x0, y0, x1, y1 = tf.unstack(boxes, axis=-1)
         spans_x, spans_y = (left <= x0) & (right >= x1), (top <= y0) & (bottom >= y1)
         x0, x1 = (
@@ -164,7 +155,9 @@ class Boxes(FeatureKind):
         kept = _large_enough(left_over, whole - covered, whole, details)
         return tf.cast(left_over, tf.float32), kept
 
-    def covered(self, items: tf.Tensor, edges: tf.Tensor, moved: tf.Tensor, share: tf.Tensor, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def clip_covered(
+        self, items: tf.Tensor, edges: tf.Tensor, moved: tf.Tensor, share: tf.Tensor, details: Any
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         boxes = tf.cast(items, tf.float64)
         whole = _area(boxes)
         boxes = tf.where(moved, edges, boxes)
@@ -182,7 +175,7 @@ class Boxes(FeatureKind):
         y0, y1 = np.sort(found[:, [1, 3]], -1).T
         return np.stack(_parts(x0, y0, x1, y1, form), -1).astype(items.dtype)
 
-    def express(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
+    def to_format(self, items: tf.Tensor, form: str, size: tuple[int, int]) -> tf.Tensor:
         x0, y0, x1, y1 = tf.unstack(tf.cast(items, tf.float64), axis=-1)
         if form.startswith("rel_"):
             x0, y0, x1, y1 = x0 / size[1], y0 / size[0], x1 / size[1], y1 / size[0]
@@ -201,25 +194,20 @@ class Boxes(FeatureKind):
 
 
 def boxes_type(of: str, rules: BoxRules, *, most: int = 0) -> FeatureType:
-    """Returns the type of boxes on the image `of`; `most` is the most that a record has, 0 where that is not known yet."""
+    """Returns the type of boxes on the image `of`; `most` is the most that a record has, 0 if unknown."""
     return FeatureType("boxes", "float32", (None, 4), of=of, most=most, details=rules)
-
-
-def most_items(items: Ragged) -> int:
-    """Returns the most items that a record of a ragged column has, at least 1."""
-    return max(1, int(items.lengths.max(initial=0)))
 
 
 _SIDE = 16
 _BORDER = [point for i in range(_SIDE) for point in ((i / _SIDE, 0.0), (1.0, i / _SIDE), (1.0 - i / _SIDE, 1.0), (0.0, 1.0 - i / _SIDE))]
-"""Points all around a box, as parts of its sides, that are followed where it bends."""
+"""Points on the border of a box, as parts of its sides, that are moved by a displacement field."""
 
 _RELATIVE_MOST = 2.0
-"""Parts of an image beyond which nobody marks anything."""
+"""Largest plausible coordinate in parts of an image."""
 
 
 def _parts(x0: Any, y0: Any, x1: Any, y1: Any, form: str) -> tuple[Any, Any, Any, Any]:
-    """The numbers of a format, relative ones as the edges are."""
+    """Converts edges to a format; relative ones stay relative."""
     parts = {
         "xyxy": (x0, y0, x1, y1), "yxyx": (y0, x0, y1, x1), "xywh": (x0, y0, x1 - x0, y1 - y0),
         "center_xywh": ((x0 + x1) / 2.0, (y0 + y1) / 2.0, x1 - x0, y1 - y0),
@@ -228,7 +216,7 @@ def _parts(x0: Any, y0: Any, x1: Any, y1: Any, form: str) -> tuple[Any, Any, Any
 
 
 def _as_xyxy(library: Any, boxes: Any, form: str) -> Any:
-    """Boxes of a format as left, top, right and bottom edge, relative ones as they are, by NumPy or TensorFlow."""
+    """Converts boxes of a format to left, top, right and bottom edge, by NumPy or TensorFlow; relative ones stay relative."""
     a, b, c, d = tf.unstack(boxes, axis=-1) if library is tf else (boxes[..., i] for i in range(4))
     parts = {
         "xyxy": (a, b, c, d), "yxyx": (b, a, d, c), "xywh": (a, b, a + c, b + d),
@@ -237,9 +225,9 @@ def _as_xyxy(library: Any, boxes: Any, form: str) -> Any:
     return library.stack(parts[form.removeprefix("rel_")], -1)
 
 
-def _negative(np: Any, values: Any, form: str) -> bool:
+def _negative(np: Any, values: Any, form: str) -> Any:
     corners = _as_xyxy(np, values, form)
-    return bool(((corners[:, 2] < corners[:, 0]) | (corners[:, 3] < corners[:, 1])).any())
+    return (corners[:, 2] < corners[:, 0]) | (corners[:, 3] < corners[:, 1])
 
 
 def _area(boxes: tf.Tensor) -> tf.Tensor:
@@ -247,14 +235,20 @@ def _area(boxes: tf.Tensor) -> tf.Tensor:
     return tf.maximum(right - left, 0.0) * tf.maximum(bottom - top, 0.0)
 
 
-def _kept(boxes: tf.Tensor, height: tf.Tensor, width: tf.Tensor, rules: BoxRules) -> tuple[tf.Tensor, tf.Tensor]:
-    """Boxes, float64 `xyxy`, clipped to an image, as float32; and which of them are left."""
-    clipped = tf.clip_by_value(boxes, tf.zeros([], tf.float64), tf.stack([width, height, width, height]))
+def _limits(size: Size) -> tf.Tensor:
+    """Returns the largest `xyxy` on an image, float64 `(4,)`."""
+    height, width = (tf.cast(side, tf.float64) for side in size)
+    return tf.stack([width, height, width, height])
+
+
+def _kept(boxes: tf.Tensor, size: Size, rules: BoxRules) -> tuple[tf.Tensor, tf.Tensor]:
+    """Clips boxes, float64 `xyxy`, to an image; returns float32 and a mask of those to keep."""
+    clipped = tf.clip_by_value(boxes, tf.zeros([], tf.float64), _limits(size))
     return tf.cast(clipped, tf.float32), _large_enough(clipped, _area(clipped), _area(boxes), rules)
 
 
 def _large_enough(boxes: tf.Tensor, seen: tf.Tensor, whole: tf.Tensor, rules: BoxRules) -> tf.Tensor:
-    """Returns which boxes are kept, where areas `seen` are left of `whole` ones."""
+    """Selects the boxes to keep, by their areas `seen` of `whole` ones."""
     kept = seen > 0
     if rules.min_area:
         kept &= seen >= rules.min_area
@@ -266,10 +260,10 @@ def _large_enough(boxes: tf.Tensor, seen: tf.Tensor, whole: tf.Tensor, rules: Bo
 
 
 def _around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
-    """The least upright boxes around what affine matrices make of boxes: float64 `(n, most, 4)`. The centre moves as any point, and half a
-    side is what the halves of both sides reach in that direction."""
+    """Returns the least upright boxes around boxes moved by affine matrices: float64 `(n, most, 4)`. The centre moves like a point; half a
+    new side is the sum of both old halves in that direction."""
     by_x, by_y, shift = tf.unstack((matrix / matrix[:, 2:, 2:])[:, None, :2], axis=-1)
-    low, high = tf.split(boxes - 0.5, 2, -1)  # in a matrix, pixel centres lie at whole numbers
+    low, high = tf.split(boxes - 0.5, 2, -1)  # for matrices, pixel centres lie at integers
     (x, y), (across, down) = tf.split((low + high) / 2.0, 2, -1), tf.split((high - low) / 2.0, 2, -1)
     centre = by_x * x + by_y * y + shift
     half = tf.abs(by_x) * across + tf.abs(by_y) * down
@@ -277,11 +271,8 @@ def _around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
 
 
 def _seen_around(boxes: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
-    """The same of matrices that may be projective.
-
-    A side that a perspective leads behind the viewer is followed as far as it can be seen.
-    """
-    x0, y0, x1, y1 = tf.unstack(boxes - 0.5, axis=-1)  # in a matrix, pixel centres lie at whole numbers
+    """Like `_around`, for projective matrices, too. Sides that reach behind the viewer are clipped at the horizon."""
+    x0, y0, x1, y1 = tf.unstack(boxes - 0.5, axis=-1)  # for matrices, pixel centres lie at integers
     corners = tf.stack([tf.stack([x0, x1, x1, x0], -1), tf.stack([y0, y0, y1, y1], -1)], -1)
     rows = matrix[:, None, None]
     x, y, w = (rows[..., i, 0] * corners[..., 0] + rows[..., i, 1] * corners[..., 1] + rows[..., i, 2] for i in range(3))

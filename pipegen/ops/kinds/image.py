@@ -16,7 +16,7 @@ _UNIT = Interval(0.0, 1.0)
 
 
 class Image(FeatureKind):
-    """A photograph, a depth map, or whatever else has levels."""
+    """A photograph, a depth map, or other levels."""
 
     name = "image"
     plural = "images"
@@ -34,13 +34,13 @@ class Image(FeatureKind):
     def check(self, name: str, feature: Any) -> None:
         given = next((argument for argument in ("channels", "bits") if getattr(feature, argument, None) is not None), None)
         if given is not None and getattr(feature, "format", None) is not None:
-            raise PartError(f"`{given}` is for files of pictures, and `{name}` has a `format`", name, given)
+            raise PartError(f"`{given}` is for image files, but `{name}` has a `format`", name, given)
         if getattr(feature, "format", None) == "flo":
-            message = f"`{name}` is an image, and flips would leave the vectors of a flow as they are"
-            raise PartError(message, name, "format", help="`kind: array` with a `shape` takes it as it is")
+            message = f"`{name}` is an image, but flips would not change the vectors of a flow"
+            raise PartError(message, name, "format", help="use `kind: array` with a `shape`")
         if getattr(feature, "format", None) == "nifti":
-            message = f"`{name}` needs to know how many channels a volume gives"
-            raise PartError(message, name, "format", help="`{nifti: {slices: N}}` reads so many, and `{nifti: {slice: 0}}` one")
+            message = f"the number of channels of the volume `{name}` is unknown"
+            raise PartError(message, name, "format", help="`{nifti: {slices: N}}` reads N slices, and `{nifti: {slice: 0}}` one")
 
     def decoder(self, feature: Any, classes: int | None) -> Transform | None:
         from pipegen.ops.sources.features.file_formats import decoder_of

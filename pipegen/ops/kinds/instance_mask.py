@@ -1,4 +1,4 @@
-"""Masks of instances: which of several items, such as boxes, each pixel of an image belongs to."""
+"""Masks of instances: the item, such as a box, that each pixel belongs to."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class InstanceMask(Mask):
-    """One plane for all items of an image: a pixel holds the number of the item that it shows, counted from 1, and 0 where it shows
-    none. A mask that is `with` boxes is one. What is left of an item keeps its number until the end, where numbers become places: `v` is
-    the item at `v - 1`. Pixels of items that are left out are 0.
+    """One plane for all items of an image: a pixel holds the number of its item, counted from 1, or 0 for none. A mask that is `with`
+    boxes is one. Items keep their numbers until the end, where numbers become places: `v` is the item at `v - 1`. Pixels of dropped items
+    are 0.
     """
 
     name = "instance_mask"
@@ -29,7 +29,7 @@ class InstanceMask(Mask):
 
     def check(self, name: str, feature: Any) -> None:
         if 0 < feature.ignore <= MOST_INSTANCES:
-            raise PartError(f"`{name}` numbers instances from 1, so its `ignore` is 0 or 255", name, "ignore")
+            raise PartError(f"`{name}` numbers instances from 1, so its `ignore` must be 0 or 255", name, "ignore")
 
     def decoder(self, feature: Any, classes: int | None) -> Transform:
         return feature.decoder(None)

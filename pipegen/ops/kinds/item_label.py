@@ -1,4 +1,4 @@
-"""Labels of items: the class of each box, or of whatever else an image has any number of."""
+"""Labels of items, such as the class of each box."""
 
 from __future__ import annotations
 

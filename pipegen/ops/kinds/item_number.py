@@ -1,4 +1,4 @@
-"""Numbers of items, by which the pixels of an instance mask know them."""
+"""Numbers of items in an instance mask."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pipegen.ops.kinds.base import FeatureKind
 
 
 class ItemNumber(FeatureKind):
-    """The number that each item of another feature has in a mask of instances, as float32. It comes with such a mask, and no source's
-    `features` give it."""
+    """The number of each item of another feature in a mask of instances, as float32. It is made with such a mask; no source's `features`
+    have it."""
 
     name = "item_number"
     plural = "numbers of items in a mask"

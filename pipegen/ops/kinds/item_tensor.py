@@ -1,4 +1,4 @@
-"""Numbers of items: a score of each box, whether it is a crowd, or whatever else each of them has."""
+"""Numbers of items, such as a score of each box."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class ItemTensor(FeatureKind):
 
 
 def item_tensor_type(home: str, shape: tuple[int | None, ...] = (), dtype: str | None = None) -> FeatureType:
-    """Returns the type of numbers of one shape for each item of the feature `home`."""
+    """Returns the type of numbers for each item of the feature `home`."""
     return FeatureType("item_tensor", dtype or "float32", (None, *shape), of=home, most=0, beside=home)

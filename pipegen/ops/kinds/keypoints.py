@@ -8,7 +8,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.item_rules import PointRules, swapped_places
 from pipegen.ops.kinds.base import Column, FeatureKind
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.kinds.turning import turned_points
 from pipegen.ops.lowering.exif import TURNS
 from pipegen.types import FeatureType
@@ -19,41 +19,41 @@ if TYPE_CHECKING:
     from pipegen.ops.kinds.base import Size
 
 _STEPS = 256.0
-"""Parts of a pixel that moved points are rounded to, so that the last bit of a matrix makes no difference."""
+"""Moved points are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
 _HORIZON = 1e-6
 _FAR = 1e7
-"""Pixels beyond which no point is kept: a perspective can put one at infinity."""
+"""Largest coordinate of a point, in pixels: a perspective can put one at infinity."""
 
 
 class Keypoints(FeatureKind):
-    """Places on an image, `(x, y, visibility)` each: (0, 0) is the centre of the first pixel, and the visibility is 0 for one that is
-    absent, 1 for one that is hidden and 2 for one that is seen. With `names` an image has one of each, or, `with` boxes, each box has.
+    """Places on an image, `(x, y, visibility)` each: (0, 0) is the centre of the first pixel; the visibility is 0 for absent, 1 for hidden
+    and 2 for visible. With `names` each image has one of each, or each box of a feature that it is `with`.
     """
 
     name = "keypoints"
     plural = "keypoints"
     arguments = {"arrays": ("names", "mirror_pairs", "outside")}
     storage = "ragged"
-    lives = True
+    needs_image = True
     output = "output: {{y: {}}}"
-    leads = "points"
+    crop_guide = "points"
     points = True
 
     def check(self, name: str, feature: Any) -> None:
         names, pairs = feature.names or (), feature.mirror_pairs or ()
         if feature.home is not None and not names:
-            raise PartError(f"`{name}` is `with: {feature.home}`, and needs the `names` of the keypoints of each", name, "with")
+            raise PartError(f"`{name}` is `with: {feature.home}`, and needs the `names` of each item's keypoints", name, "with")
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
-            raise PartError(f"`{name}` has two keypoints of the name `{twice}`", name, "names")
+            raise PartError(f"duplicate keypoint name `{twice}` in `{name}`", name, "names")
         paired = [n for pair in pairs for n in pair]
         unknown = next((n for n in paired if n not in names), None)
         if unknown is not None:
             known = f"it has {', '.join(f'`{n}`' for n in names)}" if names else "give `names` first"
-            raise PartError(f"`mirror_pairs` of `{name}` has `{unknown}`, which is none of its `names`", name, "mirror_pairs", help=known)
+            raise PartError(f"`mirror_pairs` of `{name}` has `{unknown}`, which is not in `names`", name, "mirror_pairs", help=known)
         twice = next((n for n in paired if paired.count(n) > 1), None)
         if twice is not None:
-            raise PartError(f"`mirror_pairs` of `{name}` has `{twice}` twice, and a keypoint has one mirror image", name, "mirror_pairs")
+            raise PartError(f"`mirror_pairs` of `{name}` has `{twice}` twice, but a keypoint has one mirror image", name, "mirror_pairs")
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (keypoints_type(feature.of or "image", rules_of(feature), home=feature.home),)
@@ -63,8 +63,7 @@ class Keypoints(FeatureKind):
 
         rules = rules_of(feature)
         items = self.check_items(read_ragged(name, given, None), rules, name, lambda row: f"row {row} of `{name}`")
-        most = max(1, int(items.lengths.max(initial=0)))
-        return Column(items, keypoints_type(feature.of or "image", rules, most=most, home=feature.home))
+        return Column(items, keypoints_type(feature.of or "image", rules, most=most_items(items), home=feature.home))
 
     def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
         import numpy as np
@@ -83,15 +82,15 @@ class Keypoints(FeatureKind):
         if rules.names and not rules.each:
             odd = np.flatnonzero(lengths != len(rules.names))
             if len(odd):
-                message = f"{place(int(odd[0]))} has {int(lengths[odd[0]])} keypoints, and `names` has {len(rules.names)}"
-                raise OpError("PG256", message, help="give each image one of every name, with a visibility of 0 where it is absent")
+                message = f"{place(int(odd[0]))} has {int(lengths[odd[0]])} keypoints, but `names` has {len(rules.names)}"
+                raise OpError("PG256", message, help="give each image one of every name, with a visibility of 0 for absent ones")
         seen = values[..., 2]
         wrong = (~np.isin(seen, (0, 1, 2))).reshape(len(values), -1).any(1)
         if wrong.any():
             row = int(np.searchsorted(np.cumsum(lengths), int(np.argmax(wrong)), side="right"))
             other = float(seen[~np.isin(seen, (0, 1, 2))][0])
             message = f"{place(row)} has a keypoint of visibility {other:g}"
-            raise OpError("PG256", message, help="it is 0 for an absent one, 1 for a hidden one and 2 for one that is seen")
+            raise OpError("PG256", message, help="use 0 for absent, 1 for hidden and 2 for visible")
         return Ragged(np.where(values[..., 2:] > 0, values, np.float32(0)), lengths)
 
     def turned(self, items: Any, orientation: int, sides: Any, x: FeatureType) -> Any:
@@ -109,7 +108,7 @@ class Keypoints(FeatureKind):
         return found.astype(items.dtype)
 
     def joins(self, x: FeatureType) -> bool:
-        """Returns whether there is any number of them: an image has one of each name."""
+        """Allows keypoints without names: with names, an image has one of each."""
         return isinstance(x.details, PointRules) and not x.details.names
 
     def arguments_of(self, x: FeatureType) -> dict[str, Any]:
@@ -119,14 +118,14 @@ class Keypoints(FeatureKind):
         found |= {"mirror_pairs": pairs} if pairs else {}
         return found | ({"outside": rules.outside} if rules.outside != "remove" else {})
 
-    def enters(self, x: FeatureType) -> bool:
+    def needs_preparing(self, x: FeatureType) -> bool:
         return True
 
-    def enter(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def prepare(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         points = tf.cast(items, tf.float64)
         return _kept(points[..., :2], items[..., 2] > 0, items[..., 2], size, details)
 
-    def around(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         shape = tf.shape(items)
         own = tf.reshape(there, tf.concat([tf.shape(there), [1] * (items.shape.rank - 3)], 0)) & (items[..., 2] > 0)
         first = tf.reshape(tf.floor(tf.cast(items[..., :2], tf.float64) + 0.5), [shape[0], -1, 2])
@@ -146,7 +145,7 @@ class Keypoints(FeatureKind):
             places = tf.where(mirrored, tf.gather(places, details.swaps, axis=-2), places)
         return places, kept
 
-    def within(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
         ones = [1] * (items.shape.rank - 2)
         places = tf.cast(items[..., :2], tf.float64) + tf.reshape(shift[:, ::-1], [-1, *ones, 2])
         top, left, bottom, right = (tf.reshape(window[:, i], [-1, *ones]) - 0.5 for i in range(4))
@@ -155,7 +154,7 @@ class Keypoints(FeatureKind):
         seen = (items[..., 2] > 0) & (~inside if outside else inside)
         return _points(places, seen, items[..., 2], details)
 
-    def beneath(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def drop_hidden(self, items: tf.Tensor, hidden: Callable[[tf.Tensor], tf.Tensor], details: Any) -> tuple[tf.Tensor, tf.Tensor]:
         places = tf.cast(items[..., :2], tf.float64)
         return _points(places, (items[..., 2] > 0) & ~hidden(places), items[..., 2], details)
 
@@ -180,21 +179,21 @@ class Keypoints(FeatureKind):
 
 
 def rules_of(feature: Any) -> PointRules:
-    """Returns what the arguments of a feature say of its keypoints."""
+    """Makes the rules of keypoints from the arguments of a feature."""
     names = feature.names or ()
     swaps = swapped_places(names, feature.mirror_pairs or ())
     return PointRules(names, swaps, feature.outside or "remove", feature.home is not None)
 
 
 def keypoints_type(of: str, rules: PointRules, *, most: int = 0, home: str | None = None) -> FeatureType:
-    """Returns the type of keypoints on the image `of`; `most` is the most items that a record has, 0 where that is not known yet."""
+    """Returns the type of keypoints on the image `of`; `most` is the most items that a record has, 0 if unknown."""
     if rules.each:
         return FeatureType("keypoints", "float32", (None, len(rules.names), 3), of=of, most=0, beside=home, details=rules)
     return FeatureType("keypoints", "float32", (None, 3), of=of, most=len(rules.names) or most, details=rules)
 
 
 def _kept(places: tf.Tensor, seen: tf.Tensor, visibility: tf.Tensor, size: Size, rules: PointRules) -> tuple[tf.Tensor, tf.Tensor]:
-    """Points at float64 `places` of an image, as float32; and which items are left."""
+    """Hides points outside the image if the rules ask for it; returns float32 and a mask of the items to keep."""
     if rules.outside == "remove":
         height, width = (tf.cast(side, tf.float64) for side in size)
         seen &= tf.reduce_all((places >= -0.5) & (places < tf.stack([width, height]) - 0.5), -1)
@@ -202,7 +201,7 @@ def _kept(places: tf.Tensor, seen: tf.Tensor, visibility: tf.Tensor, size: Size,
 
 
 def _points(places: tf.Tensor, seen: tf.Tensor, visibility: tf.Tensor, rules: PointRules) -> tuple[tf.Tensor, tf.Tensor]:
-    """Points of which those that are not seen are absent, zeros; and which items are left: a named one is, absent or not."""
+    """Zeroes invisible points; returns a mask of the items to keep, too: all if they have names."""
     points = tf.concat([tf.cast(places, tf.float32), visibility[..., None]], -1)
     kept = tf.ones(tf.shape(seen)[:2], tf.bool) if rules.names else seen
     return tf.where(seen[..., None], points, tf.zeros_like(points)), kept

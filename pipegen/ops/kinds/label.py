@@ -9,7 +9,7 @@ from pipegen.types import FeatureType, Interval
 
 
 class Label(FeatureKind):
-    """A class index; where an example has any number of classes, 1 for each that it has."""
+    """A class index; if an example has any number of classes, 1 for each class that it has."""
 
     name = "label"
     plural = "labels"
@@ -45,7 +45,7 @@ class Label(FeatureKind):
 
 
 def label_type(classes: int | None, *, several: bool) -> FeatureType:
-    """The type of a label: a class index, or where an example has any number of labels, 1 for each class that it has."""
+    """Returns the type of a label: a class index, or with `several`, 1 for each class that the example has."""
     if several:
         return FeatureType("label", "uint8", (classes,), Interval(0.0, 1.0), classes=classes)
     return FeatureType("label", "int64", (), classes=classes)

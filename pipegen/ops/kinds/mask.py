@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Mask(FeatureKind):
-    """A class for each pixel. It is read at the nearest pixel, and what a constant fill uncovers is its `ignore`."""
+    """A class for each pixel. It is read at the nearest pixel; a constant fill sets pixels to `ignore`."""
 
     name = "mask"
     plural = "masks"
     arguments = {"arrays": ("classes", "size"), "files": (), "table": ("root", "ending", "classes"), "records": ("classes",)}
     picture_arguments: ClassVar[tuple[str, ...]] = ("ignore", "values")
     storage = "encoded"
-    pictured = categorical = lives = True
-    leads = "pixels"
+    pictured = categorical = needs_image = True
+    crop_guide = "pixels"
     each = "instance_mask"
     output = "output: {{y: {}}}"
 
@@ -34,12 +34,12 @@ class Mask(FeatureKind):
             return
         classes = given if isinstance(given, int) else len(given)
         if classes > LARGEST + 1:
-            message = f"`{name}` has {classes} classes, and a mask has at most {LARGEST + 1}, since a pixel of it is a byte"
+            message = f"`{name}` has {classes} classes, but a mask has at most {LARGEST + 1}, since its pixels are bytes"
             raise PartError(message, name, "classes")
         values = getattr(feature, "values", None) or {}
         stored = next((stored for stored, index in values.items() if index >= classes and index != feature.ignore), None)
         if stored is not None:
-            message = f"`values` of `{name}` gives the class index {values[stored]}, and there are {classes} `classes`, counted from 0"
+            message = f"`values` of `{name}` has the class index {values[stored]}, but there are {classes} `classes`, counted from 0"
             raise PartError(message, name, "values")
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:

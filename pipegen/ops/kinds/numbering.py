@@ -1,4 +1,4 @@
-"""Says how the pixels of a mask of instances know the items of an image: by numbers."""
+"""Numbers of items in the pixels of a mask of instances."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 MOST_INSTANCES = 254
-"""How many items a mask can tell apart: a pixel of it is a byte, of which 0 is none of them and 255 may be left out by the loss."""
+"""Most items of a mask: a pixel is a byte, 0 is no item, and 255 may be ignored by the loss."""
 
 
 def with_numbers(type_: ElementType) -> ElementType:
-    """Returns the type of a record with the numbers of those items of which it has a mask of instances, as `NAME_number`."""
+    """Adds the numbers of items, as `NAME_number`, to the type of a record with masks of instances."""
     homes = dict.fromkeys(t.instances for _, t in type_.items() if t.instances is not None)
     return type_.replace(**{number_name(home): item_number_type(home) for home in homes})
 
 
 def number_name(home: str) -> str:
-    """Returns what the numbers of the items of the feature `home` are called, where a mask knows them by these."""
+    """Returns the name of the numbers of the items of the feature `home`."""
     return f"{home}_number"
 
 
@@ -31,7 +31,7 @@ def item_number_type(home: str) -> FeatureType:
 
 
 def counted_up(lengths: Ints) -> Ragged:
-    """Returns numbers from 1 for the items of each record."""
+    """Numbers the items of each record from 1."""
     import numpy as np
 
     ends = np.cumsum(lengths)

@@ -1,4 +1,4 @@
-"""Holds some bytes for each record, where the listing has them and no file of the record's own, such as the outlines of its objects."""
+"""Columns of bytes for each record, from the listing and not from files, such as the outlines of objects."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A column of an encoded feature. It can be indexed by records, as an array can; what is taken shares the bytes.
+    """A column of an encoded feature. It can be indexed by records, like an array; the result shares the bytes.
 
     Attributes:
         values: The bytes of all records, uint8 `(bytes,)`.
-        starts: Where those of each record begin, int64 `(n,)`.
-        lengths: How many each has, int64 `(n,)`.
+        starts: The offset of each record, int64 `(n,)`.
+        lengths: The number of bytes of each record, int64 `(n,)`.
     """
 
     values: Any
@@ -27,26 +27,26 @@ class Packed:
 
     @classmethod
     def hold(cls, parts: Sequence[bytes]) -> Packed:
-        """Holds the bytes of each record."""
+        """Makes a column from the bytes of each record."""
         import numpy as np
 
-        from pipegen.ops.sources.listing.strings import aligned  # which tensors of every split then share
+        from pipegen.ops.sources.listing.strings import aligned
 
         lengths = np.array([len(part) for part in parts], np.int64)
         return cls(aligned([np.frombuffer(b"".join(parts), np.uint8)]), np.cumsum(lengths) - lengths, lengths)
 
     @property
     def dtype(self) -> Any:
-        """Returns the dtype of a value: bytes."""
+        """The dtype of a value: bytes."""
         return self.values.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Returns how many records there are; each has a text of bytes."""
+        """The number of records; each is one value."""
         return (len(self.lengths),)
 
     def tobytes(self) -> bytes:
-        """Returns the lengths and the bytes of the records one behind the other, for a digest."""
+        """Serialises lengths and bytes, for a digest."""
         return bytes(self.lengths.tobytes()) + b"".join(self.record(i) for i in range(len(self)))
 
     def record(self, i: int) -> bytes:
@@ -62,7 +62,7 @@ class Packed:
 
 
 def joined(columns: Sequence[Packed]) -> Packed:
-    """Returns columns of several sets of records as one, in that order."""
+    """Concatenates columns."""
     import numpy as np
 
     from pipegen.ops.sources.listing.strings import aligned
@@ -73,5 +73,5 @@ def joined(columns: Sequence[Packed]) -> Packed:
 
 
 def counts_classes(listing: Listing, name: str) -> bool:
-    """Returns whether what a listing holds in bytes has pixels that count the classes of its labels, so that these cannot be renamed."""
+    """Checks for a packed mask whose pixels are the classes of the labels, which then cannot be renamed."""
     return isinstance(listing.columns.get(name), Packed) and listing.type is not None and listing.type[name].classes is not None

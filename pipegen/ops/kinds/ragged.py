@@ -1,4 +1,4 @@
-"""Holds any number of items for each record, one behind the other."""
+"""Columns with any number of items for each record, concatenated."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """A column of a ragged feature. It can be indexed by records, as an array can.
+    """A column of a ragged feature. It can be indexed by records, like an array.
 
     Attributes:
         values: The items of all records, a NumPy array `(items, ...)`.
-        lengths: How many each record has, int64 `(n,)`.
+        lengths: The number of items of each record, int64 `(n,)`.
     """
 
     values: Any
@@ -26,16 +26,16 @@ class Ragged:
 
     @property
     def dtype(self) -> Any:
-        """Returns the dtype of the numbers of an item."""
+        """The dtype of an item."""
         return self.values.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Returns how many records and items there are, and the shape of an item."""
+        """The numbers of records and items, and the shape of an item."""
         return (len(self.lengths), *self.values.shape)
 
     def tobytes(self) -> bytes:
-        """Returns the items and the lengths as bytes, for a digest."""
+        """Serialises items and lengths, for a digest."""
         return bytes(self.lengths.tobytes() + self.values.tobytes())
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class Ragged:
 
 
 def joined(columns: Sequence[Any]) -> Any:
-    """Returns columns of several sets of records as one, in that order; `ValueError` where rows differ in shape."""
+    """Concatenates columns; raises `ValueError` if rows differ in shape."""
     import numpy as np
 
     if isinstance(columns[0], Packed):
@@ -61,5 +61,10 @@ def joined(columns: Sequence[Any]) -> Any:
 
 
 def changed(column: Any, change: Callable[[Any], Any]) -> Any:
-    """Returns a column with another number in place of each; of a ragged one the items."""
+    """Applies a function to the numbers of a column, or to the items of a ragged one."""
     return Ragged(change(column.values), column.lengths) if isinstance(column, Ragged) else change(column)
+
+
+def most_items(items: Ragged) -> int:
+    """Returns the largest number of items of a record, at least 1."""
+    return max(1, int(items.lengths.max(initial=0)))

@@ -1,4 +1,4 @@
-"""Finds the kinds: a file of `ops/kinds` whose name is a kind's name holds that kind."""
+"""Look-up of kinds: the file `ops/kinds/NAME.py` holds the kind `NAME`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHERS = frozenset({"base", "numbering", "packed", "ragged", "registry", "turni
 
 
 class Kinded(Protocol):
-    """Has a kind, by its name: the type of a feature, or its description in a spec."""
+    """An object with the name of a kind: the type of a feature, or its description in a spec."""
 
     @property
     def kind(self) -> str: ...
@@ -37,40 +37,40 @@ def kind_named(name: str) -> FeatureKind:
 
 
 def kind_of(x: Kinded) -> FeatureKind:
-    """Returns the kind of a feature; where each item of another feature has one, the kind for that."""
+    """Returns the kind of a feature, or the kind for each item if it is `with` another feature."""
     kind = kind_named(x.kind)
     return kind_named(kind.each) if kind.each and getattr(x, "home", None) is not None else kind
 
 
 @cache
 def kinds() -> tuple[FeatureKind, ...]:
-    """Every kind: those with pixels, then the rest."""
+    """Lists all kinds, those with pixels first."""
     package = importlib.import_module(_PACKAGE)
     found = [kind_named(info.name) for info in pkgutil.iter_modules(package.__path__) if info.name not in _OTHERS]
     return tuple(sorted(found, key=lambda kind: (not kind.pictured, kind.name)))
 
 
 def named_kinds() -> tuple[FeatureKind, ...]:
-    """Returns the kinds that a spec names: the kind of the whole stands for that of each item, too."""
+    """Lists the kinds that a spec can name; kinds for each item are named by that of the whole."""
     of_items = {kind.each for kind in kinds()}
     return tuple(kind for kind in kinds() if kind.name not in of_items)
 
 
 def names_in(source: str) -> Any:
-    """Returns the names of the kinds that a source can give, as an annotation."""
+    """Returns the names of the kinds of a source, as an annotation."""
     return Literal[tuple(kind.name for kind in named_kinds() if source in kind.arguments)]
 
 
 def require_own_arguments(feature: Kinded, source: str, whose: Mapping[str, str]) -> None:
-    """Checks that a feature in a spec says nothing that only other kinds have.
+    """Checks that a feature in a spec has no arguments of other kinds.
 
     Args:
         feature: The description of the feature.
-        source: What the kinds of such a source are called in `FeatureKind.arguments`.
-        whose: Arguments, and what each belongs to in the first place, in words.
+        source: The key of the source in `FeatureKind.arguments`.
+        whose: Arguments, and the kind that each belongs to, in words.
 
     Raises:
-        ValueError: For an argument that is given and that the kind does not have.
+        ValueError: For an argument that the kind does not have.
     """
     given = next((name for name in whose if getattr(feature, name) not in (None, 0) and not kind_of(feature).takes(source, name)), None)
     if given is not None:
@@ -78,5 +78,5 @@ def require_own_arguments(feature: Kinded, source: str, whose: Mapping[str, str]
 
 
 def several_labels(x: FeatureType) -> bool:
-    """Returns whether it is a label of which an example has any number: 1 for each class that it has, before it is encoded."""
+    """Checks for a label with any number of classes: 1 for each class of the example, before it is encoded."""
     return x.dtype == "uint8" and kind_of(x).labels

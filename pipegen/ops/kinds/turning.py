@@ -1,4 +1,4 @@
-"""Turns places on a stored image to where they lie on the upright one."""
+"""Conversion of points from a stored image to the upright one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pipegen.ops.lowering.exif import TURNS
 
 
 def turned_points(points: Any, orientation: int, sides: Any) -> Any:
-    """Turns places as `exif.orient` turns pixels.
+    """Turns points like `exif.orient` turns pixels.
 
     Args:
         points: x and y, `(n, ..., 2)`.
         orientation: The EXIF orientation, 1 to 8.
-        sides: The greatest y and x that there can be on the stored image of each, `(n, 2)`.
+        sides: The largest y and x on the stored image of each, `(n, 2)`.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Says which items of a padded feature are there."""
+"""Masks of the items of a padded feature."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pipegen.ops.kinds.base import FeatureKind
 
 
 class Valid(FeatureKind):
-    """A truth value for each place; it comes with a ragged feature, and no source gives it."""
+    """A boolean for each item, false for padding. It is made with a ragged feature; no source has it."""
 
     name = "valid"
     plural = "valid masks"

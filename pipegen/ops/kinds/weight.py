@@ -6,7 +6,7 @@ from pipegen.ops.kinds.tensor import Tensor
 
 
 class Weight(Tensor):
-    """A number of 0 or more."""
+    """A number, at least 0."""
 
     name = "weight"
     plural = "weights"

@@ -1,1 +1,1 @@
-"""Holds what several steps share of their lowering to TensorFlow, which is imported when one of these functions first uses it."""
+"""TensorFlow functions that several steps share. TensorFlow is imported when one of them first uses it."""

@@ -1,7 +1,7 @@
-"""3x3 matrices from output to input pixel coordinates, by what happens to the picture: what the geometric steps are made of.
+"""3x3 matrices of geometric steps, from output to input pixel coordinates.
 
-Every function takes float64 scalars or tensors of the batch's shape `(...)` and gives float64 `(..., 3, 3)`. What is said of the picture
-(it turns, it moves) is the inverse of the matrix.
+Every function takes float64 scalars or tensors of the batch's shape `(...)` and returns float64 `(..., 3, 3)`. Docstrings describe the
+motion of the picture, which is the inverse of the matrix.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Point: TypeAlias = "tuple[Scalar, Scalar]"
 
 
 def mirrored(across: Scalar, down: Scalar, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """The picture with left and right swapped where `across` is 1 and not 0, and top and bottom where `down` is."""
+    """Flips the picture left to right if `across` is 1, not 0, and top to bottom if `down` is."""
     rows = [[1.0 - 2.0 * across, 0.0, across * (width - 1.0)], [0.0, 1.0 - 2.0 * down, down * (height - 1.0)], [0.0, 0.0, 1.0]]
     return stack(rows, like)
 
 
 def quarter_turned(turns: tf.Tensor, mirror: Scalar, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """The picture with left and right swapped where `mirror` is 1 and not 0, and then turned counter-clockwise by quarters: 0 to 3."""
+    """Flips the picture left to right if `mirror` is 1, not 0, and then rotates it counter-clockwise by 0 to 3 quarters."""
     odd = tf.math.floormod(turns, 2.0)
     across = tf.cast(tf.logical_or(turns == 1.0, turns == 2.0), tf.float64)
     across = across + mirror - 2.0 * across * mirror
@@ -38,30 +38,30 @@ def quarter_turned(turns: tf.Tensor, mirror: Scalar, height: tf.Tensor, width: t
 
 
 def turned(angle: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """The picture turned about the centre, counter-clockwise as seen, by an angle in radians."""
+    """Rotates the picture about the centre, visually counter-clockwise, by an angle in radians."""
     cos, sin = tf.cos(angle), tf.sin(angle)
     return about_centre(((cos, -sin), (sin, cos)), angle, height, width)
 
 
 def slanted(x: Scalar, y: Scalar, like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """The picture slanted about the centre by slopes: content goes to x' = x + `x` y, and then to y' = y + `y` x'."""
+    """Shears the picture about the centre by slopes: content moves to x' = x + `x` y, and then to y' = y + `y` x'."""
     return about_centre(((1.0 + x * y, -x), (-y, 1.0)), like, height, width)
 
 
 def magnified(across: tf.Tensor, down: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """The picture magnified about the centre by a factor for each side."""
+    """Magnifies the picture about the centre by a factor for each side."""
     return about_centre(((1.0 / across, 0.0), (0.0, 1.0 / down)), across, height, width)
 
 
 def moved(right: tf.Tensor, down: tf.Tensor) -> tf.Tensor:
-    """The picture moved by distances in pixels."""
+    """Moves the picture by distances in pixels."""
     return stack([[1.0, 0.0, -right], [0.0, 1.0, -down], [0.0, 0.0, 1.0]], right)
 
 
 def affine(
     *, degrees: tf.Tensor, x: tf.Tensor, y: tf.Tensor, shear: Point, factor: tf.Tensor, height: tf.Tensor, width: tf.Tensor
 ) -> tf.Tensor:
-    """The picture magnified, slanted and turned about the centre, and then moved.
+    """Magnifies, shears and rotates the picture about the centre, and then moves it.
 
     Args:
         degrees: The angle, counter-clockwise, in degrees.
@@ -78,14 +78,14 @@ def affine(
 
 
 def cornered(corners: Sequence[Point], like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """The picture in perspective, its corners moved.
+    """Moves the corners of the picture, in perspective.
 
-    It is the inverse, by the adjugate, of the map from the unit square to a quadrilateral in closed form (P. Heckbert, Fundamentals
-    of Texture Mapping and Image Warping, 1989, section 2.2.3), so that the third coordinate is positive on the picture.
+    It is the inverse, by the adjugate, of the map from the unit square to a quadrilateral in closed form (P. Heckbert, Fundamentals of
+    Texture Mapping and Image Warping, 1989, section 2.2.3), so that the third coordinate is positive on the picture.
 
     Args:
-        corners: How far the top left, top right, bottom left and bottom right corner go to the right and down, as fractions of
-            the width and the height. They must stay the corners of a convex quadrilateral that is not turned over.
+        corners: Displacements of the top left, top right, bottom left and bottom right corner to the right and down, as fractions of the
+            width and the height. The result must be a convex quadrilateral that is not flipped.
         like: A float64 tensor of the batch's shape.
         height: float64 scalar: the height of the canvas, in pixels; its corners are those of its outermost pixels.
         width: float64 scalar: its width.
@@ -106,7 +106,7 @@ def cornered(corners: Sequence[Point], like: tf.Tensor, height: tf.Tensor, width
     determinant = a * inverse[0][0] + b * inverse[1][0] + c * inverse[2][0]
     sides = (width, height, 1.0)
     rows = [[inverse[i][j] / determinant * (sides[i] / sides[j]) for j in range(3)] for i in range(3)]
-    # From the corner of the first pixel, where fractions are measured from, to its centre, and back.
+    # From the corner of the first pixel, the origin of fractions, to its centre, and back.
     across, down, w = ((p, q, (p + q) * 0.5 + r) for p, q, r in rows)
     back = [[v - 0.5 * o for v, o in zip(row, w, strict=True)] for row in (across, down)]
     return stack([*back, list(w)], like)

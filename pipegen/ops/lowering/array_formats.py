@@ -1,4 +1,4 @@
-"""Reads the arrays that files hold, one file at a time in Python. What goes wrong comes back as a text."""
+"""Readers of array files in Python, one file at a time."""
 
 from __future__ import annotations
 
@@ -11,53 +11,33 @@ import warnings
 import zlib
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from typing import Any
 
 from pipegen.lazy import np, tf
 from pipegen.mounts import content_of, mounted
 from pipegen.ops.lowering.graphs import target
-from pipegen.ops.lowering.library import UnreadableError
-from pipegen.ops.lowering.python_calls import numpy_function
+from pipegen.ops.lowering.library import UnreadableError, call_reader
 
 
 def decode_array(
     contents: tf.Tensor, format: str, options: Mapping[str, Any], shape: Sequence[int | None], dtype: str = "float32"
 ) -> tf.Tensor:
-    """Calls `read_array` from a graph on a string scalar, a file's bytes; a graph that is made for a file has no Python, and says so.
+    """Calls `read_array` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python.
 
     Returns:
-        Of the shape and the dtype.
+        The array, of the shape and the dtype.
     """
     if target() != "process":
-        said = [f"files of the format `{format}` are read by Python alone, which is not here"]
-        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[said])]):
-            return tf.ensure_shape(tf.zeros(_least(shape), tf.as_dtype(dtype)), shape)
-    call = partial(_read_or_say, format=format, options=dict(options), shape=tuple(shape), dtype=dtype)
-    values, problem = numpy_function(call, [contents], [tf.as_dtype(dtype), tf.string], stateful=False)
-    sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
-    with tf.control_dependencies([] if sound is None else [sound]):
-        array = tf.identity(values)
-    array.set_shape(shape)
-    return array
+        message = [f"files of the format `{format}` can be read only by Python, which a saved graph cannot call"]
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[message])]):
+            return tf.ensure_shape(tf.zeros([side or 0 for side in shape], tf.as_dtype(dtype)), shape)
 
+    def describe(error: Exception) -> str:
+        return f"is not a valid {format} file: {type(error).__name__}: {error}"
 
-def _least(shape: Sequence[int | None]) -> list[int]:
-    return [side or 0 for side in shape]
-
-
-def _read_or_say(contents: Any, *, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...], dtype: str) -> tuple[Any, Any]:
-    """The values and an empty text, or no values and what is wrong."""
-    contents = contents if isinstance(contents, bytes) else contents.item()  # eagerly it is an array of one object
-    try:
-        return np.ascontiguousarray(read_array(contents, format, options, shape, dtype)), np.bytes_(b"")
-    except UnreadableError as error:
-        problem = str(error)
-    except Exception as error:  # a library meets damage with whatever its code runs into
-        problem = f"is no {format} file, or damaged: {type(error).__name__}: {error}"
-    nothing: Any = np.zeros(_least(shape), dtype)
-    return nothing, np.bytes_(" ".join(problem.split()).encode())
+    due = tuple(shape)
+    return call_reader(lambda content: read_array(content, format, options, due, dtype), contents, due, tf.as_dtype(dtype), describe)
 
 
 def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...], dtype: str = "float32") -> Any:
@@ -65,17 +45,17 @@ def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: 
 
     Args:
         contents: The file's bytes.
-        format: A file of `array_formats`.
-        options: The arguments of its `read`.
-        shape: What it must have, with `None` for any side; where the last side is 1, it may be missing.
-        dtype: What its numbers become.
+        format: The format, `NAME` of a function `read_NAME`.
+        options: The arguments of that function.
+        shape: The required shape, with `None` for any side; a last side of 1 may be missing.
+        dtype: The dtype of the result.
 
     Returns:
-        Of this shape and dtype.
+        The array, of this shape and dtype.
 
     Raises:
-        UnreadableError: What is wrong, to stand behind the file's name.
-        Exception: Whatever a library raises on a damaged file.
+        UnreadableError: For a file that cannot be read; the message continues the file's name.
+        Exception: Any exception of a library on a damaged file.
     """
     if not contents:
         raise UnreadableError("is empty")
@@ -86,8 +66,8 @@ def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: 
     fits = len(shape) == values.ndim and all(due in (None, side) for due, side in zip(shape, values.shape, strict=True))
     if not fits or 0 in values.shape:
         have, due = _shown(values.shape), _shown(shape)
-        raise UnreadableError(f"holds an array of the shape {have}, and {due} is due")
-    with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite
+        raise UnreadableError(f"holds an array of shape {have}, but {due} is expected")
+    with np.errstate(all="ignore"):  # numbers that float32 cannot hold become infinite
         return values.astype(dtype, copy=False)
 
 
@@ -96,62 +76,62 @@ def _shown(shape: Sequence[int | None]) -> str:
 
 
 def read_dicom(contents: bytes, values: str) -> Any:
-    """Reads the one picture of a file.
+    """Reads the image of a DICOM file.
 
     Args:
         contents: The file's bytes.
-        values: `stored`: as they are in the file; `rescaled`: by the modality's slope, intercept or table, such as to Hounsfield units
-            (DICOM PS3.3, C.11.1).
+        values: `stored` values, or `rescaled` by the modality's slope, intercept or table, such as to Hounsfield units (DICOM PS3.3,
+            C.11.1).
 
     Raises:
-        UnreadableError: What is wrong.
+        UnreadableError: For a file without exactly one image of one channel.
     """
     import pydicom
     from pydicom.pixels.processing import apply_modality_lut
 
     data = pydicom.dcmread(io.BytesIO(contents))
     if "PixelData" not in data and "FloatPixelData" not in data and "DoubleFloatPixelData" not in data:
-        raise UnreadableError("is a DICOM file without a picture, or one that is cut short")
+        raise UnreadableError("is a DICOM file without an image, or one that is cut short")
     if int(data.get("NumberOfFrames") or 1) != 1:
-        raise UnreadableError(f"is a DICOM file of {data.NumberOfFrames} pictures, and one is due")
+        raise UnreadableError(f"is a DICOM file of {data.NumberOfFrames} images, but one is expected")
     if int(data.get("SamplesPerPixel") or 1) != 1:
-        raise UnreadableError(f"is a DICOM file of {data.SamplesPerPixel} samples a pixel, and one is due")
+        raise UnreadableError(f"is a DICOM file of {data.SamplesPerPixel} samples a pixel, but one is expected")
     pixels = data.pixel_array
     return np.asarray(apply_modality_lut(pixels, data) if values == "rescaled" else pixels)
 
 
 _MAGIC = b"PIEH"
-"""The float 202021.25, by which a reader sees the order of bytes."""
+"""The float 202021.25, which shows the byte order."""
 
 
 def read_flo(contents: bytes) -> Any:
     """Reads the flow in pixels, to the right and down: float32 `(height, width, 2)`.
 
     Raises:
-        UnreadableError: What is wrong.
+        UnreadableError: For an invalid file.
     """
     if contents[:4] != _MAGIC or len(contents) < 12:
-        raise UnreadableError("is no `.flo` file: it does not begin with `PIEH`")
+        raise UnreadableError("is not a `.flo` file: it does not begin with `PIEH`")
     width, height = struct.unpack("<ii", contents[4:12])
     if width < 1 or height < 1:
         raise UnreadableError(f"is a `.flo` file of {height}×{width} pixels")
     if len(contents) - 12 != 8 * width * height:
-        raise UnreadableError(f"is a `.flo` file of {height}×{width} pixels, and holds {len(contents) - 12:,} bytes of them")
+        raise UnreadableError(f"is a `.flo` file of {height}×{width} pixels, but holds {len(contents) - 12:,} bytes of them")
     return np.frombuffer(contents, "<f4", 2 * width * height, 12).reshape(height, width, 2)
 
 
 def read_npy(contents: bytes) -> Any:
-    """Reads an array of numbers; one of objects would be unpickled, and is refused.
+    """Reads an array of numbers; rejects objects, which would be unpickled.
 
     Raises:
-        UnreadableError: What is wrong.
+        UnreadableError: For other arrays, and for a file that is cut short.
     """
     stream = io.BytesIO(contents)
     version = np.lib.format.read_magic(stream)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = header(stream)
     if dtype.hasobject or dtype.kind not in "buif":
-        raise UnreadableError(f"holds {'Python objects' if dtype.hasobject else dtype}, and numbers are due")
+        raise UnreadableError(f"holds {'Python objects' if dtype.hasobject else dtype}, but numbers are expected")
     count, start = math.prod(shape), stream.tell()
     if min(shape, default=0) < 0 or len(contents) - start < count * dtype.itemsize:
         raise UnreadableError("is cut short")
@@ -165,28 +145,28 @@ _OPEN = 8
 
 
 def read_geotiff(contents: bytes, bands: Sequence[int], window: Sequence[int] | None = None) -> Any:
-    """Reads bands as they are stored.
+    """Reads bands as stored.
 
     Args:
-        contents: The file's bytes; or what `cut` gave.
-        bands: Their numbers, counted from 1 as GDAL does.
-        window: The first row and column, and height and width, in pixels; everything without. Blocks outside are not decoded.
+        contents: The file's bytes; or a window from `cut`, as `.npy`.
+        bands: The bands, counted from 1 as in GDAL.
+        window: The first row and column, and height and width, in pixels; by default all. Blocks outside are not decoded.
 
     Raises:
-        UnreadableError: What is wrong.
+        UnreadableError: For a missing band, and for a window outside.
     """
     import rasterio
 
     if contents.startswith(_CUT):
         return read_npy(contents)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a picture without a place on Earth is read all the same
+        warnings.simplefilter("ignore")  # about images without a georeference
         with rasterio.MemoryFile(contents) as memory, memory.open(driver="GTiff") as raster:
             return _read(raster, bands, window)
 
 
 class Rasters(threading.local):
-    """Holds the files that a thread has open: those of GDAL are not to be used by two."""
+    """Open files of a thread: GDAL's must not be shared among threads."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[Hashable, Any] = OrderedDict()
@@ -195,19 +175,19 @@ class Rasters(threading.local):
         """Reads bands of a window of a file; blocks outside are neither read nor decoded.
 
         Args:
-            path: The file; of another machine it is read as a whole.
-            stamp: Its size and when it was written, so that another file of this name is opened anew.
-            bands: As of `read`.
-            window: As of `read`.
+            path: The file; a remote one is read as a whole.
+            stamp: Its size and modification time, so that a replaced file is opened again.
+            bands: As of `read_geotiff`.
+            window: As of `read_geotiff`.
 
         Raises:
-            UnreadableError: What is wrong.
+            UnreadableError: For a missing band, and for a window outside.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if mounted(path) is not None:
                 return read_geotiff(content_of(path), bands, window)
-            key = (os.getpid(), path, stamp)  # a forked process has handles of its own
+            key = (os.getpid(), path, stamp)  # a forked process needs its own handles
             if key not in self._open:
                 self._open[key] = _opened(path)
             self._open.move_to_end(key)
@@ -217,7 +197,7 @@ class Rasters(threading.local):
 
 
 def _opened(path: str) -> Any:
-    """Opens a raster; no files beside it are looked for."""
+    """Opens a raster without searching for sidecar files."""
     import rasterio
 
     with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR"):
@@ -229,29 +209,29 @@ def _read(raster: Any, bands: Sequence[int], window: Sequence[int] | None) -> An
 
     missing = [band for band in bands if band > raster.count]
     if missing:
-        raise UnreadableError(f"has {raster.count} bands, and band {missing[0]} is due")
+        raise UnreadableError(f"has {raster.count} bands, but band {missing[0]} is wanted")
     if window is None:
         return np.moveaxis(raster.read(list(bands)), 0, -1)
     top, left, height, width = window
     if top + height > raster.height or left + width > raster.width:
         size = f"{raster.height}×{raster.width}"
-        raise UnreadableError(f"has {size} pixels, and the window from row {top} and column {left} ends outside")
+        raise UnreadableError(f"has {size} pixels, but the window from row {top} and column {left} ends outside")
     return np.moveaxis(raster.read(list(bands), window=Window(left, top, width, height)), 0, -1)
 
 
 _LARGEST = 1 << 32
-"""Bytes of a volume at most, so that a small file cannot fill the memory."""
+"""Most bytes of a volume, so that a small file cannot fill the memory."""
 
 
 def read_nifti(contents: bytes, index: int | None = None) -> Any:
-    """Reads a volume as it is stored, first axis first, with the slope and the intercept of its header.
+    """Reads a volume as stored, first axis first, with the slope and the intercept of its header.
 
     Args:
         contents: The bytes of a `.nii` or a `.nii.gz` file.
-        index: The slice along the third axis that is wanted; all of them without.
+        index: The slice along the third axis; by default all.
 
     Raises:
-        UnreadableError: What is wrong.
+        UnreadableError: For another number of axes, a missing slice, and a file that is cut short.
     """
     import nibabel as nib
 
@@ -264,11 +244,11 @@ def read_nifti(contents: bytes, index: int | None = None) -> Any:
     image = kind.from_bytes(contents)
     shape = image.shape
     if len(shape) < 2 or any(side != 1 for side in shape[3:]):
-        raise UnreadableError(f"is a volume of the shape {tuple(shape)}, and one of three axes is due")
+        raise UnreadableError(f"is a volume of shape {tuple(shape)}, but three axes are expected")
     if index is None:
         return np.asarray(image.dataobj).reshape(*shape[:2], -1)
     depth = shape[2] if len(shape) > 2 else 1
     if index >= depth:
-        raise UnreadableError(f"has {depth} slices, counted from 0, and slice {index} is due")
+        raise UnreadableError(f"has {depth} slices, counted from 0, but slice {index} is wanted")
     place = (slice(None), slice(None), index, *(0 for _ in shape[3:]))[: len(shape)]
     return np.asarray(image.dataobj[place])

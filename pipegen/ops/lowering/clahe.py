@@ -1,7 +1,7 @@
-"""Contrast-limited adaptive histogram equalisation of bytes, in whole numbers, as OpenCV's `createCLAHE` has it.
+"""Contrast-limited adaptive histogram equalisation of bytes, in integers, as in OpenCV's `createCLAHE`.
 
-XLA on a CPU computes what is read more than once again for each reader, so it is a chain of functions, each of which reads what
-the one before has finished: a plane of bytes, counts of each tile, tables, and the blend of four tables.
+XLA on a CPU computes a value again for each reader, so it is a chain of functions, each compiled separately: a plane of bytes, counts of
+each tile, tables, and the blend of four tables.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Tiles: TypeAlias = "tuple[int, int]"
 _LUMA = (4899, 9617, 1868)
 """The weights of red, green and blue in luma (ITU-R BT.601), in 1/2^14."""
 _BITS = 10
-"""A weight of a row or a column of tiles is a whole number of so many bits."""
+"""Bits of the weights of rows and columns of tiles, which are integers."""
 _RUN = 16
 
 
 def luma(images: tf.Tensor) -> tf.Tensor:
-    """The luma of RGB bytes, rounded to bytes: `(n, height, width, 1)`; gray stays as it is."""
+    """Computes the luma of RGB bytes, rounded to bytes: `(n, height, width, 1)`; gray stays."""
     if images.shape[-1] == 1:
         return images
     total = tf.reduce_sum(tf.cast(images, tf.int32) * tf.constant(_LUMA, tf.int32), -1, keepdims=True)
@@ -33,7 +33,7 @@ def luma(images: tf.Tensor) -> tf.Tensor:
 def tile_counts(plane: tf.Tensor, tiles: Tiles) -> tf.Tensor:
     """Counts the pixels of each value in each tile: int32 `(n, channels, rows, columns, 256)`, from bytes `(n, height, width, channels)`.
 
-    One image after another, so that the places of its pixels stay in the processor's cache.
+    Image by image, so that the indices stay in the processor's cache.
     """
     height, width, channels = sides(plane)
     down, across = tile_sides(height, width, tiles)
@@ -54,13 +54,13 @@ def tile_counts(plane: tf.Tensor, tiles: Tiles) -> tf.Tensor:
 
 
 def tile_tables(counts: tf.Tensor, limit: tf.Tensor, area: Whole) -> tf.Tensor:
-    """The table of each tile, uint8 `(n, channels, rows, columns, 256)`, from its counts.
+    """Computes the table of each tile, uint8 `(n, channels, rows, columns, 256)`, from its counts.
 
-    What a value has above the limit is spread over all values evenly, what is left of that over every so many.
+    Counts above the limit are spread over all values evenly, and the remainder over evenly spaced values.
 
     Args:
         counts: int32, from `tile_counts`.
-        limit: float64 `(n,)`: how many times the mean count a value may have; 0 for no limit.
+        limit: float64 `(n,)`: the largest count of a value, in multiples of the mean; 0 for no limit.
         area: The pixels of a tile.
     """
     most = tf.maximum(tf.cast(tf.floor(limit * tf.cast(area, tf.float64) / 256.0), tf.int32), 1)
@@ -76,7 +76,7 @@ def tile_tables(counts: tf.Tensor, limit: tf.Tensor, area: Whole) -> tf.Tensor:
 
 
 def corners(tables: tf.Tensor) -> tf.Tensor:
-    """The four tables around each place between tiles, a byte each of an int32: `(n, channels · (rows + 1) · (columns + 1) · 256)`."""
+    """Packs the four tables around each corner of tiles, a byte each of an int32: `(n, channels · (rows + 1) · (columns + 1) · 256)`."""
     rows, columns = int(tables.shape[2]), int(tables.shape[3])
     across = tf.concat([tables[:, :, :, :1], tables, tables[:, :, :, -1:]], 3)
     around = tf.concat([across[:, :, :1], across, across[:, :, -1:]], 2)
@@ -90,7 +90,7 @@ def corners(tables: tf.Tensor) -> tf.Tensor:
 
 
 def blended(plane: tf.Tensor, quads: tf.Tensor, tiles: Tiles) -> tf.Tensor:
-    """Reads each value of bytes `(n, height, width, channels)` through the four tables around it: int32 of the same shape."""
+    """Blends the four tables around each pixel of bytes `(n, height, width, channels)`: int32 of the same shape."""
     height, width, channels = sides(plane)
     down, across = tile_sides(height, width, tiles)
     (row, below), (column, beside) = _places(height, down), _places(width, across)
@@ -106,8 +106,8 @@ def blended(plane: tf.Tensor, quads: tf.Tensor, tiles: Tiles) -> tf.Tensor:
 
 
 def tile_sides(height: Whole, width: Whole, tiles: Tiles) -> tuple[Whole, Whole]:
-    """The height and width of a tile, in pixels. An image that is no multiple of them is reflected at the right and below; where one of
-    its sides is not, the other gets one more pixel a tile, too."""
+    """Returns the height and width of a tile, in pixels. An image that is not a multiple is reflected at the right and below; if only one
+    side is not, the other gets one more pixel a tile, too."""
     if isinstance(height, int) and isinstance(width, int):
         more = bool(height % tiles[0] or width % tiles[1])
         return height // tiles[0] + more, width // tiles[1] + more
@@ -116,20 +116,20 @@ def tile_sides(height: Whole, width: Whole, tiles: Tiles) -> tuple[Whole, Whole]
 
 
 def _places(length: Whole, tile: Whole) -> tuple[tf.Tensor, tf.Tensor]:
-    """Between which tiles each line lies, counted from 0 before the first one, and how much the second one weighs."""
+    """Finds the pair of tiles around each line, counted from 0 before the first tile, and the weight of the second one."""
     from_middle = 2 * tf.range(length) + tile
     return from_middle // (2 * tile), ((from_middle % (2 * tile)) * (1 << _BITS) + tile) // (2 * tile)
 
 
 def _reflected(line: tf.Tensor, length: Whole) -> tf.Tensor:
-    """The line inside the image that one stands for (abc|b), the edge not repeated."""
+    """Reflects lines into the image (abc|b), without repeating the edge."""
     period = tf.maximum(2 * (length - 1), 1)
     line = line % period
     return tf.minimum(tf.minimum(line, period - line), length - 1)
 
 
 def _running(counts: tf.Tensor) -> tf.Tensor:
-    """Sums of each 256 counts up to every value. As products with a triangle, 16 by 16: whole numbers below 2^24, which float32 holds."""
+    """Cumulative sums of 256 counts, as products with a triangular matrix, 16 by 16: integers below 2^24, which float32 holds."""
     shape = tf.shape(counts)
     lower = tf.linalg.band_part(tf.ones([_RUN, _RUN]), 0, -1)
     runs = tf.reshape(tf.cast(counts, tf.float32), [-1, _RUN])

@@ -1,4 +1,4 @@
-"""Colours: matrices on the channels, hue and saturation, and one colour laid over another."""
+"""Colours: matrices on the channels, hue and saturation, and blending."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ U_SCALE, V_SCALE = 0.492111, 0.877283
 
 
 ORDERS = tuple(permutations(range(3)))
-"""The orders of three channels: which one each comes from. The first changes nothing."""
+"""The orders of three channels, as source channels. The first is the identity."""
 
 _SEPIA = ((0.393, 0.769, 0.189), (0.349, 0.686, 0.168), (0.272, 0.534, 0.131))
 
 
 def brightness(factor: tf.Tensor, channels: int) -> ColourMatrix:
-    """`y = factor · x`; the fourth of four channels is transparency, and stays as it is."""
+    """`y = factor · x`; the fourth of four channels is transparency and stays."""
     scales = [factor] * channels if channels != 4 else [factor, factor, factor, 1.0]
     return diagonal(scales, factor), zeros(channels, factor), zeros(channels, factor)
 
@@ -41,7 +41,7 @@ def saturation(factor: tf.Tensor) -> ColourMatrix:
 
 
 def hue(angle: tf.Tensor) -> ColourMatrix:
-    """The chroma (U, V) turned by an angle in radians, on three channels; see `random_hue`."""
+    """Rotates the chroma (U, V) by an angle in radians, on three channels; see `random_hue`."""
     cos, sin = tf.cos(angle), tf.sin(angle)
     quarter = quarter_turn()
     rows = [[weight + ((1.0 if i == j else 0.0) - weight) * cos + quarter[i][j] * sin for j, weight in enumerate(LUMA)] for i in range(3)]
@@ -49,7 +49,7 @@ def hue(angle: tf.Tensor) -> ColourMatrix:
 
 
 def quarter_turn() -> tuple[tuple[float, float, float], ...]:
-    """The 3x3 matrix on RGB that turns the chroma by 90 degrees and drops luma: U' = -V, V' = U."""
+    """Computes the 3x3 matrix on RGB that rotates the chroma by 90 degrees and drops luma: U' = -V, V' = U."""
     red_y = [(1.0 if j == 0 else 0.0) - weight for j, weight in enumerate(LUMA)]
     blue_y = [(1.0 if j == 2 else 0.0) - weight for j, weight in enumerate(LUMA)]
     ratio = V_SCALE / U_SCALE
@@ -60,7 +60,7 @@ def quarter_turn() -> tuple[tuple[float, float, float], ...]:
 
 
 def gray(like: tf.Tensor, channels: int, out: int) -> ColourMatrix:
-    """Each of `out` channels is the luma of `channels`, for every example of the batch's shape."""
+    """Sets each of `out` channels to the luma of `channels`, for every example of the batch's shape."""
     weights = LUMA if channels == 3 else (1.0,)
     return stack([weights] * out, like), zeros(out, like), zeros(out, like)
 
@@ -73,7 +73,7 @@ def shift(deltas: Sequence[tf.Tensor]) -> ColourMatrix:
 
 
 def offset(delta: tf.Tensor, channels: int) -> ColourMatrix:
-    """`y = x + delta`; the fourth of four channels is transparency, and stays as it is."""
+    """`y = x + delta`; the fourth of four channels is transparency and stays."""
     return shift([delta] * channels if channels != 4 else [delta, delta, delta, delta * 0.0])
 
 
@@ -89,20 +89,20 @@ def sepia(like: tf.Tensor) -> ColourMatrix:
 
 
 def reorder(number: tf.Tensor) -> ColourMatrix:
-    """Three channels in one of `ORDERS`, by its number, int32 `(...)`."""
+    """Reorders three channels by the number of one of `ORDERS`, int32 `(...)`."""
     like = tf.zeros_like(number, dtype=tf.float64)
     rows = [[[1.0 if source == column else 0.0 for column in range(3)] for source in order] for order in ORDERS]
     return tf.gather(tf.constant(rows, tf.float64), number), zeros(3, like), zeros(3, like)
 
 
 def blend(chosen: tf.Tensor, one: ColourMatrix, other: ColourMatrix) -> ColourMatrix:
-    """`one` where `chosen`, bool `(...)`, and `other` elsewhere; both have as many channels."""
+    """Selects `one` where `chosen`, bool `(...)`, else `other`; both have the same channels."""
     b, m = (tf.where(chosen[..., None], x, y) for x, y in zip(one[1:], other[1:], strict=True))
     return tf.where(chosen[..., None, None], one[0], other[0]), b, m
 
 
 def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:
-    """`second` after `first`; the mean stays that of the image that enters `first`."""
+    """Composes matrices, `second` after `first`; the mean is that of the input of `first`."""
     a1, b1, m1 = first
     a2, b2, m2 = second
 
@@ -115,26 +115,26 @@ def compose(first: ColourMatrix, second: ColourMatrix) -> ColourMatrix:
 
 HSV_BITS = 14
 HSV_ONE = 1 << HSV_BITS
-"""What stands for a sextant, and for full saturation."""
+"""One sextant of hue, and full saturation."""
 TURN = 6 * HSV_ONE
 VALUE_BITS = 6
 _RECIPROCAL_BITS = 22
 
 
 def whole_shifts(degrees: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Rounds shifts from float64, of degrees and of levels of 255 twice, to the whole numbers that `shifted` takes."""
+    """Rounds shifts from float64, in degrees and twice in levels of 255, to the integers of `shifted`."""
     hue = tf.math.floormod(tf.cast(tf.round(degrees * (HSV_ONE / 60.0)), tf.int32), TURN)
     return hue, tf.cast(tf.round(saturation * (HSV_ONE / 255.0)), tf.int32), tf.cast(tf.round(value * float(1 << VALUE_BITS)), tf.int32)
 
 
 def shifted(images: tf.Tensor, hue: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Hue, saturation and value of bytes `(n, height, width, 3)`, shifted; grays have no hue, and stay gray.
+    """Shifts hue, saturation and value of bytes `(n, height, width, 3)`; grays have no hue and stay gray.
 
     Args:
         images: uint8.
         hue: int32 `(n, 1, 1)` or one for each pixel, from 0 to below a turn.
-        saturation: int32, likewise; what leaves 0 to 1 is clipped.
-        value: int32, likewise; what leaves 0 to 255 is clipped.
+        saturation: int32, of such a shape; the result is clipped to 0 to 1.
+        value: int32, of such a shape; the result is clipped to 0 to 255.
 
     Returns:
         int32 `(n, height, width)` each.
@@ -144,7 +144,7 @@ def shifted(images: tf.Tensor, hue: tf.Tensor, saturation: tf.Tensor, value: tf.
     chroma = most - tf.minimum(tf.minimum(red, green), blue)
     reciprocals = tf.constant([0, *np.rint((1 << _RECIPROCAL_BITS) / np.arange(1, 256)).astype(int)], tf.int32)
     shift = _RECIPROCAL_BITS - HSV_BITS
-    # The channel that is largest says from which sextant the difference of the other two counts.
+    # The largest channel decides the sextant from which the difference of the other two counts.
     is_red, is_green = red == most, green == most
     difference = tf.where(is_red, green - blue, tf.where(is_green, blue - red, red - green))
     start = tf.where(is_red, 0, tf.where(is_green, 2 * HSV_ONE, 4 * HSV_ONE))
@@ -157,9 +157,9 @@ def shifted(images: tf.Tensor, hue: tf.Tensor, saturation: tf.Tensor, value: tf.
 
 
 def channels(hue: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Red, green and blue of what `shifted` gives: int32 `(n, height, width, 3)` from 0 to 255, rounded half to even."""
+    """Converts the result of `shifted` to red, green and blue: int32 `(n, height, width, 3)` from 0 to 255, rounded half to even."""
     found = []
-    for first in (5, 3, 1):  # the sextants by which the channels' curves are apart
+    for first in (5, 3, 1):  # offsets of the channels' curves in sextants
         place = hue + first * HSV_ONE
         place = tf.where(place >= TURN, place - TURN, place)
         less = tf.clip_by_value(tf.minimum(place, 4 * HSV_ONE - place), 0, HSV_ONE)
@@ -170,7 +170,7 @@ def channels(hue: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tf.Tens
 
 BITS = 12
 ONE = 1 << BITS
-"""What stands for a share of 1."""
+"""A share of 1."""
 
 
 def over(images: tf.Tensor, share: tf.Tensor, colour: Sequence[int]) -> tf.Tensor:
@@ -179,7 +179,7 @@ def over(images: tf.Tensor, share: tf.Tensor, colour: Sequence[int]) -> tf.Tenso
     Args:
         images: int32 `(n, height, width, channels)`, from 0 to 255.
         share: int32 `(n, height, width)`, from 0 to `ONE`.
-        colour: Red, green and blue; images of another number of channels get the mean of them.
+        colour: Red, green and blue; their mean for images with another number of channels.
     """
     channels = int(images.shape[-1])
     levels = colour if channels == len(colour) else [sum(colour) // len(colour)] * channels
@@ -188,12 +188,12 @@ def over(images: tf.Tensor, share: tf.Tensor, colour: Sequence[int]) -> tf.Tenso
 
 
 def shares(values: tf.Tensor) -> tf.Tensor:
-    """Rounds shares from float64 to the whole numbers that `over` takes."""
+    """Rounds shares from float64 to the integers of `over`."""
     return tf.cast(tf.round(tf.clip_by_value(values, 0.0, 1.0) * float(ONE)), tf.int32)
 
 
 def squares(length: Whole, centre: tf.Tensor, radius: tf.Tensor) -> tf.Tensor:
-    """Squares of the distances of rows or columns from centres, the radius being 1: int32 `(..., length)` in 1/`ONE`, at most 2.
+    """Computes squared distances of rows or columns from centres, in radii: int32 `(..., length)` in 1/`ONE`, at most 2.
 
     Args:
         length: The number of rows, or of columns.
@@ -205,20 +205,20 @@ def squares(length: Whole, centre: tf.Tensor, radius: tf.Tensor) -> tf.Tensor:
 
 
 def clouds(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:
-    """Smooth noise of about normal distribution, of mean 0 and deviation 1: int32 `(n, height, width)` in 1/`ONE`, the same everywhere."""
+    """Makes smooth, nearly normal noise of mean 0 and deviation 1: int32 `(n, height, width)` in 1/`ONE`, the same on all hardware."""
     field = smooth_field(key, height, width, sigma)
-    total = field[:, 0] + field[:, 1]  # whole numbers below 2^24, so that the sum is exact
+    total = field[:, 0] + field[:, 1]  # integers below 2^24, so the sum is exact
     return tf.cast(tf.round(total * (ONE / (UNIT * deviation(sigma) * 2.0**0.5))), tf.int32)
 
 
 def plasma(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:
-    """Noise of three sizes, the smaller ones weaker, clipped at two of its deviations: int32 `(n, height, width)` in 1/`ONE`, from -1 to 1.
+    """Makes noise of three octaves, clipped at two deviations: int32 `(n, height, width)` in 1/`ONE`, from -1 to 1.
 
     Args:
-        key: uint32 `(n, 2)`: the noise is a function of it alone.
-        height: Of the images, in pixels.
-        width: Of the images, in pixels.
-        sigma: The width of the largest, in pixels, at least 4.
+        key: uint32 `(n, 2)`: the noise depends only on it.
+        height: The height of the images, in pixels.
+        width: The width of the images, in pixels.
+        sigma: The width of the largest octave, in pixels, at least 4.
     """
     total = tf.constant(0)
     for octave, weight in enumerate((4, 2, 1)):

@@ -1,9 +1,8 @@
-"""A file's bytes become pixels: by content, whole, one window alone, or at a fraction of the size.
+"""Decoding of image files: whole, only a window, or at a fraction of the size.
 
-JPEG is decoded with the integer FAST transform and without fancy upsampling, unless other pixels are asked for. That is a matter of
-meaning: only so do the pixels of a window depend on nothing outside it, and decoding the window alone gives what cutting it out
-gives. `accurate` is the slow integer transform with fancy upsampling, which is what Pillow does, bit for bit; `tensorflow` is the FAST
-one with fancy upsampling, the defaults of `tf.io.decode_image`. Both decode at full size and whole.
+By default JPEG is decoded with the integer FAST transform and without fancy upsampling. Only then do the pixels of a window not depend on
+pixels outside, so that decoding a window gives the same as cropping. `accurate` is the slow integer transform with fancy upsampling, to
+the bit as Pillow; `tensorflow` is FAST with fancy upsampling, the default of `tf.io.decode_image`. Both decode whole images at full size.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.exif import orientation, swaps_sides, upright_png
-from pipegen.ops.lowering.formats import GRAY_TYPES, decode_other, head_of, is_jpeg, kind, luma, refused, sure
+from pipegen.ops.lowering.exif import of_jpeg, orient, orientation, swaps_sides, upright_png
+from pipegen.ops.lowering.formats import GRAY_TYPES, decode_other, head_of, is_jpeg, kind, luma, refused, sure, with_opacity
 from pipegen.ops.lowering.graphs import apart, either, once, target
 from pipegen.ops.lowering.library import read_by_library, too_shallow
 
@@ -31,24 +30,24 @@ if TYPE_CHECKING:
     Found: TypeAlias = tuple[tf.Tensor | None, ...]
 
 RATIOS = (1, 2, 4, 8)
-"""By what a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
+"""Ratios by which a JPEG can be reduced while it is decoded: sides become ⌈side / ratio⌉."""
 _HOW: dict[str, dict[str, Any]] = {
     "fast": {"dct_method": "INTEGER_FAST", "fancy_upscaling": False},
     "accurate": {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling": True},
     "tensorflow": {"dct_method": "INTEGER_FAST", "fancy_upscaling": True},
 }
 USUAL = 8
-"""Up to how many times the pixels that are needed make a usual image."""
+"""Most pixels of a usual image, in multiples of the needed pixels."""
 _HEAD, _START = 24, 1024
-"""Bytes of a file by which it is plain, and those in which a plain JPEG says how many colours it has."""
+"""Bytes of a file that decide if it is plain, and those in which a plain JPEG has its number of colours."""
 _FOUR_COLOURS = r"(?s)\C*\x00\x14\x08\C\C\C\C\x04\C*"
 """A start of frame of four colours: its length, the bits, height and width, and their number."""
 _ADOBE = bytes.fromhex("ffee000e41646f626500640000000000")
-"""The segment of a JPEG whose inks are stored as their opposite, as they always are."""
+"""The segment of a JPEG with inverted inks, as they always are."""
 _UNKNOWN_SIDE = 1 << 15
-"""Stands for the height and width of a file that is looked at alone: no window is too large for it."""
+"""Height and width in place of unknown ones: no window is too large for it."""
 _SMALLEST = bytes.fromhex("ffd8ffc0000b080001000101011100ffda0008010100003f00")
-"""The head of a JPEG of one gray pixel, as far as its scan."""
+"""The head of a JPEG of one gray pixel, up to its scan."""
 # Start of image, an application segment of JFIF's 16 bytes, and the marker after it.
 _JFIF_AT, _JFIF = (0, 1, 2, 3, 4, 5, 20), (0xFF, 0xD8, 0xFF, 0xE0, 0, 16, 0xFF)
 # Start of frame, Huffman and quantisation tables, restart interval: no application segment comes before these.
@@ -57,16 +56,16 @@ _BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
 
 @dataclass(frozen=True)
 class Survey:
-    """Says what is known of several files before they are decoded.
+    """Facts about several files before they are decoded.
 
-    Of a file it says an int32 scalar, and with a window int32 `(4,)`: the index into `RATIOS` by which a JPEG with nothing to look up is
-    reduced, or, for a file that has to be looked at by itself, the number of ratios that come into question; and the window in the
-    reduced image. A decoder is told None in place of the scalar where it is known to be 0.
+    For each file they are an int32 scalar and, with a window, int32 `(4,)`: the index into `RATIOS` by which a plain JPEG is reduced, or
+    the number of possible ratios for a file that has to be inspected by itself; and the window in the reduced image. A decoder gets None
+    in place of a scalar that is known to be 0.
 
     Attributes:
-        usual: A bool scalar: whether it is 0 for every file, and where so much is needed, none has more than `USUAL` times the pixels.
-        sized: Whether it is known how much is needed.
-        found: What is said of each file.
+        usual: A bool scalar: the scalar is 0 for every file, and none has more than `USUAL` times the needed pixels, if known.
+        sized: Whether the needed size is known.
+        found: The facts about each file.
     """
 
     usual: tf.Tensor
@@ -83,22 +82,20 @@ def decode(
     jpeg: Jpeg = "fast",
     rare: bool = False,
 ) -> tf.Tensor:
-    """Decode a file of any format that is read; of an animation the first frame.
+    """Decodes a file of any supported format; the first frame of an animation.
 
     Args:
         contents: string scalar: a file's bytes.
         channels: 1, 3 or 4.
-        exif: Whether it is turned upright.
-        need: The least `(height, width)` in pixels that is needed: a JPEG is reduced by the greatest of `RATIOS` whose
-            multiple of it still fits into the upright image. `None` keeps the full size.
-        jpeg: How a JPEG is decoded; all but `fast` take `need` to be `None`.
-        rare: Whether the file is known to be none that `survey` calls plain, so that nothing is made ready for those.
+        exif: Whether to turn it upright.
+        need: The least needed `(height, width)` in pixels: a JPEG is reduced by the largest of `RATIOS` whose multiple of it still fits
+            into the upright image. `None` keeps the full size.
+        jpeg: How to decode a JPEG; all but `fast` require `need` to be `None`.
+        rare: Whether the file is known not to be plain, so that no code is made for plain ones.
 
     Returns:
         uint8 `(height, width, channels)`.
     """
-    from pipegen.ops.lowering.exif import orient
-    from pipegen.ops.lowering.formats import decode_other
 
     def plain() -> tf.Tensor:
         return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, jpeg=jpeg)
@@ -125,28 +122,24 @@ def decode_window(
     jpeg: Jpeg = "fast",
     rare: bool = False,
 ) -> tf.Tensor:
-    """Decode one window of an image.
+    """Decodes one window of an image.
 
     Args:
         contents: string scalar: a file's bytes.
         window: From int32 scalars, the height and width of the full-size, upright image in pixels, to int32 `(4,)`: top,
             left, height, width of the window in it.
         channels: 1, 3 or 4.
-        exif: Whether images are turned upright.
-        need: The least `(height, width)` in pixels that is needed of the window: a JPEG is reduced by the greatest of
-            `RATIOS` whose multiple of it still fits into the window. The window in the reduced image is
-            `scaled_window`. `None` keeps the full size.
-        whole: Decode the whole image (reduced likewise) and cut the window out: the same pixels, slower.
-        jpeg: As for `decode`; the window is cut out of the whole, unless it is `fast`.
+        exif: Whether to turn images upright.
+        need: The least needed `(height, width)` of the window in pixels: a JPEG is reduced by the largest of `RATIOS` whose multiple of it
+            still fits into the window. The window in the reduced image is `scaled_window`. `None` keeps the full size.
+        whole: Decode the whole image (reduced, too) and crop: the same pixels, slower.
+        jpeg: As for `decode`; the window is cropped from the whole image, unless it is `fast`.
         rare: As for `decode`.
 
     Returns:
         uint8 `(height, width, channels)`.
     """
-    from pipegen.ops.lowering.exif import orient
-    from pipegen.ops.lowering.formats import decode_other
-
-    window = _traced_once(window)
+    window = apart(window)  # one copy in the graph for all kinds of files
 
     def chosen(size: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
         place = window(*tf.unstack(size, num=2))
@@ -179,7 +172,7 @@ def survey(
     need: Need = None,
     window: WindowOf | None = None,
 ) -> Survey:
-    """Finds what `decode_surveyed` needs to know of each of several files, with the arithmetic done once for all of them.
+    """Surveys several files for `decode_surveyed`, with the arithmetic done once for all of them.
 
     Args:
         contents: string scalars: the bytes of `n` files.
@@ -205,14 +198,14 @@ def survey(
 def decode_surveyed(
     contents: tf.Tensor, found: Found, alone: Branch, channels: int, *, need: Need = None, whole: bool = False, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
-    """Decode a file of which `survey` has found out what is to be known.
+    """Decodes a surveyed file.
 
     Args:
         contents: string scalar: the file's bytes.
-        found: What `survey` gave for it.
-        alone: Decodes a file that has to be looked at by itself.
+        found: The result of `survey` for it.
+        alone: Decodes a file that has to be inspected by itself.
         channels: 1, 3 or 4.
-        need: What the survey was told.
+        need: As for the survey.
         whole: As for `decode_window`.
         jpeg: As for `decode_window`.
 
@@ -222,19 +215,19 @@ def decode_surveyed(
     branch, *window = found
     place = window[0] if window else None
     first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, whole=whole, jpeg=jpeg) for ratio in _ratios(need))
-    # Only the rare files are a function apart: when it is first called, TensorFlow makes ready all that it holds.
+    # Only rare files are a separate function: TensorFlow instantiates all of it on the first call.
     return _shaped(first() if branch is None else tf.switch_case(branch, [first, *reduced, apart(alone)]), channels)
 
 
 def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
-    """The window of an image that is decoded already."""
+    """Crops a decoded image."""
     return _slice(image, window(*tf.unstack(tf.shape(image)[:2], num=2)))
 
 
 def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
-    """The window in an image reduced by `ratio` that holds every pixel of the one at full size.
+    """Scales a window to an image reduced by `ratio`, so that it holds every pixel of the window at full size.
 
-    Top and left are rounded down, bottom and right up, so it always lies inside the reduced image.
+    Top and left are rounded down, bottom and right up, so it is always inside the reduced image.
 
     Args:
         window: int32 `(..., 4)`: top, left, height, width.
@@ -246,13 +239,10 @@ def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
 
 
 def _by_content(contents: tf.Tensor, plain: Branch | None, segmented: Branch, other: Branch) -> tf.Tensor:
-    """Run what fits the file: a JPEG with nothing to look up (None where it is known to be none), one that may have EXIF, another format.
+    """Chooses a branch by content: a plain JPEG (None if the file is known not to be one), a JPEG that may have EXIF, another format.
 
-    Almost every JPEG of a dataset starts with JFIF and goes on to its tables. Seeing that costs a few bytes, while a
-    search for EXIF passes over the file.
+    In almost every JPEG of a dataset, tables follow the JFIF segment. Checking that reads a few bytes; a search for EXIF reads the file.
     """
-    from pipegen.ops.lowering.formats import is_jpeg
-
     start = tf.strings.substr(contents, 0, _START)
     head = tf.io.decode_raw(start, tf.uint8, fixed_length=_HEAD)
     if plain is None:
@@ -261,7 +251,7 @@ def _by_content(contents: tf.Tensor, plain: Branch | None, segmented: Branch, ot
 
 
 def _is_plain(start: tf.Tensor) -> tf.Tensor:
-    """Returns whether files that start so, strings of `_START` bytes, are JPEGs without EXIF whose colours TensorFlow reads rightly."""
+    """Finds plain JPEGs, without EXIF and with colours that TensorFlow reads correctly, by their first `_START` bytes."""
     head = tf.io.decode_raw(start, tf.uint8, fixed_length=_HEAD)
     jfif = tf.reduce_all(tf.gather(head, _JFIF_AT, axis=-1) == tf.constant(_JFIF, tf.uint8), axis=-1)
     tables = tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)
@@ -269,12 +259,10 @@ def _is_plain(start: tf.Tensor) -> tf.Tensor:
 
 
 def _looked_at(contents: tf.Tensor, exif: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
-    """A JPEG whose colours TensorFlow reads as Pillow does, its height and width when it is upright, and how it is turned, if it is.
+    """Returns a JPEG whose colours TensorFlow reads like Pillow, its upright height and width, and its orientation, unless ignored.
 
-    Inks are stored as their opposite. TensorFlow believes so only if a segment of Adobe's stands there.
+    Inks are inverted, which TensorFlow assumes only with an Adobe segment.
     """
-    from pipegen.ops.lowering.exif import of_jpeg, swaps_sides
-
     shape = tf.io.extract_jpeg_shape(contents)
 
     def marked() -> tf.Tensor:
@@ -288,8 +276,7 @@ def _looked_at(contents: tf.Tensor, exif: str) -> tuple[tf.Tensor, tf.Tensor, tf
 
 
 def _segmented(contents: tf.Tensor, channels: int, index: tf.Tensor | None, jpeg: Jpeg) -> tf.Tensor:
-    """Decode a JPEG of any colours as stored; accurate inks by Pillow, as TensorFlow mixes them a level darker."""
-    from pipegen.ops.lowering.library import read_by_library
+    """Decodes a JPEG of any colours as stored; accurate inks by Pillow, since TensorFlow's are one level darker."""
 
     def read() -> tf.Tensor:
         return _jpeg(contents, channels, index, jpeg=jpeg)
@@ -300,23 +287,18 @@ def _segmented(contents: tf.Tensor, channels: int, index: tf.Tensor | None, jpeg
     return tf.cond(inks, apart(lambda: read_by_library(contents, channels, 8, exif="ignore")), read)
 
 
-def _traced_once(window: WindowOf) -> WindowOf:
-    """The same function, of which a graph has one copy whatever number of kinds of files call it."""
-    return apart(window)
-
-
 def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
     return tf.io.extract_jpeg_shape(contents)[:2]
 
 
 def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
-    """int32 `(n, 2)`: the sizes of the JPEGs among files. In most chunks of a dataset all are, which is asked once for the chunk."""
+    """Reads the sizes of the JPEGs among files: int32 `(n, 2)`. In most chunks all are JPEGs, which is checked once for the chunk."""
 
     def of_all(contents: list[tf.Tensor], _known: tf.Tensor) -> tf.Tensor:
         return tf.stack([tf.io.extract_jpeg_shape(one) for one in contents])[:, :2]
 
     def of_some(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
-        # Of the others the size of a file is taken that is known to be one: a branch for each would be two more functions for each.
+        # For other files a known JPEG is read: a branch for each would add two functions each.
         asked = [tf.where(*pair, _SMALLEST) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)]
         return tf.where(known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], _UNKNOWN_SIDE)
 
@@ -324,12 +306,12 @@ def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
 
 
 def _ratios(need: Need) -> tuple[int, ...]:
-    """By what a JPEG may be reduced where so much of it is needed."""
+    """The possible ratios of a JPEG for a needed size."""
     return RATIOS if need else RATIOS[:1]
 
 
 def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:
-    """The index into `RATIOS` of the greatest ratio at which `need` pixels remain of a size `(..., 2)`."""
+    """Finds the index into `RATIOS` of the largest ratio at which `need` pixels remain of a size `(..., 2)`."""
     least = tf.constant([[ratio * side for side in need] for ratio in RATIOS[1:]])
     return tf.reduce_sum(tf.cast(tf.reduce_all(size[..., None, :] >= least, axis=-1), tf.int32), axis=-1)
 
@@ -337,7 +319,7 @@ def _ratio_index(size: tf.Tensor, need: tuple[int, int]) -> tf.Tensor:
 def _jpeg(
     contents: tf.Tensor, channels: int, index: tf.Tensor | None, window: tf.Tensor | None = None, *, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
-    """Decode a JPEG as stored, whole or one window of it, reduced by `RATIOS[index]`."""
+    """Decodes a JPEG as stored, whole or one window of it, reduced by `RATIOS[index]`."""
     if index is None:
         return _jpeg_at(contents, channels, 1, window, jpeg=jpeg)
     place = None if window is None else scaled_window(window, tf.gather(RATIOS, index))
@@ -347,11 +329,10 @@ def _jpeg(
 def _jpeg_at(
     contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | None, *, whole: bool = False, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
-    """Decode a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image.
+    """Decodes a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image.
 
-    Accurate gray is that of the colours, as Pillow has it: stored luma differs where a colour is clipped.
+    Accurate gray is computed from colours, like Pillow's: stored luma differs if a colour is clipped.
     """
-    from pipegen.ops.lowering.formats import luma, with_opacity
 
     def read(channels: int) -> tf.Tensor:
         if place is None or whole or jpeg != "fast":
@@ -361,7 +342,7 @@ def _jpeg_at(
 
     if channels == 1 and jpeg == "accurate":
         return _shaped(luma(read(3)), 1)
-    if channels == 1:  # the decoder has no way from CMYK to gray
+    if channels == 1:  # the decoder cannot convert CMYK to gray
         cmyk = tf.io.extract_jpeg_shape(contents)[2] == 4
         return _shaped(tf.cond(cmyk, lambda: luma(read(3)), lambda: read(1)), 1)
     return _shaped(read(channels) if channels != 4 else with_opacity(read(3)), channels)
@@ -378,11 +359,11 @@ def _shaped(image: tf.Tensor, channels: int) -> tf.Tensor:
 
 
 _AFTER_KINDS = 7
-"""The branch of a JPEG, behind those of `kind`."""
+"""The branch of a JPEG, after those of `kind`."""
 
 
 def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
-    """Decodes a PNG, TIFF, PGM or PPM file of 16 bits to uint16, as `decode_other` does one of 8; files of less are refused."""
+    """Decodes a PNG, TIFF, PGM or PPM file of 16 bits to uint16, like `decode_other` for 8 bits; rejects files of fewer bits."""
     head = head_of(contents)
     number = tf.where(is_jpeg(head), _AFTER_KINDS, kind(head))
 
@@ -407,7 +388,7 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
 
 
 def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
-    # TensorFlow would multiply 8 bits by 257 without a word.
+    # TensorFlow would silently multiply 8 bits by 257.
     with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
         known = tf.identity(contents)
     if channels != 1:
@@ -421,18 +402,18 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
 
 
 PNG = b"\x89PNG\r\n\x1a\n"
-"""How a PNG starts."""
+"""The signature of a PNG."""
 _PNG_SIDES = 16
-"""Where a PNG has its width and its height, four bytes each, the highest first."""
+"""Offset of width and height in a PNG, four bytes each, big-endian."""
 
 
 def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: int = 8) -> tf.Tensor:
-    """The height and width that a decoded file has, in pixels.
+    """Returns the height and width of a decoded file, in pixels.
 
     Args:
         contents: string scalar: a file's bytes.
         exif: Whether images are turned upright.
-        bits: What the file is decoded to, 8 or 16.
+        bits: The bits of the decoded image, 8 or 16.
 
     Returns:
         int32 `(2,)`.

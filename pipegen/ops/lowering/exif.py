@@ -1,4 +1,4 @@
-"""The orientation that a camera wrote into an image, read and applied inside the graph."""
+"""EXIF orientation of images, read and applied inside the graph."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 ORIENTATION_TAG = 0x0112
 MOST_ENTRIES = 128
-"""Entries of the first image file directory that are looked at; their tags ascend, and this one's is low."""
+"""Entries of the first image file directory that are read; tags ascend, and this one is low."""
 TYPES = {3: 2, 4: 4, 6: 1, 8: 2, 9: 4, 13: 4}
-"""The types of TIFF that a whole number can have, as Pillow takes them, and the bytes of each."""
+"""TIFF types that Pillow accepts for an integer, and their bytes."""
 SEARCHED_FOR_XMP = 65536
-"""Bytes at the start of a PNG in which XMP is looked for."""
+"""Bytes at the start of a PNG that are searched for XMP."""
 
 TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
     1: (False, ()),
@@ -29,33 +29,33 @@ TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
     7: (True, (0, 1)),  # mirrored along the other diagonal
     8: (True, (0,)),  # turn counter-clockwise
 }
-"""How each orientation is turned upright: whether rows and columns change places, and which axes are reversed then."""
+"""How to turn each orientation upright: whether to transpose, and which axes to reverse then."""
 BACK = (1, 2, 3, 4, 5, 8, 7, 6)
 """The orientation that undoes each, from 1 on."""
 WEBP_EXIF, WEBP_XMP = 8, 4
 """Flags of an extended WebP header."""
 
-# RE2 reads a pattern as UTF-8, so bytes above 127 cannot be written in it: `\C` is any byte. A search for a plain text is many times as
-# fast as one for a pattern, so it comes first.
+# RE2 patterns are UTF-8, so they cannot contain bytes above 127: `\C` is any byte. A search for plain text is many times faster than one
+# for a pattern, so it comes first.
 _TIFF = r"(?:Exif\x00\x00)*(II\*\x00|MM\x00\*)"
 _IN_JPEG = r"(?s)^\C*?Exif\x00\x00" + _TIFF
 _IN_PNG = r"(?s)^\C*?eXIf" + _TIFF
 _IN_WEBP = r"(?s)^\C*?EXIF\C\C\C\C" + _TIFF
 _XMP = "tiff:Orientation"
 _IN_XMP = r"(?s)^\C*?tiff:Orientation(?:=\"|>)([0-9])\C*$"
-# Where almost every camera puts EXIF: into the first segment, or behind that of JFIF, which has 16 bytes.
+# Almost every camera puts EXIF into the first segment, or after that of JFIF, which has 16 bytes.
 _FIRST, _SECOND = 12, 30
 _START = 30
 
 
 def orientation(contents: tf.Tensor) -> tf.Tensor:
-    """The EXIF orientation of a JPEG, PNG, WebP or TIFF image, as Pillow reads it; without one, that of XMP. 1 for other formats.
+    """Reads the EXIF orientation of a JPEG, PNG, WebP or TIFF image like Pillow; without one, that of XMP. 1 for other formats.
 
     Args:
         contents: string scalar: a file's bytes.
 
     Returns:
-        int32 scalar from 1 to 8; 1 when there is none or it makes no sense.
+        int32 scalar from 1 to 8; 1 for a missing or invalid one.
     """
     head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
     is_png = tf.reduce_all(head[:4] == list(b"\x89PNG"))
@@ -66,7 +66,7 @@ def orientation(contents: tf.Tensor) -> tf.Tensor:
 
 
 def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
-    """The orientation of a JPEG; see `orientation`."""
+    """Reads the orientation of a JPEG; see `orientation`."""
     head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
     first = (head[3] == 0xE1) & tf.reduce_all(head[6:12] == list(b"Exif\0\0"))
     second = tf.reduce_all(head[3:6] == [0xE0, 0, 16]) & (head[21] == 0xE1) & tf.reduce_all(head[24:30] == list(b"Exif\0\0"))
@@ -81,7 +81,7 @@ def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
 
 
 def of_png(contents: tf.Tensor) -> tf.Tensor:
-    """The orientation of a PNG; see `orientation`."""
+    """Reads the orientation of a PNG; see `orientation`."""
     start = tf.strings.substr(contents, 0, SEARCHED_FOR_XMP)
 
     def searched() -> tf.Tensor:
@@ -92,7 +92,7 @@ def of_png(contents: tf.Tensor) -> tf.Tensor:
 
 
 def of_webp(contents: tf.Tensor) -> tf.Tensor:
-    """The orientation of a WebP image; see `orientation`."""
+    """Reads the orientation of a WebP image; see `orientation`."""
     head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
 
     def searched() -> tf.Tensor:
@@ -104,17 +104,17 @@ def of_webp(contents: tf.Tensor) -> tf.Tensor:
 
 
 def upright_png(contents: tf.Tensor, image: Callable[[], tf.Tensor]) -> tf.Tensor:
-    """The image of a PNG, turned upright."""
+    """Turns the image of a PNG upright."""
     return tf.cond(_may_turn_png(contents), apart(lambda: orient(image(), of_png(contents))), image)
 
 
 def upright_webp(contents: tf.Tensor, head: tf.Tensor, image: Callable[[], tf.Tensor]) -> tf.Tensor:
-    """The image of a WebP file that starts with `head`, turned upright."""
+    """Turns the image of a WebP file that starts with `head` upright."""
     return tf.cond(_may_turn_webp(head), apart(lambda: orient(image(), of_webp(contents))), image)
 
 
 def contains(contents: tf.Tensor, text: str) -> tf.Tensor:
-    """Returns whether a text stands anywhere in a file's bytes."""
+    """Searches a file's bytes for a text: a bool scalar."""
     return tf.strings.length(tf.strings.regex_replace(contents, text, "", replace_global=False)) != tf.strings.length(contents)
 
 
@@ -128,17 +128,17 @@ def _may_turn_webp(head: tf.Tensor) -> tf.Tensor:
 
 
 def _behind(contents: tf.Tensor, pattern: str) -> tf.Tensor:
-    """The orientation of a TIFF header, whose mark is the group of a pattern; 0 where there is none."""
+    """Reads the orientation of the TIFF header whose mark is the group of a pattern; 0 without one."""
     return once(_of_tiff, tf.strings.regex_replace(contents, pattern, r"\1", replace_global=False), tf.constant(0))
 
 
 def _of_tiff(contents: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
-    """Reads the orientation in the directory of a TIFF header: int32, 0 where there is none, below 0 where it makes no sense."""
+    """Reads the orientation in the directory of a TIFF header: int32, 0 if missing, below 0 if invalid."""
     size = tf.strings.length(contents)
     little, big = (tf.equal(tf.strings.substr(contents, tf.minimum(at, size), 4), mark) for mark in (b"II*\0", b"MM\0*"))
 
     def numbers(start: tf.Tensor, rows: int, *places: tuple[int, int]) -> list[tf.Tensor]:
-        """Unsigned numbers in rows of bytes, given by their first byte and their length: of each int64 `(rows,)`."""
+        """Unsigned numbers in rows of bytes, given by their first byte and their length: int64 `(rows,)` each."""
         length = max(first + many for first, many in places)
         text = tf.strings.substr(contents, tf.clip_by_value(start, 0, size), rows * length)
         table = tf.reshape(tf.io.decode_raw(text, tf.uint8, fixed_length=rows * length), [rows, length])
@@ -155,14 +155,14 @@ def _of_tiff(contents: tf.Tensor, at: tf.Tensor) -> tf.Tensor:
     lengths = tf.gather(tf.constant([TYPES.get(type_, 0) for type_ in range(max(TYPES) + 2)]), tf.minimum(kind, max(TYPES) + 1))
     value = tf.where(lengths == 1, values[0], tf.where(lengths == 2, values[1], values[2]))
     found = (tf.range(MOST_ENTRIES, dtype=tf.int64) < entries) & (tag == ORIENTATION_TAG) & (lengths > 0) & (many == 1) & (little | big)
-    # A value that makes no sense is not 0, so that nothing else is looked for. A negative one is too large here.
+    # An invalid value is not 0, so the search stops. Negative values are too large here.
     sense = tf.where((value >= 1) & (value <= len(TURNS)), value, -1)
     last = tf.reduce_max(tf.where(found, tf.range(1, MOST_ENTRIES + 1), 0))
     return tf.cond(last > 0, lambda: tf.cast(sense[last - 1], tf.int32), lambda: tf.constant(0))
 
 
 def _of_xmp(contents: tf.Tensor) -> tf.Tensor:
-    """Reads the orientation in XMP: int32, 1 where there is none."""
+    """Reads the orientation in XMP: int32, 1 if missing."""
 
     def told() -> tf.Tensor:
         digit = tf.strings.regex_replace(contents, _IN_XMP, r"\1", replace_global=False)
@@ -177,16 +177,16 @@ def _sane(value: tf.Tensor) -> tf.Tensor:
 
 
 def as_decoded(image: tf.Tensor, contents: tf.Tensor, size: tf.Tensor, *, upright: bool) -> tf.Tensor:
-    """Turns pixels that lie on the image of a file, where their size says that they lie the other way.
+    """Turns pixels aligned with the image of a file if their size is the transposed one.
 
     Args:
         image: `(height, width, channels)`.
         contents: string scalar: the file's bytes.
-        size: Its height and width as it is decoded, int32 `(2,)`.
-        upright: Whether it is turned upright.
+        size: The file's decoded height and width, int32 `(2,)`.
+        upright: Whether the file is decoded upright.
 
     Returns:
-        The same where it has this size, or where no orientation swaps its sides.
+        The same image if it has this size, or if the orientation does not swap its sides.
     """
 
     def other() -> tf.Tensor:
@@ -200,24 +200,24 @@ def as_decoded(image: tf.Tensor, contents: tf.Tensor, size: tf.Tensor, *, uprigh
 
 
 def swaps_sides(orientation: tf.Tensor) -> tf.Tensor:
-    """Returns whether the stored rows are the columns of the picture."""
+    """Checks that an orientation swaps rows and columns."""
     return orientation >= 5
 
 
 def back(orientation: tf.Tensor) -> tf.Tensor:
-    """The orientation that `orient` undoes another with."""
+    """Returns the orientation with which `orient` undoes another one."""
     return tf.gather(tf.constant(BACK), orientation - 1)
 
 
 def orient(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
-    """Turn a stored image upright, as Pillow's `ImageOps.exif_transpose` does.
+    """Turns a stored image upright, like Pillow's `ImageOps.exif_transpose`.
 
     Args:
         image: `(height, width, channels)` as stored.
         orientation: int32 scalar from 1 to 8.
 
     Returns:
-        The upright image; from 5 on, height and width change places.
+        The upright image; from 5 on, height and width are swapped.
     """
     orders = tf.constant([[1, 0, 2] if transposes else [0, 1, 2] for transposes, _ in TURNS.values()])
     mirrors = tf.constant([[axis in mirrored for axis in range(3)] for _, mirrored in TURNS.values()])

@@ -1,4 +1,4 @@
-"""Reads what lies on other machines, and says which addresses TensorFlow reads itself."""
+"""Readers of remote files, and file systems of TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class FetchedRecords(MappedRecords):
-    """Reads features of records in files that are fetched block by block; see `Reader.open_together`.
+    """A reader of features of records in files that are fetched block by block; see `Reader.open_together`.
 
     Args:
-        mount: What reads the files.
-        keys: What it calls each file.
-        about: As `MappedRecords`, from its index on.
+        mount: The reader of the files.
+        keys: Its name of each file.
+        about: As for `MappedRecords`, from its index on.
     """
 
     def __init__(self, mount: Mount, keys: Sequence[str], *about: Any) -> None:
@@ -31,12 +31,12 @@ class FetchedRecords(MappedRecords):
         super().__init__((), *about)
 
     def ahead(self, features: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
-        """Begins to fetch records, whose places are int64 `(n,)` each, and gives an op that waits for nothing."""
+        """Starts to fetch records, whose places are int64 `(n,)` each, without waiting."""
         offsets, lengths, columns = self._places(self._parts_of(features), shard, row)
         return numpy_function(partial(self._begin, columns), [shard, offsets, lengths], tf.bool, stateful=True)
 
     def _open(self, files: Sequence[tuple[str, int]]) -> None:
-        """Nothing is mapped."""
+        """Maps nothing."""
 
     def _places(self, wanted: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, list[int]]:
         number = self._first(shard) + row
@@ -64,16 +64,16 @@ class FetchedRecords(MappedRecords):
 
 
 class FetchedFiles:
-    """Reads files that are fetched as a whole: the bytes of one, or of `(n,)` in one call."""
+    """A reader of files that are fetched as a whole: of one, or of `(n,)` in one call."""
 
     def __call__(self, path: tf.Tensor) -> tf.Tensor:
-        """Returns the bytes of files, stacked as their paths are."""
+        """Reads the bytes of files; the result has the shape of the paths."""
         read = numpy_function(_contents, [path], tf.string, stateful=False)
         read.set_shape(path.shape)
         return read
 
     def ahead(self, paths: tf.Tensor) -> tf.Tensor:
-        """Begins to fetch files `(n,)`, and gives an op that waits for nothing."""
+        """Starts to fetch files `(n,)`, without waiting."""
         return numpy_function(_begin, [paths], tf.bool, stateful=True)
 
 
@@ -96,14 +96,14 @@ def _begin(paths: Any) -> Any:
 
 _AT_ONCE = 32
 _LOADS_WITH = "2.16"
-"""The version of TensorFlow that tensorflow-io, whose last release is 0.37.1, was built for."""
+"""The version of TensorFlow of the last release of tensorflow-io, 0.37.1."""
 
 
 def speaks(address: str, scheme: str) -> tuple[str, ...]:
-    """Tries one operation on an address.
+    """Checks, with one operation, that TensorFlow reads an address.
 
     Returns:
-        Nothing where TensorFlow knows the scheme; else why it does not, and what would help.
+        Nothing if it does; else the reason, and what helps.
     """
     if _knows(address):
         return ()
@@ -112,30 +112,30 @@ def speaks(address: str, scheme: str) -> tuple[str, ...]:
         try:
             import tensorflow_io  # noqa: F401 - which adds file systems
         except ImportError:
-            return "tensorflow-io would add it, and is not installed", "pip install 'pipegen[io]'", _ELSE
+            return "tensorflow-io, which adds it, is not installed", "pip install 'pipegen[io]'", _ELSE
         if _knows(address):
             return ()
         return f"nor does tensorflow-io read `{scheme}://`", _ELSE
-    why = f"tensorflow-io, which would add it, loads with TensorFlow {_LOADS_WITH} alone, and this is {tf.version.VERSION}"
+    why = f"tensorflow-io, which adds it, loads only with TensorFlow {_LOADS_WITH}, but this is {tf.version.VERSION}"
     return why, _ELSE
 
 
-_ELSE = "`pip install 'pipegen[remote]'`, and `fetch: blocks`, which keeps on the local disk what it reads"
+_ELSE = "`pip install 'pipegen[remote]'`, and `fetch: blocks`, which caches blocks on the local disk"
 
 
 def _knows(address: str) -> bool:
-    """Returns whether an operation does more than to say that there is no such file system."""
+    """Checks that TensorFlow has a file system for an address."""
     try:
         tf.io.gfile.exists(address)
     except tf.errors.UnimplementedError:
         return False
-    except tf.errors.OpError:  # it knows the scheme; what is wrong is said when the files are listed
+    except tf.errors.OpError:  # a known scheme; listing the files will report the error
         return True
     return True
 
 
 class TensorFlowFiles:
-    """Gives the files at addresses by TensorFlow, with what is used here of the interface of fsspec; names are whole addresses."""
+    """The files at addresses that TensorFlow reads, with the used part of fsspec's interface; names are whole addresses."""
 
     protocol = "tensorflow"
 
@@ -143,21 +143,21 @@ class TensorFlowFiles:
         return path
 
     def invalidate_cache(self, path: str | None = None) -> None:
-        """Nothing is kept."""
+        """Does nothing: there is no cache."""
 
     def info(self, path: str) -> dict[str, Any]:
-        """Returns the type, the size and the time of writing of a file.
+        """Returns the type, the size and the modification time of a file.
 
         Raises:
-            FileNotFoundError: Where there is none.
-            OSError: Where it cannot be asked for.
+            FileNotFoundError: If it does not exist.
+            OSError: For other errors.
         """
         about = _told(tf.io.gfile.stat, path)
         kind = "directory" if about.is_directory else "file"
         return {"name": path, "type": kind, "size": about.length, "mtime": about.mtime_nsec}
 
     def find(self, path: str, *, detail: bool = True) -> dict[str, dict[str, Any]]:
-        """Returns every file below a folder, by its name."""
+        """Lists all files below a folder, by name."""
         found: dict[str, dict[str, Any]] = {}
         folders = [path.rstrip("/")]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -167,14 +167,14 @@ class TensorFlowFiles:
                 files = [name for name in names if not name.endswith("/")]
                 folders += [name.rstrip("/") for name in names if name.endswith("/")]
                 for name, about in zip(files, pool.map(partial(_told, tf.io.gfile.stat), files), strict=True):
-                    if about.is_directory:  # some file systems give no slash
+                    if about.is_directory:  # some file systems list folders without a slash
                         folders.append(name)
                     else:
                         found[name] = {"name": name, "size": about.length, "mtime": about.mtime_nsec}
         return found
 
     def cat_file(self, path: str, start: int, end: int) -> bytes:
-        """Reads bytes of a file; errors as of `info`."""
+        """Reads bytes of a file; raises like `info`."""
 
         def read() -> bytes:
             with tf.io.gfile.GFile(path, "rb") as stream:
@@ -187,7 +187,7 @@ class TensorFlowFiles:
 
 
 def _told(ask: Any, *given: Any) -> Any:
-    """Calls something of TensorFlow's, with its errors as Python has them."""
+    """Calls a function of TensorFlow; converts its errors to Python's."""
     try:
         return ask(*given)
     except tf.errors.NotFoundError as error:

@@ -1,4 +1,4 @@
-"""Filters on batches of images: Gaussian ones, linear ones of any shape, medians, and images made smaller and large again."""
+"""Filters on batches of images: Gaussian, any linear filter, medians, and downscaling followed by upscaling."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from pipegen.ops.lowering.linear import nearest_float32, working
 Whole: TypeAlias = "int | tf.Tensor"
 
 BITS = 14
-"""The weights of bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits."""
+"""Weights for bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits."""
 
 
 def gaussian_radius(sigma: float) -> int:
-    """Returns how far a Gaussian reaches, in pixels: 3 sigma, rounded, and at least 1. What lies farther weighs 0.3% together."""
+    """Returns the radius of a Gaussian in pixels: 3 sigma, rounded, at least 1. The rest weighs 0.3% in total."""
     return max(1, int(3.0 * sigma + 0.5))
 
 
 def gaussian_weights(sigma: tf.Tensor, radius: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The weights of the pixels at distances 0 to `radius`; those at a distance above 0 count twice in their sum.
+    """Computes the weights of pixels at distances 0 to `radius`; distances above 0 count twice in the sum.
 
     Args:
-        sigma: float64 `(n,)`: the standard deviation, in pixels; 0 leaves an image as it is.
+        sigma: float64 `(n,)`: the standard deviation, in pixels; 0 does not change an image.
         radius: The largest distance.
 
     Returns:
         int32 `(n, radius + 1)` that sum to exactly 2 to the power of `BITS`, and float32 that sum to 1.
     """
     distance = tf.range(radius + 1, dtype=tf.float64)
-    # A sigma so small that all the weight is in the middle stands for 0.
+    # A tiny sigma in place of 0 puts all weight in the middle.
     bell = tf.exp(-tf.square(distance / tf.maximum(sigma, 1e-3)[:, None]) / 2.0)
     real = bell / (2.0 * tf.reduce_sum(bell, -1, keepdims=True) - bell[:, :1])
     sides = tf.cast(tf.round(real[:, 1:] * float(1 << BITS)), tf.int32)
@@ -39,8 +39,8 @@ def gaussian_weights(sigma: tf.Tensor, radius: int) -> tuple[tf.Tensor, tf.Tenso
 
 
 def widen(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Gives images `(n, height, width, channels)` as lines, with as many more pixels at the left and at the right as the weights
-    reach, reflected; and the weights."""
+    """Converts images `(n, height, width, channels)` to lines, padded at the left and at the right by the radius of the weights, reflected;
+    passes the weights on."""
     radius = int(real.shape[-1]) - 1
     height, width, channels = sides(images)
     lines = tf.reshape(images, [-1, height, width * channels])
@@ -53,7 +53,7 @@ def widen(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tens
 
 
 def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Sum each value with those above and below, weighted.
+    """Sums each value with those above and below, weighted.
 
     Args:
         images: `(n, height, width, channels)`, uint8 or floats.
@@ -62,7 +62,7 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
         real: float32, the weights for floats.
 
     Returns:
-        As many lines, uint16 in 1/256 of a level for bytes, else floats; and the weights.
+        Lines, uint16 in 1/256 of a level for bytes, else floats; and the weights.
     """
     radius = int(real.shape[-1]) - 1
     height, _, _ = sides(images)
@@ -78,7 +78,7 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
 
 
 def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Sums each value with those to the left and to the right, weighted, from what `filter_rows` gives.
+    """Sums each value of the result of `filter_rows` with those to the left and to the right, weighted.
 
     Returns:
         Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even.
@@ -96,7 +96,7 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
 
 
 def beside(phase: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tuple[tf.Tensor, ...]]:
-    """Returns the same function of images and parameters, which takes one more before them and hands it on as it is."""
+    """Wraps a phase so that it takes and returns one more tensor before its parameters, unchanged."""
 
     def carrying(images: tf.Tensor, first: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return first, *phase(images, *given)
@@ -105,13 +105,13 @@ def beside(phase: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tuple[t
 
 
 def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:
-    """int32 divided by 2 to the power of `bits`, rounded half to even."""
+    """Divides int32 by 2 to the power of `bits`, rounded half to even."""
     odd = tf.bitwise.bitwise_and(tf.bitwise.right_shift(x, bits), 1)
     return tf.bitwise.right_shift(x + ((1 << (bits - 1)) - 1) + odd, bits)
 
 
 def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
-    """The sum of what `at` gives at offsets of up to `radius` lines; equal weights are multiplied once, unless that would not be exact."""
+    """Sums lines at offsets up to `radius`, weighted; both lines of a weight are added first, unless that is not exact."""
 
     def read(offset: int) -> tf.Tensor:
         return tf.cast(at(offset), weights.dtype)  # type: ignore[operator]
@@ -125,14 +125,14 @@ def _weighted(at: object, weights: tf.Tensor, radius: int) -> tf.Tensor:
 
 
 def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
-    """Height, width and channels; a tensor where a side is not known before."""
+    """Returns height, width and channels; a tensor for a side that is not static."""
     shape = tf.shape(images)
     height, width = (images.shape[a] if images.shape[a] is not None else shape[a] for a in (1, 2))
     return height, width, int(images.shape[3])
 
 
 def _reflected(offset: int, length: Whole) -> tf.Tensor:
-    """Returns which line stands `offset` lines behind each one, int32 `(length,)`: a constant where the length is known."""
+    """Returns the line `offset` lines after each one, reflected, int32 `(length,)`: a constant for a static length."""
     if isinstance(length, int):
         lines = [(i + offset) % (2 * length) for i in range(length)]
         return tf.constant([min(i, 2 * length - 1 - i) for i in lines], tf.int32)
@@ -140,7 +140,7 @@ def _reflected(offset: int, length: Whole) -> tf.Tensor:
 
 
 def reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
-    """The line inside 0..length-1 that a line stands for (abc|cba, the edge repeated)."""
+    """Reflects lines into 0..length-1 (abc|cba, the edge repeated)."""
     i = tf.math.floormod(i, 2 * length)
     return tf.minimum(i, 2 * length - 1 - i)
 
@@ -150,7 +150,7 @@ Offset: TypeAlias = "tuple[int, int]"
 
 
 def with_border(images: tf.Tensor, radius: int, edge: Literal["reflect", "nearest"]) -> tf.Tensor:
-    """Images as lines of values, with `radius` more pixels on every side, reflected (abc|cba) or repeating the edge."""
+    """Converts images to lines, padded by `radius` pixels on every side, reflected (abc|cba) or repeating the edge."""
     height, width, channels = sides(images)
     lines = tf.reshape(images, [-1, height, width * channels])
     if edge == "nearest":
@@ -168,12 +168,12 @@ def with_border(images: tf.Tensor, radius: int, edge: Literal["reflect", "neares
 
 
 def whole_weights(weights: tf.Tensor, middle: int = 0, counts: Sequence[int] | None = None) -> tuple[tf.Tensor, tf.Tensor]:
-    """The weights for bytes and for floats, float32 `(n, taps)`.
+    """Rounds weights for bytes and for floats, float32 `(n, taps)`.
 
     Args:
         weights: float64 `(n, taps)` that sum to 1.
-        middle: The tap that takes what rounding to whole numbers leaves of their sum, 2 to the power of `BITS`.
-        counts: How often each tap counts in the sum; by default once, as `middle` does in any case.
+        middle: The tap that gets the rest after rounding, so that integers sum to 2 to the power of `BITS`.
+        counts: The number of times that each tap counts in the sum; by default once, which `middle` always does.
     """
     whole = tf.round(weights * float(1 << BITS))
     total = tf.reduce_sum(whole if counts is None else whole * tf.constant(counts, tf.float64), -1, keepdims=True)
@@ -191,8 +191,8 @@ def spread(
         wide: From `with_border`.
         whole: The weight of each group for bytes, from `whole_weights`; it counts once for each offset of its group.
         real: Those for floats.
-        groups: Offsets that weigh the same.
-        radius: How far `wide` goes beyond the images.
+        groups: Offsets of equal weight.
+        radius: The padding of `wide`.
 
     Returns:
         Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even, and are clipped.
@@ -208,7 +208,7 @@ def spread(
 
     total = None
     for weight, group in zip(tf.unstack(tf.reshape(weights, [-1, len(groups), 1, 1]), axis=1), groups, strict=True):
-        if dtype == tf.float64:  # a sum of several would not be exact
+        if dtype == tf.float64:  # adding first would not be exact
             parts = [read(offset) * weight for offset in group]
         else:
             values = read(group[0])
@@ -221,13 +221,13 @@ def spread(
 
 
 def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-    """Sums lines at offsets of each example's own, one example after another. Where no weight is negative, sums for bytes stay below 2^24,
-    which float32 holds: as fast as floats, and the same bits in any order.
+    """Sums lines at offsets that differ from example to example, one example at a time. Without negative weights, sums for bytes stay below
+    2^24, which float32 holds: as fast as floats, and the same bits in any order.
 
     Args:
         images: `(n, height, width, channels)`, uint8 or floats.
         wide: From `with_border`.
-        places: The row and the column of `wide` at which each tap begins, int32 `(n, taps, 2)`.
+        places: The first row and column of each tap in `wide`, int32 `(n, taps, 2)`.
         whole: The weight of each tap for bytes, from `whole_weights`.
         real: Those for floats.
 
@@ -259,24 +259,24 @@ def _finished(total: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
 
 
 def sorted_columns(wide: tf.Tensor, size: int, height: Whole) -> tuple[tf.Tensor, ...]:
-    """Sorts each `size` values one above the other: the lines `(n, height, ...)` of the least, the second, and so on.
+    """Sorts each column of `size` values: returns the lines `(n, height, ...)` of the least, the second, and so on.
 
     Args:
-        wide: Lines of images with `size // 2` more pixels on every side.
-        size: How many rows a column has.
-        height: Of the images.
+        wide: Lines of images padded by `size // 2` pixels on every side.
+        size: The rows of a column.
+        height: The height of the images.
     """
     return tuple(_sorted([wide[:, row : row + height] for row in range(size)]))
 
 
 def middle(columns: Sequence[tf.Tensor], line: Whole, channels: int) -> tf.Tensor:
-    """The medians, lines `(n, height, line)`, from `sorted_columns`; `line` is how many values a line of the images has."""
+    """Computes medians, lines `(n, height, line)`, from `sorted_columns`; `line` is the number of values in a line of the images."""
     size = len(columns)
 
     def row(rank: int) -> list[tf.Tensor]:
         return [columns[rank][:, :, at * channels : at * channels + line] for at in range(size)]
 
-    # In a square whose columns and rows are sorted, what has too many below or above it is not the median.
+    # In a square with sorted columns and rows, a value with too many below or above it is not the median.
     half, places = size * size // 2 + 1, range(size)
     left = [
         value
@@ -288,7 +288,7 @@ def middle(columns: Sequence[tf.Tensor], line: Whole, channels: int) -> tf.Tenso
 
 
 def _sorted(values: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Tensors of one shape, sorted value by value: Batcher's odd-even merge sort, for any count (Knuth, 5.2.2, algorithm M)."""
+    """Sorts tensors of one shape value by value: Batcher's odd-even merge sort, for any count (Knuth, 5.2.2, algorithm M)."""
     found, count = [*values], len(values)
     first = p = 1 << ((count - 1).bit_length() - 1)
     while p:
@@ -306,11 +306,12 @@ def _sorted(values: list[tf.Tensor]) -> list[tf.Tensor]:
 
 
 def through(factor: tf.Tensor, length: Whole, method: str) -> tuple[tf.Tensor, ...]:
-    """Gives the lines that make each line, int32 `(n, length, taps)`, and their weights for bytes and for floats, float32 likewise.
+    """Returns the lines that are summed for each line after scaling down and up, int32 `(n, length, taps)`, and their weights for bytes and
+    for floats, float32 `(n, length, taps)`.
 
     Args:
-        factor: float64 `(n,)`.
-        length: How many lines there are.
+        factor: The scale, float64 `(n,)`.
+        length: The number of lines.
         method: `nearest` or `bilinear`.
     """
     side = tf.cast(length, tf.float64)
@@ -338,15 +339,14 @@ def through(factor: tf.Tensor, length: Whole, method: str) -> tuple[tf.Tensor, .
 
 
 def _between(middle: tf.Tensor, length: tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor]]:
-    """The two lines that a position lies between, and their shares; beyond the edge, the last one."""
+    """Returns the two lines around a position, clipped at the edge, and their shares."""
     first = tf.floor(middle - 0.5)
     share = middle - 0.5 - first
     return [(tf.clip_by_value(first + i, 0.0, length - 1.0), share if i else 1.0 - share) for i in (0, 1)]
 
 
 def rows_of(images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The images whose rows are sums of others: `(n, height, width, channels)`, uint16 in 1/256 of a level for bytes, else floats; and what
-    `through` gave of the columns."""
+    """Sums rows: `(n, height, width, channels)`, uint16 in 1/256 of a level for bytes, else floats; passes the columns of `through` on."""
     total = _sum(images, images, given[:3], 1)
     if not images.dtype.is_integer:
         return nearest_float32(total), *given[3:]
@@ -355,13 +355,13 @@ def rows_of(images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
 
 
 def columns_of(images: tf.Tensor, between: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The images whose columns are sums of others, from what `rows_of` gives, in the images' dtype; bytes round half to even."""
+    """Sums columns of the result of `rows_of`, in the images' dtype; bytes round half to even."""
     total = _sum(images, between, given, 2)
     return (tf.cast(rounded_shift(total, BITS + 8) if images.dtype.is_integer else total, images.dtype),)
 
 
 def _sum(images: tf.Tensor, values: tf.Tensor, given: tuple[tf.Tensor, ...], axis: int) -> tf.Tensor:
-    """The weighted sums of lines along an axis, int32 for bytes, else floats."""
+    """Sums lines along an axis, weighted: int32 for bytes, else floats."""
     places, whole, real = given
     integer = images.dtype.is_integer
     dtype = tf.int32 if integer else working(images)

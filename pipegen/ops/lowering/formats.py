@@ -1,4 +1,4 @@
-"""PNG, GIF, BMP and WebP: what `tf.io.decode_image` reads, and what it would read wrongly; and the way to the library for the rest."""
+"""Decoding of PNG, GIF, BMP and WebP by `tf.io.decode_image`, and by the library for other formats and files that it decodes wrongly."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pipegen.ops.lowering.graphs import apart, target
 from pipegen.ops.lowering.library import read_by_library, too_deep
 from pipegen.ops.lowering.python_calls import numpy_function
 
-_LOOP_BYTES = b"\x21\xff\x0bNETSCAPE2.0\x03\x01"
+_LOOP = b"\x21\xff\x0bNETSCAPE2.0\x03\x01"
 _BMP_HEADERS = (40, 52, 56, 64, 108, 124)
-_BMP_MASKS_BYTES = bytes((0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0))
+_BMP_MASKS = bytes((0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0))
+"""The masks of red, green and blue in the 32 bits of a pixel, in almost every BMP."""
 
 
 def odd_form(content: bytes) -> str | None:
-    """Describes a GIF or BMP that only Pillow reads rightly; `None` for any other file.
+    """Describes a GIF or BMP that only Pillow reads correctly; `None` for any other file.
 
     Args:
         content: The whole file.
@@ -33,7 +34,7 @@ def odd_form(content: bytes) -> str | None:
 def _is_plain_gif_file(content: bytes) -> bool:
     colours = _colours(content[10:11])
     at = 13 + 3 * colours
-    at += 19 if content[at : at + 16] == _LOOP_BYTES and content[at + 18 : at + 19] == b"\0" else 0
+    at += 19 if content[at : at + 16] == _LOOP and content[at + 18 : at + 19] == b"\0" else 0
     control = content[at : at + 8]
     if control[:3] == b"\x21\xf9\x04" and control[7:] == b"\0":
         if control[3] % 2:
@@ -58,7 +59,7 @@ def _is_plain_bmp_file(content: bytes) -> bool:
     width, height = (int.from_bytes(content[at : at + 4], "little", signed=True) for at in (18, 22))
     whole = start + (width * bits + 31) // 32 * 4 * abs(height) == len(content)
     alpha = header < 56 or content[66:70] in (b"\0\0\0\0", b"\0\0\0\xff")
-    masked = bits == 32 and packing == 3 and content[54:66] == _BMP_MASKS_BYTES and alpha
+    masked = bits == 32 and packing == 3 and content[54:66] == _BMP_MASKS and alpha
     rows = packing == 0 and (bits in (24, 32) or (bits == 8 and start - 14 - header >= 4 * 256))
     return whole and header in _BMP_HEADERS and (rows or masked)
 
@@ -70,21 +71,19 @@ _SPACE = (9, 10, 13, 32)
 GRAY_TYPES = (0, 4)
 """Colour types of a PNG without colour: gray, and gray with transparency."""
 
-_BMP_MASKS_AT, _BMP_MASKS = 54, (0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0)
-"""Where red, green and blue lie in the 32 bits of a pixel of almost every BMP."""
+_BMP_MASKS_AT = 54
 _GIF_HEAD, _GIF_LOOP, _GIF_CONTROL, _GIF_FRAME = 13, 19, 8, 10
-_LOOP = tuple(b"\x21\xff\x0bNETSCAPE2.0\x03\x01")
 
 
 def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
-    """Decode a file that is not a JPEG; of an animation, the first frame. Without a fourth channel, transparency is dropped.
+    """Decodes a file that is not a JPEG; the first frame of an animation. Without a fourth channel, transparency is dropped.
 
-    What TensorFlow would read otherwise than Pillow goes to the library.
+    The library reads files that TensorFlow would decode differently from Pillow.
 
     Args:
         contents: string scalar: a file's bytes.
         channels: 1, 3 or 4.
-        exif: Whether the image is turned upright.
+        exif: Whether to turn the image upright.
 
     Returns:
         uint8 `(height, width, channels)`.
@@ -110,7 +109,7 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
         return upright_webp(contents, head, read) if exif == "apply" and reads_webp() else read()
 
     def plain(found: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]) -> tf.Tensor:
-        # In Python it is one node in place of a hundred, which each iterator would make ready.
+        # In Python it is one node in place of a hundred, which each iterator would instantiate.
         if tf.executing_eagerly() or target() != "process":
             return found(contents, head)
         return tf.ensure_shape(numpy_function(lambda content: odd_form(content) is None, [contents], tf.bool, stateful=False), [])
@@ -122,7 +121,7 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
         rgb = partial(read_by_library, contents, 3, 8, exif=exif)
         return tf.cond(plain(_is_plain_bmp), lambda: as_asked(_bmp(contents, head, rgb)), apart(library))
 
-    # What a GIF or BMP says of transparency, TensorFlow does not give.
+    # TensorFlow drops the transparency of a GIF or BMP.
     animated_or_bitmap = [library, library] if channels == 4 else [gif, bmp]
     readers = [png, *animated_or_bitmap, webp, library, library, lambda: _unknown(contents)]
     image = tf.switch_case(kind(head), readers)
@@ -131,30 +130,30 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
 
 
 def luma(image: tf.Tensor) -> tf.Tensor:
-    """Gray as Pillow computes it: ⌊(19595 R + 38470 G + 7471 B + 32768) / 65536⌋, `(height, width, 1)` of the same dtype."""
+    """Computes gray like Pillow: ⌊(19595 R + 38470 G + 7471 B + 32768) / 65536⌋, `(height, width, 1)` of the same dtype."""
     exact = tf.int32 if image.dtype == tf.uint8 else tf.int64
     weighted = tf.reduce_sum(tf.cast(image, exact) * tf.constant([19595, 38470, 7471], exact), axis=-1, keepdims=True)
     return tf.cast((weighted + 32768) // 65536, image.dtype)
 
 
 def with_opacity(image: tf.Tensor) -> tf.Tensor:
-    """RGB with a fourth channel that hides nothing."""
+    """Adds an opaque fourth channel to RGB."""
     return tf.concat([image, tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))], axis=-1)
 
 
 def head_of(contents: tf.Tensor) -> tf.Tensor:
-    """The first 64 bytes of a file as int32 `(64,)`, zeros behind the end of a shorter one."""
+    """Returns the first 64 bytes of a file as int32 `(64,)`, padded with zeros."""
     return tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_HEAD), tf.int32)
 
 
 def is_jpeg(head: tf.Tensor) -> tf.Tensor:
-    """Returns whether files that start with `head`, `(..., n)`, are JPEGs."""
+    """Checks for JPEGs by their heads, `(..., n)`."""
     return tf.reduce_all(head[..., :3] == tf.constant(_JPEG, head.dtype), axis=-1)
 
 
 def kind(head: tf.Tensor) -> tf.Tensor:
-    """Returns what a file that is no JPEG is: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, what only Pillow reads
-    (PPM and its kin, HEIC, AVIF, JPEG XL), and anything else."""
+    """Detects the format of a file that is not a JPEG: int32 scalar, 0 to 6 for PNG, GIF, BMP, WebP, TIFF, formats of Pillow (PPM and its
+    kin, HEIC, AVIF, JPEG XL), and unknown."""
     bytes_, counts, kinds = _magics()
     same = (head[: len(bytes_[0])] == tf.constant(bytes_, head.dtype)) | ~tf.constant(counts)
     return tf.gather(kinds, tf.argmax(tf.reduce_all(same, axis=1)))
@@ -162,49 +161,49 @@ def kind(head: tf.Tensor) -> tf.Tensor:
 
 @cache
 def _magics() -> tuple[list[list[int]], list[list[bool]], list[int]]:
-    """Returns what files start with: the bytes, which of them count, and the kind. The last fits every file."""
+    """Returns signatures of files: bytes, a mask of those to compare, and the kind. The last one matches every file."""
     by_pillow = [b"P%c%c" % (digit, space) for digit in b"123456" for space in _SPACE]
-    by_pillow += [b"????ftyp", b"\xff\x0a", b"\0\0\0\x0cJXL "]  # HEIC and AVIF, which the library tells apart, and JPEG XL
-    # No magic number has a question mark: here it stands for any byte.
+    by_pillow += [b"????ftyp", b"\xff\x0a", b"\0\0\0\x0cJXL "]  # HEIC or AVIF, and JPEG XL
+    # A question mark, which no signature has, stands for any byte.
     starts = [[b"\x89PNG\r\n\x1a\n"], [b"GIF8"], [b"BM"], [b"RIFF????WEBP"], [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"], by_pillow, [b""]]
     flat = [(start.ljust(12, b"?"), kind) for kind, every in enumerate(starts) for start in every]
     return [[*start] for start, _ in flat], [[byte != ord("?") for byte in start] for start, _ in flat], [kind for _, kind in flat]
 
 
 def sure(*checks: tuple[tf.Tensor, str]) -> Any:
-    """A context in which every condition is known to hold; the message of one that does not goes on from the name of the file."""
-    # The raw op, since `tf.debugging.Assert` wraps it in a branch of its own. Eagerly it returns `None`.
+    """Makes a context that checks conditions; messages continue the name of the file."""
+    # The raw op: `tf.debugging.Assert` wraps it in a branch. Eagerly it returns `None`.
     of = "" if target() == "process" else "an image of the request "
     asserts = [tf.raw_ops.Assert(condition=condition, data=[of + message]) for condition, message in checks]
     return tf.control_dependencies([a for a in asserts if a is not None])
 
 
 def refused(contents: tf.Tensor, message: str, dtype: tf.DType) -> tf.Tensor:
-    """No pixels of a file, for the reason that `message` says, unless it is empty."""
+    """Rejects a file with a message, or because it is empty."""
     with sure((tf.strings.length(contents) != 0, "is empty"), (tf.constant(False), message)):
         return tf.zeros([0, 0, 1], dtype)
 
 
 def _whole(digits: tf.Tensor) -> tf.Tensor:
-    """Little-endian bytes as one number; four bytes wrap around to a signed one."""
+    """Converts little-endian bytes to a number; four bytes wrap around to a signed one."""
     return tf.reduce_sum(digits * [256**i for i in range(digits.shape[0])])
 
 
 def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
-    # TensorFlow would drop the lower 8 bits without a word.
+    # TensorFlow would silently drop the lower 8 bits.
     with sure((head[24] != 16, too_deep("a 16-bit PNG"))):
         known = tf.identity(contents)
     if channels == 3:
         return tf.io.decode_png(known, 3)
-    if channels == 1:  # libpng has other weights, and brightens by the file's gamma
+    if channels == 1:  # libpng has other weights, and applies the file's gamma
         gray = tf.reduce_any(head[25] == list(GRAY_TYPES))
         return tf.cond(gray, lambda: tf.io.decode_png(known, 1), lambda: luma(tf.io.decode_png(known, 3)))
-    # Of samples of less than 8 bits TensorFlow fills in an opacity of so many bits.
+    # For samples of fewer than 8 bits, TensorFlow fills in an opacity of that many bits.
     return tf.cond(head[24] < 8, lambda: with_alpha(tf.io.decode_png(known, 0)), lambda: tf.io.decode_png(known, 4))
 
 
 def with_alpha(image: tf.Tensor) -> tf.Tensor:
-    """Gray or RGB of a number of channels that the graph does not know, with or without transparency, as RGBA."""
+    """Converts gray or RGB, with or without transparency, to RGBA, for a dynamic number of channels."""
     samples = tf.shape(image)[-1]
     opaque = tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))
     colours = tf.cond(samples < 3, lambda: tf.tile(image[..., :1], [1, 1, 3]), lambda: image[..., :3])
@@ -212,9 +211,9 @@ def with_alpha(image: tf.Tensor) -> tf.Tensor:
 
 
 def _is_plain_gif(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
-    """Returns whether the first frame fills the canvas and is opaque, and only the usual extensions stand before it.
+    """Checks that the first frame fills the canvas and is opaque, with only the usual extensions before it.
 
-    Pillow shows a smaller frame at its place, and the stored colour of a pixel that is transparent.
+    Pillow pastes a smaller frame into the canvas, and keeps the stored colour of a transparent pixel.
     """
     palette = tf.where(head[10] >= 128, tf.bitwise.left_shift(2, tf.bitwise.bitwise_and(head[10], 7)), 0)
     start = tf.minimum(_GIF_HEAD + 3 * palette, tf.strings.length(contents))
@@ -230,14 +229,14 @@ def _is_plain_gif(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
     )
     bits = tf.cast(tf.io.decode_raw(tf.strings.substr(contents, bits_at, 1), tf.uint8, fixed_length=1), tf.int32)[0]
     colours = tf.where(own > 0, own, palette)
-    # Of two colours indices are stored in two bits.
+    # Indices of two colours are stored in two bits.
     coloured = (colours > 0) & (bits < 12) & (tf.bitwise.left_shift(1, tf.minimum(bits, 12)) <= tf.maximum(colours, 4))
     return opaque & (data[0] == 0x2C) & tf.reduce_all(data[1:5] == 0) & tf.reduce_all(data[5:9] == head[6:10]) & coloured
 
 
 def _is_plain_bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
-    """Returns whether TensorFlow reads a BMP as Pillow does: it has rows of 8, 24 or 32 bits a pixel in the usual order of colours, and
-    nothing behind them."""
+    """Checks that TensorFlow reads a BMP like Pillow: it has rows of 8, 24 or 32 bits a pixel in the usual order of colours, and nothing
+    after them."""
     header, bits, packing = _whole(head[14:18]), _whole(head[28:30]), _whole(head[30:34])
     width, height = tf.cast(_whole(head[18:22]), tf.int64), tf.abs(tf.cast(_whole(head[22:26]), tf.int64))
     row = (width * tf.cast(bits, tf.int64) + 31) // 32 * 4
@@ -251,9 +250,9 @@ def _is_plain_bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
 
 
 def _bmp(contents: tf.Tensor, head: tf.Tensor, library: Callable[[], tf.Tensor]) -> tf.Tensor:
-    """RGB of a plain BMP, or what the library makes of one with fewer colours than indices."""
+    """Decodes a plain BMP to RGB; one with fewer colours than indices by the library."""
     image = tf.io.decode_image(contents, 0, expand_animations=False)
-    # TensorFlow gives the index into the palette, which follows the header: blue, green, red, unused.
+    # TensorFlow returns indices into the palette, which follows the header: blue, green, red, unused.
     start = 14 + _whole(head[14:18])
     stored = tf.clip_by_value((_whole(head[10:14]) - start) // 4, 0, 256)
 
@@ -267,15 +266,15 @@ def _bmp(contents: tf.Tensor, head: tf.Tensor, library: Callable[[], tf.Tensor])
 
 
 def reads_webp() -> bool:
-    """Returns whether this TensorFlow has a decoder for WebP; Pillow reads it otherwise."""
+    """Checks that this TensorFlow decodes WebP; otherwise Pillow does."""
     return hasattr(tf.raw_ops, "DecodeWebP")
 
 
 def _webp(contents: tf.Tensor, head: tf.Tensor, channels: int, library: Callable[[], tf.Tensor]) -> tf.Tensor:
-    # TensorFlow 2.21 corrupts its memory on an animation. The flag stands in the extended header.
+    # TensorFlow 2.21 corrupts its memory on an animation. The flag is in the extended header.
     extended = tf.reduce_all(head[12:16] == list(b"VP8X"))
     animated = extended & (tf.bitwise.bitwise_and(head[20], _ANIMATION) != 0)
-    with sure((~animated, "is an animated WebP image, which is not read; save one frame of it")):
+    with sure((~animated, "is an animated WebP image, which is not supported; save one frame of it")):
         known = tf.identity(contents)
     if not reads_webp():
         with tf.control_dependencies([known]):

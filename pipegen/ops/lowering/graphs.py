@@ -1,4 +1,4 @@
-"""What a graph is made for, and the parts of it that are functions of their own."""
+"""Targets of graphs, and functions that are single nodes of a graph."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 Target = Literal["process", "file", "converter", "device"]
-"""`process`: this one. `file`: any process with TensorFlow. `converter`: another runtime, which has the ordinary operations alone.
-`device`: XLA on an accelerator, perhaps."""
+"""`process`: this one. `file`: any process with TensorFlow. `converter`: another runtime, with only common operations. `device`: XLA,
+possibly on an accelerator."""
 
 _T = TypeVar("_T")
 
 
 @contextmanager
 def meanwhile(variable: ContextVar[_T], value: _T) -> Iterator[None]:
-    """Gives a variable a value for what is traced within."""
+    """Sets a variable for code traced inside."""
     token = variable.set(value)
     try:
         yield
@@ -35,12 +35,12 @@ _target: ContextVar[Target] = ContextVar("target", default="process")
 
 
 def made_for(target: Target) -> AbstractContextManager[None]:
-    """Lets what is traced meanwhile be made for a target."""
+    """Sets the target of graphs traced inside."""
     return meanwhile(_target, target)
 
 
 def target() -> Target:
-    """Returns what the graph that is being traced is made for."""
+    """Returns the target of the graph being traced."""
     return _target.get()
 
 
@@ -48,12 +48,12 @@ _compiled: ContextVar[bool] = ContextVar("compiled", default=False)
 
 
 def for_xla() -> AbstractContextManager[None]:
-    """Lets what is traced meanwhile be compiled by XLA as a whole."""
+    """Marks functions traced inside as compiled by XLA."""
     return meanwhile(_compiled, True)
 
 
 def is_compiled() -> bool:
-    """Returns whether XLA compiles what is being traced."""
+    """Checks whether XLA compiles the function being traced."""
     return _compiled.get()
 
 
@@ -61,12 +61,12 @@ _elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 
 
 def may_run_elsewhere() -> AbstractContextManager[None]:
-    """Lets what is traced meanwhile read nothing that only this process has."""
+    """Marks graphs traced inside as running in any process."""
     return meanwhile(_elsewhere, True)
 
 
 def runs_elsewhere() -> bool:
-    """Returns whether the graph that is being traced may run in another process that sees the same files."""
+    """Checks whether the graph being traced may run in another process that sees the same files."""
     return _elsewhere.get()
 
 
@@ -74,22 +74,22 @@ _around: ContextVar[Any] = ContextVar("around", default=None)
 
 
 def called_in(graph: Any) -> AbstractContextManager[None]:
-    """Lets what is traced meanwhile, for a function that TensorFlow makes ready anew at each call, take what is large from `graph`."""
+    """Has functions traced inside, which TensorFlow instantiates at each call, take large tensors from `graph`."""
     return meanwhile(_around, graph)
 
 
 def graph_around() -> Any:
-    """Returns the graph that calls the function which is being traced, where that is to be as small as can be; else `None`."""
+    """Returns the graph of `called_in`, or `None`."""
     return _around.get()
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
-    """Calls a function that is traced when a graph first calls it with such tensors and options, and not again for later graphs.
+    """Calls a function that is traced once for all graphs, for each type of its tensors and each value of its options.
 
     Args:
-        function: Takes the tensors and the options, and reads no other tensor.
-        tensors: What it works on.
-        options: Hashable.
+        function: A function of the tensors and the options, which reads no other tensor.
+        tensors: Its tensors.
+        options: Its options, hashable.
     """
     if tf.executing_eagerly():
         return function(*tensors, **options)
@@ -97,7 +97,7 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
     return found
 
 
-# Bounded: each graph that is made copies every function that is alive, so a search over image sizes would slow down.
+# Bounded: each new graph copies every function that is alive, so a search over image sizes would slow down.
 @lru_cache(maxsize=16)
 def _traced(
     function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: tuple[str, bool]
@@ -106,18 +106,18 @@ def _traced(
 
 
 def apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as one node of each graph that calls it, whose own nodes cost nothing until it is run."""
+    """Makes a function one node of each graph that calls it, whose own nodes cost nothing until it is run."""
     if tf.executing_eagerly():
         return function
-    # Where the usual node calls it, TensorFlow would write it into the graph, and its nodes would cost a step each.
+    # TensorFlow would inline a normal call, and each node would cost a step.
     return partial(call, tf.function(function, autograph=False, experimental_attributes={"_noinline": True}))
 
 
 def call(function: Callable[..., Any], *given: Any) -> Any:
     """Calls a `tf.function` from a graph, on nested tensors, as one node.
 
-    TensorFlow's own node for a call prepares the function for several devices, anew for each node and each iterator: from 3 to 10 ms. The
-    only branch of a choice is run as it is. XLA, and what writes graphs to files, know the usual node.
+    TensorFlow's own node for a call prepares the function for several devices, for each node and each iterator: 3 to 10 ms. The only
+    branch of a `Case` is run unchanged. XLA and saved graphs get a normal call.
     """
     if tf.executing_eagerly() or is_compiled() or target() != "process":
         return function(*given)
@@ -126,7 +126,7 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
     tensors = [one for one in tf.nest.flatten(given) if isinstance(one, tf.Tensor)]
     results = tf.nest.flatten(concrete.structured_outputs)
     node = tf.raw_ops.Case if is_stateful(concrete) else tf.raw_ops.StatelessCase
-    with tf.device("CPU"):  # a branch runs where its node does, and no accelerator decodes
+    with tf.device("CPU"):  # a branch runs on the device of its node, and accelerators do not decode
         found = node(
             branch_index=tf.constant(0),
             input=[*tensors, *concrete.captured_inputs],
@@ -138,8 +138,15 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
 
 
 def is_stateful(concrete: Any) -> bool:
-    """Returns whether a traced function has an operation that does more than to compute."""
+    """Checks for an operation with side effects in a traced function."""
     return any(operation.op_def.is_stateful for operation in {one.type: one for one in concrete.graph.get_operations()}.values())
+
+
+def asserted(value: tf.Tensor, condition: tf.Tensor, message: Any) -> tf.Tensor:
+    """Returns a tensor after checking a bool scalar; fails with a message, a string scalar, if that is false."""
+    checked = tf.debugging.Assert(condition, [message])
+    with tf.control_dependencies([checked] if checked is not None else []):
+        return tf.identity(value)
 
 
 def _spec(given: Any) -> Any:
@@ -147,14 +154,14 @@ def _spec(given: Any) -> Any:
 
 
 def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:
-    """Gives what one of two functions gives, which is called.
+    """Calls one of two functions.
 
-    `tf.cond` writes both into the graph, where a node costs a step whether it is run or not, and so does each tensor that they read.
+    `tf.cond` inlines both into the graph, where each node, and each tensor that they read, costs a step even if it is not run.
 
     Args:
         condition: A bool scalar.
-        then: Takes `given`, and gives nested tensors.
-        otherwise: Likewise, of the same dtypes and shapes.
+        then: A function from `given` to nested tensors.
+        otherwise: Another one, with results of the same dtypes and shapes.
         given: Nested tensors.
     """
     if tf.executing_eagerly():
@@ -167,7 +174,7 @@ def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[.
         return called.get_concrete_function()
 
     both = made(then), made(otherwise)
-    if any(function.captured_inputs for function in both):  # of which each would have to have those of the other, too
+    if any(function.captured_inputs for function in both):  # both branches would need the captured inputs of both
         return tf.cond(condition, partial(then, *given), partial(otherwise, *given))
     results = both[0].structured_outputs
     dtypes, shapes = zip(*((one.dtype, one.shape.as_proto()) for one in tf.nest.flatten(results)), strict=True)

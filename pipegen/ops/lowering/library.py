@@ -1,8 +1,7 @@
-"""Reads by Pillow and tifffile what TensorFlow has no decoder for: TIFF, PPM and its kin, HEIC, AVIF and JPEG XL by plugins; and what it
-would read otherwise, such as a GIF that is transparent or a packed BMP.
+"""Image files read by Pillow and tifffile: formats that TensorFlow does not decode (TIFF, PPM and its kin; HEIC, AVIF and JPEG XL by
+plugins), and files that it decodes differently, such as a transparent GIF or a packed BMP.
 
-Inside a graph it is a call into Python for each file. Everything that goes wrong comes back as a text, so that it takes the same
-way as what TensorFlow finds.
+Inside a graph it is a call into Python for each file. Errors are returned as strings and raised by the graph, like TensorFlow's own.
 """
 
 from __future__ import annotations
@@ -11,31 +10,33 @@ import io
 import re
 import struct
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.exif import TURNS
 from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.python_calls import numpy_function
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 _BRANDS = {b"avif": "AVIF", b"avis": "AVIF"} | dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1"), "HEIC")
 """The brands of ISO base media files that hold images (ISO/IEC 14496-12 and 23008-12)."""
 _JPEG_XL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \r\n\x87\n")
-"""How JPEG XL begins: a bare codestream, and a container (ISO/IEC 18181-2)."""
+"""Signatures of JPEG XL: a bare codestream, and a container (ISO/IEC 18181-2)."""
 _HEAD = 64
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """Says what reads a format.
+    """The library that reads a format.
 
     Attributes:
-        library: What people call it.
-        module: What is imported; empty where Pillow itself may have it.
-        extra: The extra of pipegen that brings it.
-        format: What Pillow calls the format.
+        library: Its name in messages.
+        module: The module to import; "" if Pillow itself may read the format.
+        extra: The extra of pipegen that installs it.
+        format: Pillow's name of the format.
     """
 
     library: str
@@ -52,19 +53,19 @@ PLUGINS = {
 
 
 def plugin_format(head: bytes) -> str | None:
-    """Names the format of a file that begins so, if it is one of `PLUGINS`; 16 bytes tell most, 64 all."""
+    """Detects a format of `PLUGINS` by the head of a file: 16 bytes for most, 64 for all."""
     if head.startswith(_JPEG_XL):
         return "JPEG XL"
     if head[4:8] != b"ftyp":
         return None
     found = _BRANDS.get(head[8:12])
     if found == "HEIC" and b"avif" in head[16 : min(int.from_bytes(head[:4], "big"), _HEAD)]:
-        return "AVIF"  # its brands stand behind that of still images in general
+        return "AVIF"  # its brand follows the general one of still images
     return found
 
 
 def is_readable(name: str) -> bool:
-    """Returns whether a format of `PLUGINS` can be read here."""
+    """Checks that a format of `PLUGINS` can be read in this environment."""
     plugin = PLUGINS[name]
     if plugin.module:
         return find_spec(plugin.module) is not None
@@ -74,12 +75,12 @@ def is_readable(name: str) -> bool:
 
 
 def missing_plugin(name: str) -> str:
-    """Says what to install for a format of `PLUGINS`."""
+    """Returns the command that installs the plugin of a format of `PLUGINS`."""
     return f"pip install 'pipegen[{PLUGINS[name].extra}]'"
 
 
 def register(name: str) -> None:
-    """Tells Pillow of the plugin of a format, which is there."""
+    """Registers the installed plugin of a format with Pillow."""
     if name == "HEIC":
         import pillow_heif
 
@@ -89,14 +90,14 @@ def register(name: str) -> None:
 
 
 def ready_for(contents: bytes) -> None:
-    """Tells Pillow of the plugin that a file needs, where it needs one that is there."""
+    """Registers the plugin that a file needs with Pillow, if installed."""
     name = plugin_format(contents[:_HEAD])
     if name is not None and is_readable(name):
         register(name)
 
 
 def bits_of_head(contents: bytes) -> int:
-    """Returns how many bits a value of an AVIF file has, by its `av1C` box (AV1-ISOBMFF, 2.3.3); 8 where none is found."""
+    """Reads the bits of a value of an AVIF file from its `av1C` box (AV1-ISOBMFF, 2.3.3); 8 without one."""
     at = contents[: 1 << 14].find(b"av1C")
     if at < 0 or len(contents) < at + 7:
         return 8
@@ -106,7 +107,7 @@ def bits_of_head(contents: bytes) -> int:
 
 Exif = Literal["apply", "ignore"]
 _FORMATS = ("TIFF", "PPM", "GIF", "BMP", "WEBP", "JPEG")
-"""Formats by Pillow's names; JPEG opens MPO, too, which has no entry of its own."""
+"""Formats by Pillow's names; JPEG includes MPO."""
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _EIGHT_BITS = ("1", "L", "LA", "P", "RGB", "RGBA")
 _GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
@@ -121,7 +122,7 @@ _COLOURS = {
     _WHITE_IS_ZERO: "gray", _BLACK_IS_ZERO: "gray", _RGB: "RGB", 3: "palette", 4: "mask", 5: "CMYK", 6: "YCbCr", 8: "LAB", 9: "ICC LAB",
     10: "ITU LAB", 32803: "colour filter array", 32844: "LogL", 32845: "LogLuv", 34892: "linear raw",
 }  # fmt: skip
-"""Names of what the samples of a TIFF mean, by the photometric interpretation."""
+"""Names of the photometric interpretations of a TIFF."""
 _PLAIN = "convert it to gray or RGB"
 
 _UNIDENTIFIED = "is damaged, or of a kind that Pillow does not read"
@@ -129,12 +130,12 @@ _BUT_PLAIN = ", of GIF and BMP what fills its canvas, is opaque and not packed"
 
 
 class UnreadableError(Exception):
-    """Says what is wrong with a file; the text goes on from its name."""
+    """Damage of a file; the message continues the file's name."""
 
 
 @dataclass(frozen=True)
 class _Header:
-    """Holds what the header of a TIFF says, by the tags of TIFF 6.0."""
+    """The header of a TIFF, by the tags of TIFF 6.0."""
 
     bits: int
     samples: int
@@ -145,64 +146,78 @@ class _Header:
 
     @property
     def colours(self) -> str:
-        """Names what the samples mean."""
+        """The name of the photometric interpretation."""
         return _COLOURS.get(self.photometric, f"colours of kind {self.photometric}")
 
 
 def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif) -> tf.Tensor:
-    """Calls `read` from a graph on a string scalar, a file's bytes; in one that is made for a file, which has no Python, it says so."""
+    """Calls `read` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python."""
     dtype = tf.uint8 if bits == 8 else tf.uint16
     if target() != "process":
         with tf.control_dependencies(
             [tf.raw_ops.Assert(condition=tf.constant(False), data=[f"only {served_formats(channels, bits)} is read{_BUT_PLAIN}"])]
         ):
             return tf.zeros([0, 0, channels], dtype)
-    call = partial(_read_or_say, channels=channels, bits=bits, exif=exif)
-    pixels, problem = numpy_function(call, [contents], [dtype, tf.string], stateful=False)
+
+    def describe(error: Exception) -> str:
+        from PIL import UnidentifiedImageError  # not before a file needs it
+
+        return _UNIDENTIFIED if isinstance(error, UnidentifiedImageError) else f"is damaged: {type(error).__name__}: {error}"
+
+    return call_reader(lambda content: read(content, channels, bits, exif=exif), contents, [None, None, channels], dtype, describe)
+
+
+def call_reader(
+    reader: Callable[[bytes], Any], contents: tf.Tensor, shape: Sequence[int | None], dtype: tf.DType, describe: Callable[[Exception], str]
+) -> tf.Tensor:
+    """Calls a function in Python on a string scalar, a file's bytes.
+
+    Its `UnreadableError`s fail in the graph with their message, and so do other errors, for which `describe` makes one: libraries raise any
+    exception on damaged files.
+
+    Returns:
+        The array, of a shape and dtype.
+    """
+
+    def attempt(given: Any) -> tuple[Any, Any]:
+        try:
+            content = given if isinstance(given, bytes) else given.item()  # eagerly it is an array of one object
+            return np.ascontiguousarray(reader(content)), np.bytes_(b"")
+        except UnreadableError as error:
+            problem = str(error)
+        except Exception as error:
+            problem = describe(error)
+        nothing: Any = np.zeros([side or 0 for side in shape], dtype.as_numpy_dtype)
+        return nothing, np.bytes_(" ".join(problem.split()).encode())
+
+    values, problem = numpy_function(attempt, [contents], [dtype, tf.string], stateful=False)
     sound = tf.raw_ops.Assert(condition=tf.equal(problem, ""), data=[problem])
     with tf.control_dependencies([] if sound is None else [sound]):
-        image = tf.identity(pixels)
-    image.set_shape([None, None, channels])
-    return image
+        array = tf.identity(values)
+    array.set_shape(shape)
+    return array
 
 
 def served_formats(channels: int, bits: int) -> str:
-    """Names the formats that are read without a library: PNG of 16 bits, and of 8 bits what TensorFlow decodes rightly."""
+    """Names the formats that are read without a library: PNG for 16 bits, and for 8 bits those that TensorFlow decodes correctly."""
     return "PNG" if bits != 8 else "JPEG, PNG or WebP" if channels == 4 else "JPEG, PNG, GIF, BMP or WebP"
 
 
-def _read_or_say(contents: Any, *, channels: int, bits: int, exif: Exif) -> tuple[Any, Any]:
-    """The pixels and an empty text, or no pixels and what is wrong."""
-    from PIL import UnidentifiedImageError
-
-    contents = contents if isinstance(contents, bytes) else contents.item()  # eagerly it is an array of one object
-    try:
-        return np.ascontiguousarray(read(contents, channels, bits, exif=exif)), np.bytes_(b"")
-    except UnreadableError as error:
-        problem = str(error)
-    except UnidentifiedImageError:
-        problem = _UNIDENTIFIED
-    except Exception as error:  # a library meets damage with whatever its code runs into
-        problem = f"is damaged: {type(error).__name__}: {error}"
-    nothing: Any = np.zeros((0, 0, channels), np.uint8 if bits == 8 else np.uint16)
-    return nothing, np.bytes_(" ".join(problem.split()).encode())
-
-
 def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> Any:
-    """Decode a TIFF, PPM, PGM, PBM, GIF, BMP or WebP file, a JPEG, or one that a plugin reads; of several pages the first.
+    """Decodes a TIFF, PPM, PGM, PBM, GIF, BMP or WebP file, a JPEG, or one that a plugin reads; the first of several pages.
 
     Args:
         contents: The file's bytes.
         channels: 1, 3 or 4.
         bits: 8 or 16.
-        exif: Whether it is turned upright.
+        exif: Whether to turn it upright.
 
     Returns:
         uint8 or uint16 `(height, width, channels)`.
 
     Raises:
-        UnreadableError: What is wrong, to stand behind the file's name.
-        Exception: Whatever a library raises on a damaged file.
+        UnreadableError: For a file that cannot be read; the message continues the file's name.
+        Exception: Any exception of a library on a damaged file.
     """
     plugin = plugin_format(contents)
     if plugin is not None:
@@ -223,13 +238,13 @@ def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> 
 
 
 def bits_of(contents: bytes) -> int:
-    """Returns how many bits a value of a file has: 16, or at most 8 for a format that has no more.
+    """Reads the bits of a value of a file: 16, or at most 8 for a format without more.
 
     Args:
-        contents: The bytes of a file of any format that is read; of anything but a TIFF the first 64 and more will do.
+        contents: The bytes of a file of any supported format; for all but TIFF, 64 bytes are enough.
 
     Raises:
-        UnreadableError: For a TIFF of values that are not read.
+        UnreadableError: For a TIFF of unsupported values.
     """
     if contents[:4] == b"\x89PNG":
         return contents[24] if len(contents) > 24 else 8
@@ -240,10 +255,10 @@ def bits_of(contents: bytes) -> int:
 
 
 def require_bits(what: str, have: int, bits: int) -> None:
-    """Reject a file of another depth than is asked for.
+    """Rejects a file of another depth.
 
     Raises:
-        UnreadableError: What to do about it.
+        UnreadableError: With what to do.
     """
     if have > 8 >= bits:
         raise UnreadableError(too_deep(f"a {have}-bit {what}"))
@@ -252,22 +267,22 @@ def require_bits(what: str, have: int, bits: int) -> None:
 
 
 def too_deep(what: str) -> str:
-    """Says what is wrong with a file of more than 8 bits where 8 are asked for."""
+    """Describes a file of more than 8 bits, if 8 are needed."""
     return f"is {what}, which `decode` would cut to 8 bits; write `bits: 16` for the feature or `decode: {{bits: 16}}`, or convert it"
 
 
 def too_shallow(what: str) -> str:
-    """Says what is wrong with a file of 8 bits or less where 16 are asked for."""
-    return f"is {what}, and `bits: 16` takes files of 16 bits alone; leave `bits` out, or convert it"
+    """Describes a file of 8 bits or less, if 16 are needed."""
+    return f"is {what}, but `bits: 16` needs files of 16 bits; leave `bits` out, or convert it"
 
 
 def _by_pillow(contents: bytes, channels: int, exif: Exif, tiff: _Header | None = None) -> Any:
-    """8 bits; Pillow turns a TIFF upright by itself."""
+    """Reads 8 bits; Pillow turns a TIFF upright by itself."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         image = Image.open(io.BytesIO(contents), formats=_FORMATS)
-    except (UnidentifiedImageError, KeyError):  # a `KeyError` names a compression that Pillow does not know
+    except (UnidentifiedImageError, KeyError):  # `KeyError`: an unknown compression
         raise UnreadableError(_UNIDENTIFIED if tiff is None else _unsupported(tiff)) from None
     with image:
         upright = ImageOps.exif_transpose(image) if exif == "apply" else image
@@ -275,23 +290,23 @@ def _by_pillow(contents: bytes, channels: int, exif: Exif, tiff: _Header | None 
 
 
 def _converted(image: Any, channels: int) -> Any:
-    """The pixels of an opened image as gray, RGB or RGBA.
+    """Converts an opened image to gray, RGB or RGBA.
 
     Raises:
-        UnreadableError: Where Pillow does not convert its colours so.
+        UnreadableError: If Pillow cannot convert its colours.
     """
     image.load()
     mode = _MODES[channels]
     try:
         pixels = np.asarray(image.convert(mode))
-    except ValueError:  # the pixels are there, so that the file is whole
+    except ValueError:  # the pixels are loaded, so the file is whole
         message = f"has {image.mode} colours, which Pillow does not convert to {'gray' if mode == 'L' else mode}; {_PLAIN}"
         raise UnreadableError(message) from None
     return pixels if pixels.ndim == 3 else pixels[..., None]
 
 
 def _unsupported(header: _Header) -> str:
-    """Says why Pillow does not open a TIFF whose header can be read."""
+    """Describes why Pillow does not open a TIFF with a valid header."""
     from PIL.TiffImagePlugin import COMPRESSION_INFO
 
     if header.compression not in COMPRESSION_INFO:
@@ -301,7 +316,7 @@ def _unsupported(header: _Header) -> str:
 
 
 def _by_plugin(contents: bytes, name: str, channels: int, bits: int, exif: Exif) -> Any:
-    """8 bits of a HEIC, AVIF or JPEG XL file. HEIC is always given upright."""
+    """Reads 8 bits of a HEIC, AVIF or JPEG XL file. HEIC is always upright."""
     from PIL import Image, ImageOps
 
     article = "an" if name == "AVIF" else "a"
@@ -319,7 +334,7 @@ def _by_plugin(contents: bytes, name: str, channels: int, bits: int, exif: Exif)
 
 
 def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
-    """PPM and PGM of up to 65,535 values, and PBM. Values are spread to the whole range, as their format means them."""
+    """Reads PPM and PGM of up to 65,535 values, and PBM. Values are scaled to the whole range, as the format defines."""
     header = _DEEP_HEADER.match(contents)
     most = int(header[4]) if header is not None else 1
     what = {b"2": "PGM", b"5": "PGM", b"3": "PPM", b"6": "PPM"}[header[1]] if header is not None else "PBM"
@@ -327,7 +342,7 @@ def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
     if bits == 8 or header is None:
         return _by_pillow(contents, channels, "ignore")
     if header[1] in b"23":
-        raise UnreadableError(f"is a 16-bit {what} written as text, which is not read; convert it to the binary form")
+        raise UnreadableError(f"is a 16-bit {what} written as text, which is not supported; convert it to the binary form")
     width, height, samples = int(header[2]), int(header[3]), 3 if what == "PPM" else 1
     if len(contents) - header.end() < 2 * width * height * samples:
         raise UnreadableError(f"is a {what} that is cut short")
@@ -338,10 +353,10 @@ def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
 
 
 def _tiff_header(contents: bytes) -> _Header:
-    """Read the tags of the first page.
+    """Reads the tags of the first page.
 
     Raises:
-        UnreadableError: For a header that is cut short, and for values that are no unsigned whole numbers, or of an odd number of bits.
+        UnreadableError: For a header that is cut short, and for values that are not unsigned integers, or of an unusual number of bits.
     """
     from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
@@ -371,7 +386,7 @@ def _numbers(value: Any) -> tuple[int, ...]:
 
 
 def _deep_tiff(contents: bytes, header: _Header) -> Any:
-    """16 bits as stored, uint16 `(height, width, samples)`, black at 0."""
+    """Reads 16 bits as stored, uint16 `(height, width, samples)`, black at 0."""
     if header.samples == 1 and header.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO):
         from PIL import Image
 
@@ -389,7 +404,7 @@ def _deep_tiff(contents: bytes, header: _Header) -> Any:
 
 
 def _by_tifffile(contents: bytes) -> Any:
-    """Pillow would cut 16 bits of several channels to 8."""
+    """Reads 16 bits of several channels, which Pillow would cut to 8."""
     try:
         import tifffile
     except ImportError:
@@ -406,7 +421,7 @@ def _by_tifffile(contents: bytes) -> Any:
 
 
 def _with_channels(pixels: Any, channels: int) -> Any:
-    """uint16 of gray or RGB, with or without transparency, as gray, RGB or RGBA; luma as Pillow computes it for 8 bits."""
+    """Converts uint16 gray or RGB, with or without transparency, to gray, RGB or RGBA; luma as Pillow computes it for 8 bits."""
     gray, opaque = pixels.shape[-1] <= 2, pixels.shape[-1] in (1, 3)
     if channels == 1 and gray:
         return pixels[..., :1]

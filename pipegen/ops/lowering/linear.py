@@ -1,4 +1,4 @@
-"""Small matrices, stacked over any leading batch axes, and floats that are the same wherever they are computed."""
+"""Small matrices with any leading batch axes, and floats that are equal on all hardware."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ LUMA = (0.299, 0.587, 0.114)
 
 
 def uniform(u: tf.Tensor, bounds: tuple[Scalar, Scalar]) -> tf.Tensor:
-    """`low + (high - low) * u` in float64, for `u` in [0, 1); the bounds are numbers, or scalars where a schedule sets them."""
+    """Computes `low + (high - low) * u` in float64, for `u` in [0, 1); the bounds are numbers, or scalars from a schedule."""
     low, high = bounds
     return tf.convert_to_tensor(low, tf.float64) + tf.convert_to_tensor(high - low, tf.float64) * tf.cast(u, tf.float64)
 
 
 def logarithms(bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-    """The natural logarithms of bounds above 0."""
+    """Computes the natural logarithms of bounds above 0."""
     low, high = (tf.math.log(bound) if tf.is_tensor(bound) else math.log(bound) for bound in bounds)
     return low, high
 
 
 def whole_bounds(bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-    """The bounds of whole numbers; those that a schedule sets are rounded, half to even."""
+    """Rounds bounds from a schedule to integers, half to even."""
     low, high = (tf.cast(tf.round(bound), tf.int32) if tf.is_tensor(bound) else bound for bound in bounds)
     return low, high
 
 
 def normal(u: tf.Tensor) -> tf.Tensor:
-    """Normal numbers of mean 0 and standard deviation 1, from -6.3 to 6.3, from `u` in [0, 1): float64."""
+    """Converts `u` in [0, 1) to normal numbers of mean 0 and standard deviation 1, from -6.3 to 6.3: float64."""
     return tf.math.ndtri((tf.floor(tf.cast(u, tf.float64) * 2.0**32) + 0.5) * 2.0**-32)
 
 
 def choice(u: tf.Tensor, count: int) -> tf.Tensor:
-    """Whole numbers below `count`, each as likely: int32 of the shape of `u`, which is in [0, 1)."""
+    """Converts `u` in [0, 1) to uniform integers below `count`: int32."""
     return tf.minimum(tf.cast(tf.floor(u * count), tf.int32), count - 1)  # the product may round up
 
 
 def radians(degrees: tf.Tensor) -> tf.Tensor:
-    """Degrees as radians, in float64."""
+    """Converts degrees to radians, in float64."""
     return degrees * (math.pi / 180.0)
 
 
 def stack(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> tf.Tensor:
-    """A float64 matrix `(..., rows, columns)` from its entries.
+    """Stacks entries to a float64 matrix `(..., rows, columns)`.
 
     Args:
         rows: The entries by row: numbers, or tensors that broadcast to `like`.
@@ -59,13 +59,13 @@ def stack(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> tf.Tensor:
 
 
 def vector(entries: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:
-    """A float64 vector `(..., n)` from its entries, broadcast to the shape of `like`."""
+    """Stacks entries to a float64 vector `(..., n)`, broadcast to the shape of `like`."""
     (filled,) = _filled([entries], like)
     return tf.stack(filled, axis=-1)
 
 
 def _filled(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> list[list[tf.Tensor]]:
-    """The entries, each of the shape of `like`; a number that stands there several times is one operation."""
+    """Broadcasts entries to the shape of `like`; equal numbers share one operation."""
     zero = tf.zeros_like(like, dtype=tf.float64)
     numbers = {entry: zero + entry if entry else zero for row in rows for entry in row if isinstance(entry, float)}
     return [[numbers[entry] if isinstance(entry, float) else zero + entry for entry in row] for row in rows]
@@ -74,7 +74,7 @@ def _filled(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> list[list[tf.T
 def about_centre(
     linear: tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar]], like: tf.Tensor, height: tf.Tensor, width: tf.Tensor
 ) -> tf.Tensor:
-    """The 3x3 matrix that applies a 2x2 one about the centre of the canvas.
+    """Makes the 3x3 matrix that applies a 2x2 one about the centre of the canvas.
 
     Args:
         linear: The 2x2 matrix on `(x, y)`, from output to input.
@@ -91,30 +91,30 @@ def about_centre(
 
 
 def multiply(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """`first @ second` for `(..., n, n)`, as sums in a fixed order."""
+    """Computes `first @ second` for `(..., n, n)`, with sums in a fixed order."""
     return tf.reduce_sum(tf.expand_dims(first, -1) * tf.expand_dims(second, -3), -2)
 
 
 def diagonal(values: Sequence[Scalar], like: tf.Tensor) -> tf.Tensor:
-    """The matrix with these values on its diagonal: float64 `(..., n, n)`."""
+    """Makes a diagonal matrix: float64 `(..., n, n)`."""
     return stack([[value if i == j else 0.0 for j in range(len(values))] for i, value in enumerate(values)], like)
 
 
 def zeros(channels: int, like: tf.Tensor) -> tf.Tensor:
-    """A float64 zero vector `(..., channels)`."""
+    """Makes a float64 zero vector `(..., channels)`."""
     return vector([0.0] * channels, like)
 
 
 def zeros_for(u: tf.Tensor) -> tf.Tensor:
-    """float64 zeros of the batch's shape `(...)`, for draws `(..., num_draws)` of which there may be none."""
+    """Makes float64 zeros of the batch's shape `(...)`, from draws `(..., num_draws)`, also for 0 draws."""
     like = tf.zeros(tf.shape(u)[:-1], tf.float64)
     like.set_shape(u.shape[:-1])
     return like
 
 
 def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """Returns the product of matrices, of which one is alone and the other may be several: `(rows, inner)` and `(..., inner, columns)`, or
-    `(..., rows, inner)` and `(inner, columns)`; all bits of float32 count, on an accelerator too."""
+    """Multiplies a matrix and a batch of matrices, `(rows, inner)` and `(..., inner, columns)`, or `(..., rows, inner)` and
+    `(inner, columns)`, in full float32 precision, also on an accelerator."""
     if target() != "device" or a.dtype != tf.float32:
         return tf.linalg.matmul(a, b)
     from tensorflow.compiler.tf2xla.python import xla
@@ -124,24 +124,24 @@ def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     dimensions.rhs_contracting_dimensions.append(b.shape.rank - 2)
     precision.operand_precision.extend([xla.PrecisionConfig.HIGHEST] * 2)
     found = xla.dot_general(a, b, dimensions, precision)
-    several = b.shape.rank - 2  # whose dimensions stand behind the rows now
+    several = b.shape.rank - 2  # the batch dimensions follow the rows now
     return tf.transpose(found, [*range(1, several + 1), 0, several + 1]) if several else found
 
 
 _DROPPED = 29
-"""How many bits of a float64 a float32 does not have."""
+"""Bits of a float64 that a float32 does not have."""
 
 
 def working(images: tf.Tensor) -> tf.DType:
-    """Returns what the floats of a step are computed in: float64 where the images are, else float32."""
+    """Returns the dtype for the floats of a step: float64 for images of float64, else float32."""
     return tf.float64 if images.dtype == tf.float64 else tf.float32
 
 
 def nearest_float32(values: tf.Tensor) -> tf.Tensor:
-    """Rounds float64 values to the nearest that float32 can hold, half to even; they stay float64, and others stay as they are.
+    """Rounds float64 values to the nearest float32, half to even; the result is float64, and other dtypes stay unchanged.
 
-    It is done on the bits, as integers: XLA leaves out a cast to float32 and back (TensorFlow 2.16 does). Other runtimes, whose rounding is
-    their own in any case, are spared it.
+    It works on the bits, as integers: XLA removes a cast to float32 and back (in TensorFlow 2.16). Other runtimes round differently
+    anyway, so it is skipped there.
     """
     if values.dtype != tf.float64 or target() == "converter":
         return values
@@ -152,5 +152,5 @@ def nearest_float32(values: tf.Tensor) -> tf.Tensor:
 
 
 def as_float32(values: tf.Tensor) -> tf.Tensor:
-    """Returns float32 of float64 values, each rounded to the nearest, half to even; others stay as they are."""
+    """Converts float64 to float32, rounded half to even; other dtypes stay unchanged."""
     return tf.cast(nearest_float32(values), tf.float32) if values.dtype == tf.float64 else values

@@ -1,8 +1,7 @@
-"""Reads parts of files that are mapped into memory, by TensorFlow ops alone.
+"""Reads parts of mapped files, using only TensorFlow operations.
 
-A record is cut out of its file by `slice`, and becomes a string by way of a serialised tensor, whose last bytes are its content:
-TensorFlow has no other op from uint8 to string. The maps lie in one list, out of which one is taken at no cost. In this process NumPy maps
-them; a graph that runs elsewhere maps the files wherever that is, once in each process.
+A record is sliced from its file and becomes a string. The maps are in one tensor list, from which one is taken without a copy. In this
+process NumPy maps the files; a graph that runs in another process maps them there, once in each process.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.graphs import graph_around, runs_elsewhere
+from pipegen.ops.lowering.graphs import asserted, graph_around, runs_elsewhere
+from pipegen.ops.lowering.stored import string_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ class Maps:
     """Files mapped into memory, once for all graphs.
 
     Args:
-        files: The path and the bytes of each. They must not get shorter while they are read: the system would end the process.
+        files: The path and the size of each. They must not shrink while they are read: the system would kill the process.
     """
 
     def __init__(self, files: Sequence[tuple[str, int]]) -> None:
@@ -36,31 +36,29 @@ class Maps:
             maps = _empty_list(len(files))
             for number, (path, size) in enumerate(files):
                 maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=_here(path, size))
-            # A graph writes down the tensors that it holds, and knows a resource by its handle.
+            # A graph would serialise a captured tensor; a resource is captured by its handle.
             self._held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=ANONYMOUS)
             tf.raw_ops.AssignVariableOp(resource=self._held, value=maps)
 
     def every(self) -> tf.Tensor:
-        """Returns the list of all maps: that of this process, or of whichever runs the graph."""
+        """Returns the list of all maps, of this process or of the one that runs the graph."""
         return mapped_there(self.files) if runs_elsewhere() else tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
 
     def cut(self, maps: tf.Tensor, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        """Cuts bytes out of one file: a string scalar. `offset` and `length` are int64 scalars; the length is below 2 GiB."""
-        serialised = tf.io.serialize_tensor(tf.slice(file_of(maps, file), offset[None], length[None]))
-        count = tf.cast(length, tf.int32)
-        return tf.strings.substr(serialised, tf.strings.length(serialised) - count, count)
+        """Reads bytes of one file: a string scalar. `offset` and `length` are int64 scalars; the length is below 2 GiB."""
+        return string_of(tf.slice(file_of(maps, file), offset[None], length[None]))
 
 
 def file_of(maps: tf.Tensor, number: tf.Tensor | int) -> tf.Tensor:
-    """Takes one file out of a list of maps: uint8 `(size,)`."""
+    """Gets one file from a list of maps: uint8 `(size,)`."""
     index = tf.cast(number, tf.int32)
     return tf.raw_ops.TensorListGetItem(input_handle=maps, index=index, element_shape=tf.constant([-1]), element_dtype=tf.uint8)
 
 
 def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
-    """Returns the list of files, of which each has a path and its bytes, as mapped by the process that runs the graph.
+    """Returns the list of files, given by path and size, as mapped by the process that runs the graph.
 
-    The list is a resource of that process, which the first call makes. Its name says which files it is of, and when they were written.
+    The list is a resource of that process, made by the first call. Its name is a hash of the files and their modification times.
     """
     about = hashlib.blake2b(digest_size=16)
     for path, size in files:
@@ -75,7 +73,7 @@ def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
         tf.raw_ops.AssignVariableOp(resource=held, value=_mapped_list(files))
         return ()
 
-    # `tf.cond` would put what makes the list into the graph around it, to be passed over at each call: some operations for every file.
+    # `tf.cond` would inline the making of the list into the outer graph: some operations for every file, skipped at each call.
     there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, make))
     around = graph_around()
     with around.as_default() if around is not None else nullcontext(), tf.device("CPU:0"):
@@ -91,21 +89,21 @@ def _empty_list(length: int) -> tf.Tensor:
 
 
 def _here(path: str, size: int) -> tf.Tensor:
-    """Returns a file as uint8 `(size,)`, mapped in this process. Nothing of an empty file can be mapped."""
+    """Maps a file in this process, as uint8 `(size,)`. An empty file cannot be mapped."""
     import numpy as np
 
     if not size:
         return tf.zeros([0], tf.uint8)
-    # A tensor takes only memory that may be written to; written to, the file would stay as it is.
+    # A tensor needs writable memory; writing would not change the file.
     stored = np.memmap(path, np.uint8, mode="c", shape=(size,))
     return tf.experimental.dlpack.from_dlpack(stored.__dlpack__())
 
 
 def _mapped_list(files: Sequence[tuple[str, int]]) -> tf.Tensor:
-    """Returns the same of all files, in a list, by operations that map them wherever the graph runs.
+    """Makes a list of files, by operations that map them in the process of the graph.
 
-    TensorFlow evaluates what has no inputs when it takes a graph up, and what is below 10 MiB becomes a constant of the graph: such files
-    would be read whole. It leaves alone what is marked for its allocator of many tensors; the mark, which names none, has no other effect.
+    TensorFlow folds operations without inputs, and results below 10 MiB become constants of the graph: such files would be read whole. It
+    does not fold operations with the attribute of its scoped allocator; an empty one has no other effect.
     """
     graph = tf.compat.v1.GraphDef()
     last = "empty"
@@ -129,16 +127,16 @@ def _mapped_list(files: Sequence[tuple[str, int]]) -> tf.Tensor:
 
 
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
-"""The name by which TensorFlow makes a resource that goes with its last handle (`ResourceHandle::ANONYMOUS_NAME`)."""
+"""The name for a resource that is deleted with its last handle (`ResourceHandle::ANONYMOUS_NAME`)."""
 
 TFRECORD_HEAD = 12
 """Bytes of a TFRecord file before a record: its length, and the checksum of that."""
 _AT_ONCE = 16
-"""Records of a batch of varying size that are read at a time."""
+"""Records read at a time, in batches of varying size."""
 
 
 def alone(together: Together, feature: str) -> Read:
-    """Returns what reads one feature of records, of one or of `(n,)` as their places are."""
+    """Makes a reader of one feature, of one record or of records `(n,)`."""
 
     def read(shard: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
         values = together((feature,), tf.reshape(shard, [-1]), tf.reshape(row, [-1]))[feature]
@@ -149,15 +147,15 @@ def alone(together: Together, feature: str) -> Read:
 
 
 class MappedRecords:
-    """Reads features of records in mapped files; see `Reader.open_together`.
+    """A reader of features of records in mapped files; see `Reader.open_together`.
 
     Args:
-        files: The path and the bytes of each file.
-        index: Where the parts of each record are.
+        files: The path and the size of each file.
+        index: The places of the parts of each record.
         parts: The names of the parts.
-        hold: What to hold arrays with.
+        hold: Converts arrays to tensors.
         parts_of: From features to the parts that they are read from.
-        parse: From features, the parts of one record and the places of all of them, to these features.
+        parse: From features, the parts of one record and the places of all parts, to these features.
     """
 
     def __init__(
@@ -175,7 +173,7 @@ class MappedRecords:
         self._parts, self._parts_of, self._parse = tuple(parts), parts_of, parse
 
     def __call__(self, features: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> dict[str, Any]:
-        """Returns features of records, whose places are int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)` where n varies."""
+        """Reads features of records at places int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)` if n varies."""
         number = self._first(shard) + row
         offsets, lengths = self._offsets(number), tf.cast(self._lengths(number), tf.int64)
         wanted = self._parts_of(features)
@@ -203,8 +201,8 @@ class MappedRecords:
         self._maps = Maps(files)
 
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
-        """Returns what cuts a part out of a file, from its number, an offset and a length; or the wanted parts of all records, strings
-        `(n, wanted)`."""
+        """Returns a function that reads a part of a file, from its number, an offset and a length; or the wanted parts of all records,
+        strings `(n, wanted)`."""
         maps = self._maps.every()
         return lambda *place: self._cut(maps, *place)
 
@@ -212,24 +210,19 @@ class MappedRecords:
         return self._maps.cut(maps, file, offset, length)
 
     def _there(self, part: str, length: tf.Tensor) -> tf.Tensor:
-        """Returns the length of a part, after making sure that the record has it."""
-        if not self._lacking:
-            return length
-        checked = tf.debugging.Assert(length >= 0, [f"it has no `{part}`"])
-        with tf.control_dependencies([checked] if checked is not None else []):
-            return tf.identity(length)
+        """Checks that a record has a part; returns the part's length."""
+        return asserted(length, length >= 0, f"it has no `{part}`") if self._lacking else length
 
     def _like(self, features: Sequence[str]) -> dict[str, Any]:
-        """The dtypes and shapes of features."""
-        graph = tf.Graph()
-        with graph.as_default():
+        """Returns the dtypes and shapes of features."""
+        with tf.Graph().as_default():
             zero = tf.zeros([], tf.int64)
             return self._parse(features, dict.fromkeys(self._parts_of(features), tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))
 
 
 class VerifiedRecords(MappedRecords):
-    """The same of TFRecord files, read by TensorFlow's own reader, which compares the checksum of each record; it takes twice as long, and
-    knows addresses that TensorFlow knows."""
+    """A reader of TFRecord files by TensorFlow's own reader, which compares the checksum of each record. It takes twice as long, and reads
+    all addresses that TensorFlow reads."""
 
     def _open(self, files: Sequence[tuple[str, int]]) -> None:
         self._paths = [path for path, _ in files]

@@ -1,4 +1,4 @@
-"""A mask's file becomes class indices: stored values as they are, palette indices and not colours."""
+"""Decoding of masks to class indices: stored values, and palette indices rather than colours."""
 
 from __future__ import annotations
 
@@ -8,31 +8,30 @@ from typing import Any
 
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.decoding import PNG
-from pipegen.ops.lowering.graphs import target
+from pipegen.ops.lowering.graphs import asserted, target
 from pipegen.ops.lowering.python_calls import numpy_function
 
 _DEPTH_AT, _COLOUR_AT = 24, 25
-"""The bytes of a PNG's header that say how many bits a sample has, and whether it is gray, colour or a palette's index (W3C, PNG
-Specification, 11.2.2)."""
+"""Offsets in a PNG's header of the bits of a sample, and of the colour type: gray, colour or palette (W3C, PNG Specification, 11.2.2)."""
 _GRAY = 0
 _STORED = 1 << 16
 _NONE = -1
 
 
 def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
-    """Decode a mask.
+    """Decodes a mask.
 
-    A gray PNG is read in the graph; anything else (a palette's index, which TensorFlow turns into a colour) through Pillow.
+    A gray PNG is read in the graph; other files by Pillow, since TensorFlow converts palette indices to colours.
 
     Args:
         contents: string scalar: a file's bytes.
-        values: Pairs of a stored value, 0 to 65535, and its class index; `None` takes the stored values for indices.
+        values: Pairs of a stored value, 0 to 65535, and its class index; `None` if stored values are indices.
 
     Returns:
         uint8 `(height, width, 1)`.
 
     Raises:
-        tf.errors.InvalidArgumentError: For a file with several channels, and for a value that names no class.
+        tf.errors.InvalidArgumentError: For a file with several channels, and for a value without a class.
     """
     gray = tf.strings.substr(contents, 0, len(PNG)) == PNG
     header = tf.io.decode_raw(contents, tf.uint8, fixed_length=_COLOUR_AT + 1)
@@ -42,14 +41,14 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
         return tf.cond(depth == 16, lambda: tf.cast(tf.io.decode_png(contents, 1, tf.uint16), tf.int32), small)
 
     def small() -> tf.Tensor:
-        # The decoder spreads samples of 1, 2 and 4 bits over the range of a byte.
+        # The decoder scales samples of 1, 2 and 4 bits to the range of a byte.
         widest = tf.bitwise.left_shift(1, depth) - 1
         return tf.cast(tf.io.decode_png(contents, 1), tf.int32) * widest // 255
 
     def other() -> tf.Tensor:
         if target() == "process":
             return numpy_function(partial(_by_pillow, values), [contents], tf.int32)
-        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=["of masks only gray PNG is read"])]):
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=["only gray PNG masks can be read"])]):
             return tf.zeros([0, 0, 1], tf.int32)
 
     stored = tf.cond(gray & (colour == _GRAY), read, other)
@@ -58,7 +57,7 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 
 
 def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
-    """The class index of each stored value, int32 `(height, width, 1)`, as uint8."""
+    """Looks up the class index of each stored value, int32 `(height, width, 1)`, as uint8."""
     if values is None:
         found, odd, why = stored, tf.reduce_max(stored), "and class indices go up to 255; give it `values`"
         holds = odd <= 255
@@ -69,13 +68,11 @@ def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.
         found, why = tf.gather(tf.constant(table), stored), "which is none of its `values` or `classes`"
         odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
         holds = odd == _NONE
-    known = tf.debugging.Assert(holds, [tf.strings.format(f"the mask holds {{}}, {why}", odd)])
-    with tf.control_dependencies([known] if known is not None else []):
-        return tf.cast(found, tf.uint8)
+    return tf.cast(asserted(found, holds, tf.strings.format(f"the mask holds {{}}, {why}", odd)), tf.uint8)
 
 
 def _by_pillow(values: Sequence[tuple[int, int]] | None, given: Any) -> np.ndarray[Any, Any]:
-    """Reads what a file stores, int32 `(height, width, 1)`; outside a graph TensorFlow hands over an array of one object."""
+    """Reads the stored values of a file, int32 `(height, width, 1)`; outside a graph, TensorFlow passes an array of one object."""
     import io
 
     from PIL import Image, UnidentifiedImageError
@@ -84,7 +81,7 @@ def _by_pillow(values: Sequence[tuple[int, int]] | None, given: Any) -> np.ndarr
     try:
         opened = Image.open(io.BytesIO(contents))
     except UnidentifiedImageError:
-        raise ValueError("it is no image that can be read, or is damaged") from None
+        raise ValueError("it is not a readable image, or is damaged") from None
     with opened as image:
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B"):
             found = f"{len(image.getbands())} channels ({image.mode})"

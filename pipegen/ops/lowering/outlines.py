@@ -1,4 +1,4 @@
-"""Draws the outlines of objects as the libraries of COCO and LabelMe draw them."""
+"""Masks from outlines of objects, drawn like the libraries of COCO and LabelMe do."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pipegen.lazy import np
 from pipegen.ops.lowering.library import UnreadableError
 
 HEAD, PART = 3, 5
-"""Words of 32 bits in which a packed image begins (its height, its width, how many parts), and that each part then has: its object, the
-object's value, whether that lies below others (a crowd), the form of the part, and its bytes, which stand behind all of these."""
+"""Words of 32 bits in the head of a packed image (its height, its width, its number of parts), and for each part: its object, the object's
+value, whether it is below others (a crowd), the form of the part, and its number of bytes, which follow all of these."""
 SHORT, LONG, COUNTS, TEXT = range(4)
-"""The forms: the corners of a polygon in fifths of a pixel, of 16 or 32 bits; the lengths of runs; such as COCO's own text."""
+"""The forms: the corners of a polygon in fifths of a pixel, of 16 or 32 bits; the lengths of runs; those as COCO's text."""
 SCALE = 5
-"""Parts of a pixel that corners are rounded to."""
+"""Corners are rounded to this fraction of a pixel."""
 
 
 def read_coco(contents: bytes) -> Any:
-    """Draws the objects: those that lie below, then the larger, then the later ones first. uint8 `(height, width)`.
+    """Draws objects: crowds first, then larger before smaller ones. uint8 `(height, width)`.
 
-    The crossings of all polygons of an image are computed together: alone, each would cost NumPy's calls and hardly any numbers.
+    The crossings of all polygons of an image are computed together, since NumPy's overhead would dominate for single ones.
 
     Args:
-        contents: What `sources.annotations.outlines` packed.
+        contents: The result of `sources.annotations.outlines`.
     """
     words = np.frombuffer(contents, np.int32, len(contents) // 4)
     height, width, many = words[:HEAD].tolist()
@@ -54,19 +54,19 @@ def read_coco(contents: bytes) -> Any:
 
 
 class _Piece(NamedTuple):
-    """Some pixels of an image, one column behind the other: from a place on, which are shown."""
+    """A part of an image's pixels, column by column: the first place, and a mask from there on."""
 
     start: int
     shown: Any
 
 
 def _alternating(runs: Any, *, first: bool) -> Any:
-    """Returns runs of False and True in turn, bool: so many of each, the first ones as said."""
+    """Expands lengths of runs to alternating values, bool, beginning with `first`."""
     return np.repeat(np.arange(len(runs)) % 2 == (0 if first else 1), runs)
 
 
 def _union(pieces: list[_Piece]) -> _Piece | None:
-    """Joins several pieces: the pixels that any of them shows."""
+    """Joins several pieces."""
     if len(pieces) < 2:
         return pieces[0] if pieces else None
     start = min(piece.start for piece in pieces)
@@ -77,10 +77,10 @@ def _union(pieces: list[_Piece]) -> _Piece | None:
 
 
 def _polygons(polygons: list[Any], height: int, width: int) -> list[_Piece | None]:
-    """Fills polygons by the rule of pycocotools' `rleFrPoly`: a pixel is inside where an odd number of edges lies above it in its column.
+    """Fills polygons by the rule of pycocotools' `rleFrPoly`: a pixel is inside if an odd number of edges is above it in its column.
 
-    There an edge is walked in steps of a fifth of a pixel along its longer side, and a column is crossed between the third and the fourth
-    fifth of it, at the upper one of both steps. Here the crossings are computed, however long an edge is.
+    That function walks an edge in steps of a fifth of a pixel along its longer side. A column is crossed between its third and fourth
+    fifth, at the upper one of both steps. Here the crossings are computed directly.
 
     Args:
         polygons: x and y of the corners of each in fifths of a pixel, `(n, 2)`.
@@ -88,7 +88,7 @@ def _polygons(polygons: list[Any], height: int, width: int) -> list[_Piece | Non
         width: Columns.
 
     Returns:
-        What of each is on the image; `None` where nothing is.
+        The part of each on the image; `None` if empty.
     """
     if not polygons:
         return []
@@ -106,7 +106,7 @@ def _polygons(polygons: list[Any], height: int, width: int) -> list[_Piece | Non
     found = [_along(start[moves], end[moves], width), _across(start[~flat], end[~flat], width)]
     part = np.concatenate([of[own][edge] for own, (edge, _, _) in zip((moves, ~flat), found, strict=True)])
     column, at = (np.concatenate(both) for both in list(zip(*found, strict=True))[1:])
-    # The end of a column is the begin of the next, so that what is crossed there is the same place.
+    # The end of a column and the start of the next are the same place.
     place = column * height + np.clip((at + SCALE // 2) // SCALE, 0, height)
     size = height * width + 1
     places = np.sort(part * size + place)
@@ -119,14 +119,14 @@ def _polygons(polygons: list[Any], height: int, width: int) -> list[_Piece | Non
 
 
 def _steps(first: Any, last: Any) -> tuple[Any, Any]:
-    """Of each edge all columns from a first to a last one: the edge of each column, and the column."""
+    """Lists all columns from a first to a last one, for each edge: the edge of each column, and the column."""
     many = np.maximum(last - first + 1, 0)
     edge: Any = np.repeat(np.arange(len(many)), many)
     return edge, first[edge] + np.arange(len(edge)) - np.repeat(np.cumsum(many) - many, many)
 
 
 def _along(start: Any, end: Any, width: int) -> tuple[Any, Any, Any]:
-    """The columns that edges cross which are wider than high: which edge, which column, and where, in fifths of a pixel."""
+    """Finds the columns crossed by edges that are wider than high: the edge, the column, and the place in fifths of a pixel."""
     edge, column = _steps(np.maximum((start[:, 0] + 2) // SCALE, 0), np.minimum((end[:, 0] - 3) // SCALE, width - 1))
     slope = (end[:, 1] - start[:, 1]) / np.maximum(end[:, 0] - start[:, 0], 1)
     step = SCALE * column + 2 - start[edge, 0]
@@ -135,8 +135,7 @@ def _along(start: Any, end: Any, width: int) -> tuple[Any, Any, Any]:
 
 
 def _across(start: Any, end: Any, width: int) -> tuple[Any, Any, Any]:
-    """The same of edges that are higher than wide: the step after which the column changes is found, and of its neighbours the first one
-    that is behind."""
+    """Like `_along`, for edges that are higher than wide: finds the first step after which the column changes."""
     lower, upper = np.minimum(start[:, 0], end[:, 0]), np.maximum(start[:, 0], end[:, 0])
     edge, column = _steps(np.maximum((lower + 2) // SCALE, 0), np.minimum((upper - 3) // SCALE, width - 1))
     run, rise = (end[:, 1] - start[:, 1])[edge], (end[:, 0] - start[:, 0])[edge]
@@ -151,23 +150,23 @@ def _across(start: Any, end: Any, width: int) -> tuple[Any, Any, Any]:
 
 
 def _rounded(begin: Any, slope: Any, step: Any) -> Any:
-    """Rounds the place of an edge after some steps as C does: towards 0."""
+    """Computes the place of an edge after some steps, rounded like C does: towards 0."""
     return np.trunc(begin + slope * step + 0.5).astype(np.int64)
 
 
 def counts_of(text: bytes) -> Any:
-    """The lengths of runs that COCO's own text says: groups of five bits, of all but the first three the difference to the last but one.
+    """Parses the lengths of runs in COCO's text: groups of five bits; from the fourth on, differences to the last but one.
 
     Raises:
-        UnreadableError: Where it is no such text.
+        UnreadableError: For an invalid text.
     """
     signs = np.frombuffer(text, np.uint8).astype(np.int64) - 48
     if not len(signs) or signs.min() < 0 or signs.max() > 63 or signs[-1] & 32:
-        raise UnreadableError("is no text of runs")
+        raise UnreadableError("is not a run-length text")
     ends = np.flatnonzero(signs & 32 == 0)
     starts = np.concatenate([[0], ends[:-1] + 1])
     if (ends - starts).max() > 7:
-        raise UnreadableError("is no text of runs")
+        raise UnreadableError("is not a run-length text")
     place = np.arange(len(signs)) - np.repeat(starts, ends - starts + 1)
     values = np.add.reduceat((signs & 31) << SCALE * place, starts)
     values -= np.where(signs[ends] & 16, 1 << SCALE * (ends - starts + 1), 0)
@@ -177,23 +176,23 @@ def counts_of(text: bytes) -> Any:
 
 
 def read_labelme(contents: bytes, most: int) -> Any:
-    """Draws the shapes in their order, each with its number, counted from 1: uint8 `(height, width)`. Points and lines show nothing.
+    """Draws shapes in their order, each with its number, counted from 1: uint8 `(height, width)`. Points and lines are not drawn.
 
     Args:
         contents: The bytes of a file.
-        most: How many shapes there may be.
+        most: The largest number of shapes.
 
     Raises:
-        UnreadableError: What is wrong.
+        UnreadableError: For an image without a size, and for too many shapes.
     """
     from PIL import Image, ImageDraw
 
     held = json.loads(contents)
     width, height, shapes = held.get("imageWidth"), held.get("imageHeight"), held["shapes"]
     if not isinstance(width, int) or not isinstance(height, int) or width < 1 or height < 1:
-        raise UnreadableError("does not say how large its image is, by `imageWidth` and `imageHeight`")
+        raise UnreadableError("has no size of its image, `imageWidth` and `imageHeight`")
     if len(shapes) > most:
-        raise UnreadableError(f"has {len(shapes)} shapes, and a mask can tell {most} apart")
+        raise UnreadableError(f"has {len(shapes)} shapes, but a mask holds at most {most}")
     plane = Image.new("L", (width, height))
     pen = ImageDraw.Draw(plane)
     for number, shape in enumerate(shapes, 1):

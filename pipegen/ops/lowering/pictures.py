@@ -1,4 +1,4 @@
-"""Arrays as pictures, with masks and boxes drawn on them."""
+"""Conversion of arrays to pictures, with masks, boxes and points drawn on them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def mapped_range(image: Array, interval: Interval | None = None) -> tuple[float, float] | None:
-    """The values that become black and white; `None` where an image has levels from 0 to 255 as it is, up to rounding.
+    """Returns the values that become black and white; `None` if an image has levels from 0 to 255 already, up to rounding.
 
     Args:
         image: Any shape.
-        interval: The values that can occur; where nothing is known of them, those of the image itself count.
+        interval: The possible values; if unknown, those of the image.
     """
     if image.dtype == "uint8":
         return None
@@ -31,7 +31,7 @@ def mapped_range(image: Array, interval: Interval | None = None) -> tuple[float,
 
 
 def levels(image: Array, interval: Interval | None = None) -> Array:
-    """The image as uint8: values from 0 to 255 are rounded, half to even; others are mapped to them from their `mapped_range`."""
+    """Converts an image to uint8: values from 0 to 255 are rounded, half to even; others are mapped from their `mapped_range`."""
     if image.dtype == "uint8":
         return image
     values, bounds = np.asarray(image, np.float64), mapped_range(image, interval)
@@ -41,12 +41,12 @@ def levels(image: Array, interval: Interval | None = None) -> Array:
 
 
 def encode_image(image: Array, form: Literal["png", "jpeg"], quality: int) -> bytes:
-    """An image file.
+    """Encodes an image file.
 
     Args:
         image: uint8 `(height, width, channels)`: 1, 3 or, as a PNG, 4 channels.
         form: `png` or `jpeg`.
-        quality: Of a JPEG, 1 to 100.
+        quality: The quality of a JPEG, 1 to 100.
 
     Raises:
         ValueError: For another number of channels.
@@ -55,15 +55,15 @@ def encode_image(image: Array, form: Literal["png", "jpeg"], quality: int) -> by
 
     channels = image.shape[-1]
     if channels not in ((1, 3, 4) if form == "png" else (1, 3)):
-        raise ValueError(f"an image of {channels} channels is no {form.upper()}")
+        raise ValueError(f"a {form.upper()} cannot have {channels} channels")
     return _file(Image.fromarray(image[..., 0] if channels == 1 else image), form, quality)
 
 
 def encode_mask(mask: Array) -> bytes:
-    """A PNG that holds class ids as they are, in 8 bits, or in 16 where one is above 255.
+    """Encodes class ids as a PNG of 8 bits, or of 16 if one is above 255.
 
     Args:
-        mask: Whole numbers from 0 to 65535, `(height, width, 1)`.
+        mask: Integers from 0 to 65535, `(height, width, 1)`.
     """
     from PIL import Image
 
@@ -78,23 +78,28 @@ def _file(picture: Image.Image, form: str, quality: int = 0) -> bytes:
 
 
 _COLOURS = ((230, 57, 70), (29, 135, 229), (255, 193, 7), (46, 160, 67), (156, 39, 176), (255, 112, 32), (0, 172, 193), (121, 85, 72))
-"""Of the classes from 1 on, round and round; class 0 is taken for the background and stays clear."""
+"""Colours of the classes from 1 on, repeated; class 0 is the background and stays clear."""
 _OPACITY = 0.5
 _LEFT_OUT = (128, 128, 128)
 
 
+def _rgb(image: Array) -> Array:
+    """The first three channels, or the first one three times."""
+    return np.broadcast_to(image[..., :3] if image.shape[-1] >= 3 else image[..., :1], (*image.shape[:2], 3))
+
+
 def overlay(image: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], ignore: int) -> np.ndarray[Any, Any]:
-    """Colour each pixel of an image by its class.
+    """Colours each pixel of an image by its class.
 
     Args:
-        image: uint8 `(height, width, channels)`; the first channel alone is shown where there are not three.
+        image: uint8 `(height, width, channels)`; with fewer than three channels, only the first is shown.
         mask: The class index of each pixel, uint8 `(height, width, 1)`.
-        ignore: The class index that the loss leaves out: gray, unless it is 0.
+        ignore: The class index that the loss ignores: gray, unless it is 0.
 
     Returns:
         uint8 `(height, width, 3)`.
     """
-    plain = np.broadcast_to(image[..., :3] if image.shape[-1] >= 3 else image[..., :1], (*image.shape[:2], 3)).astype(np.float32)
+    plain: Array = _rgb(image).astype(np.float32)
     classes: np.ndarray[Any, Any] = mask[..., 0].astype(np.int64)
     colours = np.array(_COLOURS, np.float32)[(classes - 1) % len(_COLOURS)]
     if ignore:
@@ -104,27 +109,26 @@ def overlay(image: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], ignore: int
 
 
 def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
-    """Draws boxes on an image, each class in a colour of its own.
+    """Draws boxes on an image, each class in its own colour.
 
     Args:
-        image: uint8 `(height, width, channels)`; the first channel alone is shown where there are not three.
+        image: uint8 `(height, width, channels)`; with fewer than three channels, only the first is shown.
         boxes: Left, top, right and bottom edge of each in pixels, `(n, 4)`.
-        names: The class of each, or nothing.
+        names: The class of each, or empty.
 
     Returns:
         uint8 `(height, width, 3)`.
     """
     from PIL import Image, ImageDraw, ImageFont
 
-    plain = np.broadcast_to(image[..., :3] if image.shape[-1] >= 3 else image[..., :1], (*image.shape[:2], 3)).astype(np.uint8)
-    picture = Image.fromarray(np.ascontiguousarray(plain))
+    picture = Image.fromarray(np.ascontiguousarray(_rgb(image), np.uint8))
     pen = ImageDraw.Draw(picture)
     line = max(1, round(max(picture.size) / 160))
     font = ImageFont.load_default(size=max(10, round(max(picture.size) / 22)))
     known = sorted(set(names))
     for i, box in enumerate(np.asarray(boxes, np.float64).tolist()):
         colour = _COLOURS[(known.index(names[i]) if i < len(names) else 0) % len(_COLOURS)]
-        left, top, right, bottom = box[0], box[1], max(box[0], box[2] - 1), max(box[1], box[3] - 1)  # edges, and pixels by their numbers
+        left, top, right, bottom = box[0], box[1], max(box[0], box[2] - 1), max(box[1], box[3] - 1)  # from edges to pixels
         pen.rectangle([left, top, right, bottom], outline=colour, width=line)
         if i < len(names):
             under = pen.textbbox((left + line, top + line), names[i], font=font)
@@ -134,20 +138,19 @@ def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Se
 
 
 def dotted(image: np.ndarray[Any, Any], points: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
-    """Draws points on an image, each name in a colour of its own: a hidden one is a ring.
+    """Draws points on an image, each name in its own colour: a hidden one is a ring.
 
     Args:
-        image: uint8 `(height, width, channels)`; the first channel alone is shown where there are not three.
-        points: x, y and visibility of each, `(n, 3)`; those of visibility 0 are not there.
-        names: What each is called, or nothing.
+        image: uint8 `(height, width, channels)`; with fewer than three channels, only the first is shown.
+        points: x, y and visibility of each, `(n, 3)`; those of visibility 0 are absent.
+        names: The name of each, or empty.
 
     Returns:
         uint8 `(height, width, 3)`.
     """
     from PIL import Image, ImageDraw, ImageFont
 
-    plain = np.broadcast_to(image[..., :3] if image.shape[-1] >= 3 else image[..., :1], (*image.shape[:2], 3)).astype(np.uint8)
-    picture = Image.fromarray(np.ascontiguousarray(plain))
+    picture = Image.fromarray(np.ascontiguousarray(_rgb(image), np.uint8))
     pen = ImageDraw.Draw(picture)
     radius = max(1.0, max(picture.size) / 100)
     font = ImageFont.load_default(size=max(8, round(max(picture.size) / 30)))

@@ -1,4 +1,4 @@
-"""Calls Python from a graph: a function of the user, a reader of records."""
+"""Calls of Python functions from a graph: users' functions, readers of records."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 from pipegen.lazy import np, tf
 from pipegen.types import FLOATING, Dim, Interval, times
 
-if TYPE_CHECKING:
-    pass
-
 
 class _Called:
-    """A function that graphs call."""
+    """A function called by graphs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
 
 _called: WeakValueDictionary[int, _Called] = WeakValueDictionary()
-"""The functions of the graphs that there are, by number."""
+"""The functions of all live graphs, by number."""
 _numbers = count()
 _OURS = "_pipegen_functions"
-"""The attribute by which a graph keeps its functions."""
+"""The attribute of a graph that holds its functions."""
 
 
 def numpy_function(function: Callable[..., Any], given: Sequence[Any], types: Any, *, stateful: bool = True) -> Any:
@@ -41,7 +38,7 @@ def py_function(function: Callable[..., Any], given: Sequence[Any], types: Any) 
 
 
 def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls another one and does not hold it: the graph that is being made does. Eagerly it is the function itself."""
+    """Makes a function that calls another one without holding it: the graph being traced does. Eagerly it is the function itself."""
     if tf.executing_eagerly():
         return function
     number, called = next(_numbers), _Called(function)
@@ -54,14 +51,14 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any) -> Any:
         found = _called.get(number)
         if found is None:
-            raise RuntimeError("the pipeline that this graph belongs to is gone; keep the pipeline, or a dataset of it")
+            raise RuntimeError("the pipeline of this graph was deleted; keep a reference to the pipeline, or to a dataset of it")
         return found.function(*given)
 
     return call
 
 
 def _being_traced() -> Iterator[Any]:
-    """Yields the graphs of the functions that are being traced, from the inside."""
+    """Yields the graphs of the functions being traced, innermost first."""
     graph = tf.compat.v1.get_default_graph()
     while (around := getattr(graph, "outer_graph", None)) is not None:
         yield graph
@@ -69,26 +66,26 @@ def _being_traced() -> Iterator[Any]:
 
 
 _SLACK = 1e-6
-"""How far a float may lie outside a declared range, in widths of it: the rounding that every step is allowed (E1)."""
+"""Tolerance of a declared range for floats, in widths of it: the rounding that every step is allowed (E1)."""
 _LONGEST = 300
-"""Letters of what a function says when it fails."""
+"""Most characters of the message of a function's exception."""
 
 
 class CallFailed(RuntimeError):
-    """A user's function raised something, or broke its declaration. It stands in for whatever was raised, since TensorFlow takes some
-    exceptions for signals of its own: `StopIteration` would end the dataset as if there were no more data."""
+    """Raised if a user's function raises, or breaks its declaration. TensorFlow interprets some exceptions itself: `StopIteration` would
+    end the dataset silently."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Holds what a function promises to return.
+    """The declared result of a function.
 
     Attributes:
-        function: Its name, as the spec has it.
+        function: Its name in the spec.
         dtype: The dtype.
-        shape: Height, width and channels, `None` for a side that varies; or `None` for the shape of the image that it is given.
-        interval: The values, or `None` where nothing is promised.
-        stays: Whether height and width are those of the image that it is given, whatever the shape says.
+        shape: Height, width and channels, `None` for a side that varies; or `None` for the shape of the input image.
+        interval: The range of values, or `None` if not declared.
+        stays: Whether height and width are those of the input image, in addition to the shape.
     """
 
     function: str
@@ -101,37 +98,37 @@ class Declared:
 def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, words: tf.Tensor | None = None) -> tf.Tensor:
     """Calls a function on an image.
 
-    It gets arrays of its own, which it may write into, and what it returns is copied, so that it may keep that. What it returns must
-    follow from what it is given: calls of equal arguments may be made once.
+    Its arguments are copies, which it may write into, and its result is copied, so that it may keep it. The result must depend only on
+    the arguments: equal calls may be merged.
 
     Args:
-        function: Called with `image`, and with a NumPy generator where there are `words`.
-        declared: What it promises, which is checked.
+        function: Called with `image`, and with a NumPy generator if there are `words`.
+        declared: Its declared result, which is checked.
         image: `(height, width, channels)`.
-        words: int64 `(2,)`, 32 bits each: what the generator is seeded with.
+        words: int64 `(2,)`, 32 bits each: the seed of the generator.
 
     Raises:
-        UnknownError: TensorFlow's, when the function fails or breaks its promise.
+        UnknownError: TensorFlow's, if the function fails or breaks its declaration.
     """
     given = [image] if words is None else [image, words]
     dtype = tf.as_dtype(declared.dtype)
     try:
         result = numpy_function(lambda *arrays: _checked(function, declared, *arrays), given, dtype, stateful=False)
-    except CallFailed as failed:  # outside a graph it is called here and now
+    except CallFailed as failed:  # outside a graph
         raise tf.errors.UnknownError(None, None, str(failed)) from None
     result.set_shape(image.shape if declared.shape is None else declared.shape)
     return result
 
 
 def _checked(function: Callable[..., Any], declared: Declared, image: Any, words: Any = None) -> np.ndarray[Any, Any]:
-    # PCG64 by name, and its seed spelled out: `default_rng` may mean another generator in another NumPy.
+    # PCG64 and its seed are explicit: `default_rng` may change between NumPy versions.
     generators = () if words is None else (np.random.Generator(np.random.PCG64(np.random.SeedSequence([int(w) for w in words]))),)
     try:
         result = function(np.array(image), *generators)
     except (Exception, SystemExit) as error:
         raise CallFailed(f"`{declared.function}` raised {_told(error)}") from error
     if not isinstance(result, np.ndarray) and (hasattr(result, "__array__") or hasattr(result, "__array_interface__")):
-        result = np.asarray(result)  # a tensor, or a picture of Pillow's
+        result = np.asarray(result)  # a tensor, or a Pillow image
     problem = _problem(result, declared, image.shape)
     if problem is not None:
         raise CallFailed(f"`{declared.function}` returned {problem}")
@@ -139,15 +136,15 @@ def _checked(function: Callable[..., Any], declared: Declared, image: Any, words
 
 
 def _told(error: BaseException) -> str:
-    """An exception in one line, with the line of the function that it came from."""
+    """Formats an exception in one line, with the line of the function that raised it."""
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # less our own
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # without our own
     return text[:_LONGEST] + (f" ({frames[0].filename}:{frames[0].lineno})" if frames else "")
 
 
 def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str | None:
-    """Says how a result breaks its declaration."""
+    """Describes how a result breaks its declaration."""
     if not isinstance(result, np.ndarray):
         return f"{'nothing' if result is None else f'a `{type(result).__name__}`'}, and has to return a NumPy array"
     if result.dtype.name != declared.dtype:

@@ -1,4 +1,4 @@
-"""Random numbers: Threefry-2x32, distributions made of it, and smooth fields."""
+"""Random numbers: Threefry-2x32, distributions, and smooth fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry2x32(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Word, Word]:
-    """Encrypt a counter: two uint32 words of random bits for each pair of key and counter words (broadcast together)."""
+    """Encrypts a counter: two uint32 words of random bits for each pair of key and counter words (broadcast together)."""
     shape = tf.TensorShape([])
     for word in (*key, *counter):
         shape = tf.broadcast_static_shape(shape, word.shape)
@@ -36,14 +36,14 @@ def threefry2x32(key: tuple[Word, Word], counter: tuple[Word, Word]) -> tuple[Wo
 
 @cache
 def _cipher() -> Callable[..., tuple[Word, Word]]:
-    """The rounds as a function for words of any shape: they are more than a hundred operations, which are traced once a process."""
+    """Makes a function of the rounds, more than a hundred operations, for words of any shape, traced once a process."""
     return tf.function(_rounds, autograph=False, input_signature=[tf.TensorSpec(None, tf.uint32)] * 4)
 
 
 def _rounds(key0: Word, key1: Word, counter0: Word, counter1: Word) -> tuple[Word, Word]:
     key, counter = (key0, key1), (counter0, counter1)
     schedule = (*key, tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(key[0], key[1]), tf.constant(_PARITY, tf.uint32)))
-    # A constant is a node of the graph each time that it is written.
+    # Each use of a Python number would be a node of the graph.
     amounts = {bits: tf.constant(bits, tf.uint32) for half in _ROTATIONS for one in half for bits in (one, 32 - one)}
     x0, x1 = counter[0] + schedule[0], counter[1] + schedule[1]
     for block in range(5):
@@ -56,26 +56,26 @@ def _rounds(key0: Word, key1: Word, counter0: Word, counter1: Word) -> tuple[Wor
 
 
 def key_of(u: tf.Tensor) -> tf.Tensor:
-    """A key for each example, uint32 `(n, 2)`, from two draws: float64 `(n, 2)`, uniform in [0, 1)."""
+    """Makes a key for each example, uint32 `(n, 2)`, from two draws: float64 `(n, 2)`, uniform in [0, 1)."""
     return tf.cast(tf.cast(tf.floor(u * 4294967296.0), tf.int64), tf.uint32)
 
 
 def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
-    """Random bits by number: uint16 `(n, count)`, where number `i` of an example is a function of its key and `i` alone.
+    """Makes random bits: uint16 `(n, count)`, where number `i` of an example depends only on its key and `i`.
 
     Args:
         key: uint32 `(n, 2)`.
-        count: How many numbers for each example.
+        count: Numbers for each example.
     """
     pairs = (count + 1) // 2
     number = tf.cast(tf.range(pairs), tf.uint32)[None, :]
-    # The second word of each pair would cost as much as another counter: XLA computes both results apart.
+    # The second word of each pair would cost as much as another counter: XLA computes both results separately.
     words, _ = threefry2x32((key[:, :1], key[:, 1:]), (number, tf.zeros_like(number)))
     return tf.reshape(tf.bitcast(words, tf.uint16), [-1, 2 * pairs])[:, :count]
 
 
 def _rotated(x: Word, left: Word, right: Word) -> Word:
-    """The bits of a word moved to the left, by a number of them that adds up to 32 with `right`, and round."""
+    """Rotates the bits of a word to the left; `left` and `right` sum to 32."""
     return tf.bitwise.bitwise_or(tf.bitwise.left_shift(x, left), tf.bitwise.right_shift(x, right))
 
 
@@ -83,11 +83,11 @@ _HALVINGS = 48
 
 
 def symmetric_dirichlet(u: tf.Tensor, alpha: float) -> tf.Tensor:
-    """Shares of the distribution Dirichlet(alpha, …, alpha): the quantiles of Gamma(alpha) at uniform numbers, by their sum.
+    """Draws shares from Dirichlet(alpha, …, alpha): quantiles of Gamma(alpha) at uniform numbers, divided by their sum.
 
     Args:
         u: float64 `(..., k)`, uniform in [0, 1).
-        alpha: From 0.1 to 100; 1 makes every way to share out equally likely.
+        alpha: From 0.1 to 100; with 1 all shares are equally likely.
 
     Returns:
         float64 `(..., k)` that sum to 1.
@@ -98,7 +98,7 @@ def symmetric_dirichlet(u: tf.Tensor, alpha: float) -> tf.Tensor:
 
 
 def _log_gamma_quantile(u: tf.Tensor, alpha: float) -> tf.Tensor:
-    """The logarithm of the value below which a number of Gamma(alpha) lies with probability `u`, to 1e-12, by halving an interval."""
+    """Computes the logarithm of the quantile of Gamma(alpha) at `u`, to 1e-12, by bisection."""
     u = tf.maximum(u, 2.0**-53)
     if alpha == 1:
         return tf.math.log(-tf.math.log1p(-u))
@@ -112,17 +112,17 @@ def _log_gamma_quantile(u: tf.Tensor, alpha: float) -> tf.Tensor:
 
 
 BITS = 12
-"""Normal numbers are kept in 1/4096."""
+"""Normal numbers are in 1/4096."""
 
 
 def normal_numbers(places: tf.Tensor) -> tf.Tensor:
-    """Normal numbers in 1/4096, int32, from the 16 random bits that choose one of 65,536 quantiles, from -4.33 to 4.33."""
+    """Converts 16 random bits to normal numbers in 1/4096, int32: one of 65,536 quantiles, from -4.33 to 4.33."""
     return tf.cast(tf.gather(tf.constant(quantiles(), tf.int16), tf.cast(places, tf.int32)), tf.int32)
 
 
 @cache
 def quantiles() -> tuple[int, ...]:
-    """The middle of each of 65,536 equally likely parts of the normal distribution, in 1/4096."""
+    """Computes the middle of each of 65,536 equally likely parts of the normal distribution, in 1/4096."""
     from statistics import NormalDist
 
     normal = NormalDist()
@@ -134,32 +134,32 @@ _WEIGHT = 1 << 11
 """The sum of the weights of one pixel, and the largest value between the two products."""
 _NOISE = 1 << 8
 UNIT = float(_WEIGHT * _WEIGHT)
-"""What stands for 1 in a field."""
+"""1 in a field."""
 
 
 def spacing(sigma: float) -> int:
-    """Returns how far apart the points of the grid are, in pixels, such that a Gaussian of this sigma hides it."""
+    """Returns the spacing of the grid's points, in pixels, that a Gaussian of this sigma hides."""
     return max(1, int(sigma))
 
 
 def deviation(sigma: float) -> float:
-    """Returns the standard deviation of a field, as a share of what its noise reaches."""
+    """Returns the standard deviation of a field, as a share of the range of its noise."""
     return spacing(sigma) / (math.sqrt(12.0 * math.pi) * sigma)
 
 
 def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:
-    """Two fields of noise for each example, uniform in [-1, 1] at the points of a grid and averaged with Gaussian weights.
+    """Makes two fields of noise for each example, uniform in [-1, 1] at the points of a grid and averaged with Gaussian weights.
 
-    The noise goes on outside the image, so that a field has the same deviation everywhere.
+    The noise continues outside the image, so a field has the same deviation everywhere.
 
     Args:
-        key: uint32 `(n, 2)`: the fields are a function of it alone.
-        height: Of the images, in pixels.
-        width: Of the images, in pixels.
+        key: uint32 `(n, 2)`: the fields depend only on it.
+        height: The height of the images, in pixels.
+        width: The width of the images, in pixels.
         sigma: The standard deviation of the weights, in pixels.
 
     Returns:
-        float32 `(n, 2, height, width)`: whole numbers, `UNIT` standing for 1.
+        float32 `(n, 2, height, width)`: integers in 1/`UNIT`.
     """
     rows, columns = _points(height, sigma), _points(width, sigma)
     noise = tf.reshape(_noise(key, 2 * rows * columns), [-1, 2, rows, columns])
@@ -168,24 +168,19 @@ def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> t
 
 
 def _noise(key: tf.Tensor, count: Whole) -> tf.Tensor:
-    """Odd numbers from -255 to 255, each as likely: float32 `(n, count)`."""
+    """Draws odd numbers from -255 to 255, uniformly: float32 `(n, count)`."""
     bytes_ = tf.bitwise.right_shift(half_words(key, count), tf.constant(8, tf.uint16))
     return tf.cast(2 * tf.cast(bytes_, tf.int32) - 255, tf.float32)
 
 
 def _points(length: Whole, sigma: float) -> Whole:
-    """Points of the grid along a side: from 3 sigma before the image to 3 sigma behind it."""
-    step = spacing(sigma)
-    return (length - 1 + 2 * _reach(sigma)) // step + 2
-
-
-def _reach(sigma: float) -> int:
-    return gaussian_radius(sigma)
+    """Counts the points of the grid along a side: from 3 sigma before the image to 3 sigma after it."""
+    return (length - 1 + 2 * gaussian_radius(sigma)) // spacing(sigma) + 2
 
 
 def _weights(length: Whole, sigma: float) -> tf.Tensor:
-    """Returns how much each point of the grid counts at each pixel: float32 `(length, points)`, whole numbers that sum to `_WEIGHT`."""
-    step, reach = spacing(sigma), _reach(sigma)
+    """Computes the weight of each point of the grid at each pixel: float32 `(length, points)`, integers that sum to `_WEIGHT`."""
+    step, reach = spacing(sigma), gaussian_radius(sigma)
     points = _points(length, sigma)
     pixel = tf.cast(tf.range(length), tf.float64)[:, None]
     place = tf.cast(tf.range(points) * step - reach, tf.float64)[None, :]

@@ -1,4 +1,4 @@
-"""From what a record stores to values, checked: labels, class indices, the fields of `tf.Example`."""
+"""Conversion of stored values of records, with checks: labels, numbers, members of archives, fields of `tf.Example`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.graphs import asserted
 from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
 
 
 LONGEST = 2**31 - 1
-"""Bytes of the longest text."""
+"""Bytes of the longest string."""
 _STORED_BLOCK = 65535
-"""Bytes of the longest block of a `gzip` file that is stored as it is."""
+"""Bytes of the longest uncompressed block of a `gzip` file."""
 
 
 _BLANKS = r"^[\pZ\t-\r\x1c-\x1f\x{85}]+|[\pZ\t-\r\x1c-\x1f\x{85}]+$"
-"""What Python strips off a text."""
+"""The characters that Python's `strip` removes."""
 _WHOLE = r"^(-?(?:0|[1-9][0-9]{0,17}))(?:\.0+)?$"
 
 
 def class_index(name: str, stored: tf.Tensor, lookup: Lookup) -> tf.Tensor:
-    """Returns the class of a record: an int64 scalar. What is not one of `lookup` is an error.
+    """Looks up the class index of a stored label: an int64 scalar. A value that is not in `lookup` is an error.
 
     Args:
         name: The feature, for messages.
         stored: A number, or a string.
-        lookup: What finds the class.
+        lookup: The classes.
     """
     if lookup.by_text is not None:
         text = _text(stored)
@@ -60,9 +61,7 @@ def class_index(name: str, stored: tf.Tensor, lookup: Lookup) -> tf.Tensor:
         there = whole & (found >= 0) & (found < len(lookup.names))
         listed = f", and the classes are the whole numbers {lookup.offset} to {len(lookup.names) - 1 + lookup.offset}"
         message = tf.strings.join([f"`{name}` is ", text, listed])
-    checked = tf.debugging.Assert(there, [message])
-    with tf.control_dependencies([checked] if checked is not None else []):
-        return tf.identity(found)
+    return asserted(found, there, message)
 
 
 def _text(stored: tf.Tensor) -> tf.Tensor:
@@ -71,11 +70,11 @@ def _text(stored: tf.Tensor) -> tf.Tensor:
 
 _DIGITS = r"^([+-]?[0-9]+)(?:\.0*)?$"
 _ROUNDED = frozenset({"int32", "uint32", "int64", "uint64"})
-"""The dtypes of whole numbers that float32 cannot always hold."""
+"""Integer dtypes with values that float32 cannot hold."""
 
 
 def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:
-    """Returns stored numbers as those of a tensor or a weight, float32 or int64; a whole number that would become another is an error."""
+    """Converts stored numbers to those of a tensor or a weight, float32 or int64; an integer that would change is an error."""
     kind, stored = kind_of(feature), value.dtype
     if feature.dtype == "int64":
         found = tf.cast(value, tf.int64)
@@ -93,16 +92,14 @@ def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:
 
 
 def _kept(name: str, found: tf.Tensor, kept: tf.Tensor, value: tf.Tensor, said: str) -> tf.Tensor:
-    """Returns numbers, after making sure that each is what was stored."""
+    """Checks that each number equals the stored one."""
     first = tf.argmin(tf.cast(tf.reshape(kept, [-1]), tf.uint8))
     message = tf.strings.join([f"`{name}` holds ", tf.strings.as_string(tf.reshape(value, [-1])[first]), said])
-    checked = tf.debugging.Assert(tf.reduce_all(kept), [message])
-    with tf.control_dependencies([checked] if checked is not None else []):
-        return tf.identity(found)
+    return asserted(found, tf.reduce_all(kept), message)
 
 
 def _from_text(name: str, feature: RecordFeature, content: tf.Tensor) -> tf.Tensor:
-    """Returns a number that is stored as text: int64 where whole numbers have to stay what they are, else float32."""
+    """Parses a number: int64 if integers must stay exact, else float32."""
     text = tf.strings.strip(content)
     if feature.dtype == "float32" or kind_of(feature).weighs:
         return tf.strings.to_number(text, tf.float32)
@@ -110,10 +107,7 @@ def _from_text(name: str, feature: RecordFeature, content: tf.Tensor) -> tf.Tens
     digits = tf.where(whole, tf.strings.regex_replace(text, _DIGITS, r"\1"), "0")
     exact = tf.strings.to_number(tf.strings.regex_replace(digits, r"^\+", ""), tf.int64)
     if feature.dtype == "int64":
-        message = tf.strings.join([f"`{name}` is '", text, "', which is not a whole number of 64 bits"])
-        checked = tf.debugging.Assert(whole, [message])
-        with tf.control_dependencies([checked] if checked is not None else []):
-            return tf.identity(exact)
+        return asserted(exact, whole, tf.strings.join([f"`{name}` is '", text, "', which is not a whole number of 64 bits"]))
     found = tf.strings.to_number(text, tf.float32)
     same = ~whole | (tf.equal(tf.cast(found, tf.int64), exact) & (found < float(tf.int64.max)))
     said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
@@ -121,12 +115,9 @@ def _from_text(name: str, feature: RecordFeature, content: tf.Tensor) -> tf.Tens
 
 
 def checked_weight(name: str, value: tf.Tensor) -> tf.Tensor:
-    """Returns a weight, after making sure that it is a number of 0 or more."""
-    there = value >= 0
+    """Checks that a weight is at least 0."""
     message = tf.strings.join([f"the weight `{name}` is ", tf.strings.as_string(value), ", and weights are 0 or more"])
-    checked = tf.debugging.Assert(there, [message])
-    with tf.control_dependencies([checked] if checked is not None else []):
-        return tf.identity(value)
+    return asserted(value, value >= 0, message)
 
 
 def from_member(
@@ -140,17 +131,17 @@ def from_member(
     *,
     whole: bool = False,
 ) -> tf.Tensor:
-    """Returns a feature from the bytes of a member of an archive.
+    """Converts the bytes of a member of an archive to a feature.
 
     Args:
         name: The feature, for messages.
         feature: Its arguments.
         stored: How it is stored.
         content: The bytes, a string scalar.
-        check: What is to come out, int64; see `Members.checks`. `None` where nothing is known of it.
-        lookup: What finds the class of a label.
-        read: Takes a feature out of a member that holds several, in Python; `None` for the whole member.
-        whole: Whether the checksums of members that are stored as they are count as well.
+        check: Checksum and size of the content, int64; see `Members.checks`. `None` if unknown.
+        lookup: The classes of a label.
+        read: Extracts a feature from a member that holds several, in Python; `None` for the whole member.
+        whole: Whether to compare checksums of uncompressed members, too.
     """
     kind = kind_of(feature)
     content = member_content(content, check, whole=whole)
@@ -164,21 +155,21 @@ def from_member(
 
 
 def _taken(name: str, content: tf.Tensor, read: Callable[[bytes], bytes]) -> tf.Tensor:
-    """Returns what Python takes out of a member, such as a field of JSON, which TensorFlow does not read."""
+    """Extracts a part of a member in Python, such as a field of JSON, which TensorFlow does not read."""
 
     def take(stored: Any) -> Any:
         try:
             found = read(stored if isinstance(stored, bytes) else stored.item())
         except ValueError as error:
             raise ValueError(f"the member for `{name}`: {error}") from None
-        return np.array(found, object)  # bytes by themselves would lose the zeros at their end
+        return np.array(found, object)  # plain bytes would lose trailing zeros
 
     found = numpy_function(take, [content], tf.string, stateful=False)
     return tf.ensure_shape(found, [])
 
 
 def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:
-    """Returns the bytes of a member of an archive, inflated where it is compressed; for the arguments see `from_member`."""
+    """Inflates a member of an archive if it is compressed; for the arguments see `from_member`."""
     if check is None:
         return content
     plain = (lambda: tf.cond(check < 0, lambda: compared(content, ~check), lambda: content)) if whole else (lambda: content)
@@ -186,12 +177,12 @@ def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool =
 
 
 def from_text(name: str, content: tf.Tensor, lookup: Lookup | None) -> tf.Tensor:
-    """Returns a feature whose bytes are an image file, or the text of a label; see `class_index`."""
+    """Converts the bytes of an image file, or the text of a label; see `class_index`."""
     return content if lookup is None else class_index(name, content, lookup)
 
 
 def from_raw(name: str, feature: RecordFeature, dtype: str, content: tf.Tensor, lookup: Lookup | None) -> tf.Tensor:
-    """Returns a label or numbers from their bytes, the least significant first."""
+    """Converts little-endian bytes to a label or to numbers."""
     numbers = tf.io.decode_raw(content, tf.as_dtype(dtype))
     if lookup is not None:
         return class_index(name, tf.reshape(numbers, []), lookup)
@@ -199,20 +190,19 @@ def from_raw(name: str, feature: RecordFeature, dtype: str, content: tf.Tensor, 
 
 
 def _numbers(name: str, stored: Stored, content: tf.Tensor) -> tf.Tensor:
-    """Returns the numbers of an `.npy` file that has the header of the first record's."""
+    """Reads the numbers of an `.npy` file with the same header as in the first record."""
     there = tf.equal(tf.strings.substr(content, 0, len(stored.head)), stored.head)
-    checked = tf.debugging.Assert(there, [f"`{name}` has another dtype or shape than in the first record"])
-    with tf.control_dependencies([checked] if checked is not None else []):
-        rest = tf.strings.substr(content, len(stored.head), LONGEST)
+    rest = tf.strings.substr(content, len(stored.head), LONGEST)
+    rest = asserted(rest, there, f"`{name}` has another dtype or shape than in the first record")
     if stored.dtype == "bool":
         return tf.cast(tf.io.decode_raw(rest, tf.uint8) != 0, tf.uint8)
     return tf.io.decode_raw(rest, tf.as_dtype(stored.dtype))
 
 
 def compared(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
-    """Returns what a member of a ZIP archive holds that is stored as it is, after its checksum was compared.
+    """Compares the checksum of an uncompressed member of a ZIP archive; returns its content.
 
-    TensorFlow computes no CRC-32, but it unpacks `gzip` files, which have one, and may hold bytes as they are (RFC 1951, 3.2.4).
+    TensorFlow has no CRC-32, but it reads `gzip` files, which have one, and may hold uncompressed blocks (RFC 1951, 3.2.4).
     """
     size = tf.strings.length(content)
     starts = tf.range(0, tf.maximum(size, 1), _STORED_BLOCK)
@@ -224,35 +214,33 @@ def compared(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
 
 
 def _letter(byte: tf.Tensor) -> tf.Tensor:
-    """Returns numbers from 0 to 255 as strings of one byte."""
+    """Converts numbers from 0 to 255 to strings of one byte."""
     return tf.gather(tf.constant([bytes([i]) for i in range(256)]), byte)
 
 
 def inflate(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
-    """Returns what a deflated member of a ZIP archive holds. With a head and a tail it is a `gzip` file, which TensorFlow reads.
+    """Inflates a member of a ZIP archive: with a head and a tail it is a `gzip` file, which TensorFlow reads.
 
-    Its checksum and its length are compared (RFC 1952).
+    Checksum and length are compared (RFC 1952).
     """
     tail = [tf.bitwise.bitwise_and(tf.bitwise.right_shift(check, 8 * i), 255) for i in range(8)]
     whole = tf.strings.join([b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", content, *map(_letter, tail)])
     found = tf.io.decode_compressed(whole, "GZIP")
-    # Where the stored bytes end too early, the tail is read as if it were of them.
+    # If the content is cut short, the tail is read as a part of it.
     there = tf.equal(tf.cast(tf.strings.length(found), tf.int64), tf.bitwise.right_shift(check, 32))
-    checked = tf.debugging.Assert(there, ["a member of the archive is damaged"])
-    with tf.control_dependencies([checked] if checked is not None else []):
-        return tf.identity(found)
+    return asserted(found, there, "a member of the archive is damaged")
 
 
 def parse_example(
     record: tf.Tensor, features: Mapping[str, RecordFeature], layout: Layout, classes: Mapping[str, Lookup]
 ) -> dict[str, tf.Tensor]:
-    """Returns features of one record.
+    """Parses features of one record.
 
     Args:
         record: The message, a string scalar.
-        features: Those that are wanted, each with its key.
-        layout: How the records hold them.
-        classes: What finds the class of each label.
+        features: The features to parse, each with its key.
+        layout: The fields of the records.
+        classes: The classes of each label.
 
     Returns:
         Encoded features as string scalars, labels as int64 class indices, others as float32 or int64 of their shapes.
@@ -279,14 +267,14 @@ def parse_example(
 
 
 def renumbered(values: Any, table: Ints) -> Any:
-    """Returns the entries of an int64 table at class indices: a tensor, or a list of them."""
+    """Looks class indices, a tensor or a list of them, up in an int64 table."""
     if isinstance(values, list):
         return [tf.gather(tf.constant(table), value) for value in values]
     return tf.gather(tf.constant(table), values)
 
 
 def same_for_all(value: Any) -> Read:
-    """Returns what reads one value, an array, for every record: `shape` from scalar places, `(n, *shape)` from `(n,)`."""
+    """Makes a reader that returns one array for every record: `shape` from scalar places, `(n, *shape)` from `(n,)`."""
 
     def read(*place: tf.Tensor) -> tf.Tensor:
         held = tf.constant(value)

@@ -1,4 +1,4 @@
-"""Resizing one image, as TensorFlow does it and as Pillow does it, bit for bit."""
+"""Resizing of one image, like TensorFlow and like Pillow, to the bit."""
 
 from __future__ import annotations
 
@@ -18,42 +18,40 @@ if TYPE_CHECKING:
     Side: TypeAlias = int | tf.Tensor
 
 Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
-"""How pixels are weighted: `nearest` copies one (as Pillow chooses it), `bilinear`, `bicubic` (Keys), `area` averages
-what each output pixel covers, `lanczos3`."""
+"""The weighting of pixels: `nearest` copies one (the same as Pillow), `bilinear`, `bicubic` (Keys), `area` averages the pixels covered by
+an output pixel, `lanczos3`."""
 
 OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos3"})
-"""Methods with negative weights, whose results can lie outside the values that enter."""
+"""Methods with negative weights, whose results can exceed the range of the input."""
 BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})
-"""Methods that know `antialias`."""
+"""Methods that support `antialias`."""
 ANTIALIAS_WEIGHT = 3.5
-"""What a resize with `antialias` costs, of one without."""
+"""The cost of a resize with `antialias`, in multiples of one without."""
 _KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos3"}
-"""What TensorFlow calls their weights."""
+"""TensorFlow's names of the kernels."""
 _READ_OF = 8
-"""Up to how many pixels for one of the output converting them all pays."""
+"""Most input pixels for each output pixel up to which converting all of them pays."""
 _usual = ContextVar("usual", default=False)
 
 
 def usual_sizes() -> AbstractContextManager[None]:
-    """Lets what is traced meanwhile take for granted that no image is much larger than what it is resized to."""
+    """Marks code traced inside as resizing only images that are not much larger than the result."""
     return meanwhile(_usual, True)
 
 
 def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antialias: bool = False) -> tf.Tensor:
-    """Resize one image.
+    """Resizes one image.
 
     Args:
         image: `(h, w, channels)`, uint8 or floating.
         height: The output's height in pixels: an int, or an int32 scalar.
-        width: The output's width likewise.
-        method: How pixels are weighted.
-        antialias: Widen the weights when shrinking, so that every input pixel counts. Costs two to three times the resize.
+        width: The output's width in pixels: an int, or an int32 scalar.
+        method: The weighting of pixels.
+        antialias: Widen the weights when shrinking, so that every input pixel counts. It costs two to three times as much.
 
     Returns:
-        `(height, width, channels)` of the same dtype; an integer rounds half to even and clips to its range.
+        `(height, width, channels)` of the same dtype; integers round half to even and are clipped to their range.
     """
-    import tensorflow as tf
-
     if method == "nearest":
         rows = nearest_indices(tf.shape(image)[0], height)
         columns = nearest_indices(tf.shape(image)[1], width)
@@ -61,20 +59,18 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
     size = tf.stack([tf.cast(height, tf.int32), tf.cast(width, tf.int32)])
     if method == "lanczos3" or (antialias and method in BLURS_WITH_ANTIALIAS):
         return _sized(_separable(image, size, _KERNELS[method], antialias=antialias), image, height, width)
-    # Other runtimes resize floats alone; TensorFlow converts bytes in the same way.
+    # Other runtimes resize only floats; TensorFlow converts bytes in the same way.
     given = tf.cast(image, tf.float32) if target() == "converter" else image
     x = _bilinear(image, height, width) if method == "bilinear" else tf.image.resize(given, size, method=method)
     return to_dtype(_sized(x, image, height, width), image.dtype)
 
 
 def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-    """Resizes as `tf.image.resize`, bit by bit, in two thirds of its time for an image of bytes that shrinks little.
+    """Resizes like `tf.image.resize`, to the bit, in two thirds of its time for an image of bytes that shrinks little.
 
-    TensorFlow's kernel has vector instructions for floats alone. Converting every pixel is worth it as long as most of them are read.
+    TensorFlow's kernel uses vector instructions only for floats. Converting all pixels pays as long as most of them are read.
     """
-    import tensorflow as tf
-
-    # Every node of a graph takes a microsecond, be it a constant in the branch that is not taken. So there are few.
+    # Every node of a graph costs a microsecond, even a constant in a branch not taken. So there are few.
     given = tf.expand_dims(image, 0)
 
     def of(x: tf.Tensor) -> tf.Tensor:
@@ -91,16 +87,15 @@ def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
 
 
 def _separable(image: tf.Tensor, size: tf.Tensor, kernel: str, *, antialias: bool) -> tf.Tensor:
-    """Resizes as `tf.image.resize`, bit by bit, in about half of its time.
+    """Resizes like `tf.image.resize`, to the bit, in about half of its time.
 
-    TensorFlow's kernel weighs rows first and then columns. Of rows it adds up whole memory, with vector instructions; of columns it
-    takes one pixel's channels at a time. So the image is turned between the two, and rows are weighed twice: an image whose pixels
-    are all channels of one column leaves the kernel no columns to weigh.
+    TensorFlow's kernel weighs rows first and then columns. Rows are contiguous memory, summed with vector instructions; columns take one
+    pixel's channels at a time. So the image is transposed in between, and rows are weighed twice: an image of one column, whose pixels are
+    channels, leaves the kernel no columns to weigh.
 
     Returns:
         `(size[0], size[1], channels)` of the image's dtype.
     """
-    import tensorflow as tf
 
     def weigh_rows(x: tf.Tensor, before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
         scale = tf.stack([tf.cast(after, tf.float32) / tf.cast(before, tf.float32), 1.0])
@@ -112,21 +107,19 @@ def _separable(image: tf.Tensor, size: tf.Tensor, kernel: str, *, antialias: boo
     rows, columns = tf.unstack(size)
     down = tf.transpose(tf.reshape(weigh_rows(image, height, rows), [rows, width * channels]))
     across = tf.reshape(weigh_rows(down, width, columns), [columns * channels, rows])
-    # Turned back as floats: where TensorFlow's oneDNN transposes, it logs an error about bytes, though it goes on without.
+    # Transposed back as floats: TensorFlow's oneDNN logs an error about bytes, though it continues without.
     return to_dtype(tf.reshape(tf.transpose(across), [rows, columns, channels]), image.dtype)
 
 
 def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Float32 values as `dtype`; integers round half to even, and clip to their range."""
-    import tensorflow as tf
-
+    """Converts float32 values to `dtype`; integers round half to even and are clipped to their range."""
     if dtype.is_floating:
         return tf.cast(x, dtype)
-    if dtype == tf.uint8 and target() == "converter":  # the operation below has no equal elsewhere; this gives the same bytes, slower
+    if dtype == tf.uint8 and target() == "converter":  # other runtimes lack the operation below; this is slower, with the same bytes
         return tf.cast(tf.clip_by_value(tf.round(x), 0.0, 255.0), tf.uint8)
     if dtype == tf.uint8:
-        # Clipped, rounded and converted in one pass over the memory. As one slice along an axis, since oneDNN's form of the operation,
-        # which TensorFlow puts in its place on some processors, knows no axes: it takes longer, and refuses an image of one value.
+        # Clips, rounds and converts in one pass over the memory. One slice along an axis, since oneDNN's version of the operation, used on
+        # some processors, supports no axes: it takes longer, and rejects an image of one value.
         flat = tf.reshape(x, [1, -1])
         limits = {"min_range": [0.0], "max_range": [255.0], "mode": "SCALED", "round_mode": "HALF_TO_EVEN", "axis": 0}
         return tf.reshape(tf.bitcast(tf.raw_ops.QuantizeV2(input=flat, T=tf.quint8, **limits).output, tf.uint8), tf.shape(x))
@@ -134,21 +127,19 @@ def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None = None) -> tf.Tensor:
-    """Returns which input row (or column) each output row shows, as Pillow chooses it.
+    """Returns the input row (or column) of each output row, the same as Pillow.
 
-    The centre of output pixel i lies at (i + 1/2) size / count. Pillow reaches it by adding size / count in float64
-    again and again, and so does this, since exact ties fall on either side according to that rounding.
+    The centre of output pixel i is at (i + 1/2) size / count. Like Pillow, this computes it by adding size / count repeatedly in float64,
+    since the rounding decides exact ties.
 
     Args:
         size: int32 scalar: input pixels.
         count: Output pixels.
-        part: The first of the input pixels that are shown, and their number; all by default.
+        part: The first input pixel that is shown, and the number of those; by default all.
 
     Returns:
         int32 `(count,)`.
     """
-    import tensorflow as tf
-
     count = tf.cast(count, tf.int32)
     step = tf.cast(size if part is None else part[1], tf.float64) / tf.cast(count, tf.float64)
     start = step * 0.5 if part is None else tf.cast(part[0], tf.float64) + step * 0.5
@@ -157,14 +148,14 @@ def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None
 
 
 def shorter_side_size(height: Side, width: Side, side: int) -> tuple[Side, Side]:
-    """The size that makes the shorter side `side` pixels and keeps the proportions."""
+    """Returns the size with the same aspect ratio whose shorter side is `side` pixels."""
     return side_size(height, width, side, None)
 
 
 def side_size(height: Side, width: Side, shorter: Side | None, longer: int | None) -> tuple[Side, Side]:
-    """The size that makes the shorter side `shorter` pixels and keeps the proportions, or where that is less, the longer one `longer`.
+    """Returns the size with the same aspect ratio whose shorter side is `shorter` pixels, or, if smaller, whose longer side is `longer`.
 
-    The other side is rounded half up, in whole numbers: the same for ints and for int32 tensors.
+    The other side is rounded half up, in integers: the same for ints and for int32 tensors.
     """
     if longer is None or shorter is None:
         side = shorter if longer is None else longer
@@ -173,9 +164,7 @@ def side_size(height: Side, width: Side, shorter: Side | None, longer: int | Non
     first, second = _with_side(height, width, shorter, shorter=True), _with_side(height, width, longer, shorter=False)
     if isinstance(height, int) and isinstance(width, int) and isinstance(shorter, int):
         return first if max(height, width) * shorter <= longer * min(height, width) else second
-    import tensorflow as tf
-
-    # int64: a panorama's side times the wanted one does not fit into 32 bits.
+    # int64: a panorama's side times the wanted one does not fit in 32 bits.
     most, least, wanted = (tf.cast(side, tf.int64) for side in (tf.maximum(height, width), tf.minimum(height, width), shorter))
     fits = most * wanted <= longer * least
     return tf.where(fits, first[0], second[0]), tf.where(fits, first[1], second[1])
@@ -185,20 +174,18 @@ def _with_side(height: Side, width: Side, side: Side, *, shorter: bool) -> tuple
     if isinstance(height, int) and isinstance(width, int) and isinstance(side, int):
         by_height = (height <= width) is shorter or height == width
         return (side, _share(width, side, height)) if by_height else (_share(height, side, width), side)
-    import tensorflow as tf
-
     rows, columns = _share(height, side, width), _share(width, side, height)
     by_width = height > width if shorter else height < width
     return tf.where(by_width, rows, side), tf.where(by_width, side, columns)
 
 
 def cover_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
-    """The least size with the image's proportions that covers `size`."""
+    """Returns the least size with the image's aspect ratio that covers `size`."""
     return _proportional(height, width, size, covers=True)
 
 
 def fit_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
-    """The greatest size with the image's proportions that fits inside `size`."""
+    """Returns the largest size with the image's aspect ratio that fits inside `size`."""
     return _proportional(height, width, size, covers=False)
 
 
@@ -209,8 +196,6 @@ def _proportional(height: Side, width: Side, size: tuple[int, int], *, covers: b
         limit = max if covers else min
         by_height = (h * width >= w * height) is covers
         return (h, limit(columns, w)) if by_height else (limit(rows, h), w)
-    import tensorflow as tf
-
     bound = tf.maximum if covers else tf.minimum
     wide, high = tf.cast(width, tf.int64) * h, tf.cast(height, tf.int64) * w
     by_height = tf.equal(wide >= high, covers)
@@ -221,15 +206,13 @@ def _share(length: Side, side: Side, other: Side) -> Side:
     """`length * side / other` rounded half up, at least 1."""
     if isinstance(length, int) and isinstance(other, int) and isinstance(side, int):
         return max(1, (2 * length * side + other) // (2 * other))
-    import tensorflow as tf
-
-    # int64: a panorama's side times the wanted one does not fit into 32 bits.
+    # int64: a panorama's side times the wanted one does not fit in 32 bits.
     length, side, other = (tf.cast(n, tf.int64) for n in (length, side, other))
     return tf.cast(tf.maximum((2 * length * side + other) // (2 * other), 1), tf.int32)
 
 
 def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-    """Tell the static shape what is known."""
+    """Sets the static shape."""
     known = [d if isinstance(d, int) else None for d in (height, width)]
     y.set_shape([*known, image.shape[-1]])
     return y
@@ -244,14 +227,14 @@ Weighting = Literal["box", "bilinear", "hamming", "bicubic", "lanczos"]
 Filter = Literal["nearest", Weighting]
 """All of Pillow's filters."""
 CHOOSES_PASS = 13
-"""The version of Pillow since which an image that loses many more rows than columns is resized along its columns first."""
+"""The first version of Pillow that resizes columns first if an image loses many more rows than columns."""
 
 WEIGHT = 25.0
-"""What such a resize costs, of a bilinear one; `nearest` costs what it costs elsewhere."""
+"""The cost of such a resize in multiples of a bilinear one; `nearest` costs the usual."""
 PILLOW_OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos"})
 """Filters with negative weights."""
 _REACH = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
-"""How far a filter reaches, in pixels of the output where that is smaller, else of the input."""
+"""The radius of a filter, in pixels of the smaller of input and output."""
 _BITS = 22
 _OPAQUE = 255
 
@@ -262,13 +245,13 @@ def resize_as_pillow(
     """Resizes one image, or a part of it.
 
     Args:
-        image: `(h, w, channels)`, uint8, uint16 or floating. Of four channels of bytes the last is transparency: what cannot be seen
-            has no share in the colours, but for `nearest`.
+        image: `(h, w, channels)`, uint8, uint16 or floating. The last of four channels of bytes is transparency: except with `nearest`,
+            transparent pixels have no weight in colours.
         height: The output's height in pixels: an int, or an int32 scalar.
-        width: The output's width likewise.
+        width: The output's width in pixels: an int, or an int32 scalar.
         name: The filter.
-        box: Top, left, height and width in whole pixels of the part that is shown, all by default. A filter reads beyond it.
-        chooses_pass: Whether the sizes decide which pass comes first, as since Pillow 13. Before, the one along rows always did.
+        box: Top, left, height and width in whole pixels of the part that is shown, by default all. A filter reads beyond it.
+        chooses_pass: Whether the sizes decide which pass comes first, as since Pillow 13. Before, rows always came first.
 
     Returns:
         `(height, width, channels)` of the same dtype.
@@ -282,8 +265,8 @@ def resize_as_pillow(
 
 
 def centred_box(height: Side, width: Side, size: tuple[int, int]) -> Box:
-    """Returns the largest part in the middle of an image that has the proportions of `size`: top, left, height and width, whole
-    pixels, rounded down."""
+    """Returns the largest centred part of an image with the aspect ratio of `size`: top, left, height and width, whole pixels, rounded
+    down."""
     rows, columns = tf.minimum(height, width * size[0] // size[1]), tf.minimum(width, height * size[1] // size[0])
     return (height - rows) // 2, (width - columns) // 2, rows, columns
 
@@ -312,7 +295,7 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
 
 
 def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DType) -> tf.Tensor:
-    """`(h, w, channels)` as `(count, w, channels)`, weighted, and rounded and clipped to what `dtype` can hold."""
+    """Weighs rows, from `(h, w, channels)` to `(count, w, channels)`, and rounds and clips to `dtype`."""
     limit, width, _ = tf.unstack(tf.shape(image))
     channels = image.shape[-1]
     x = tf.reshape(image, [limit, width * channels])
@@ -334,7 +317,7 @@ def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DT
 
 
 def _filter(limit: tf.Tensor, span: Span, count: Side, name: str) -> tuple[tf.Tensor, tf.Tensor]:
-    """The input pixels that each output pixel reads, int32 `(count, n)` within `limit`, and their weights, float64, which sum to 1."""
+    """Returns the input pixels of each output pixel, int32 `(count, n)` within `limit`, and their weights, float64, which sum to 1."""
     first, size = (tf.cast(part, tf.float64) for part in span)
     scale = size / tf.cast(count, tf.float64)
     wider = tf.maximum(scale, 1.0)
@@ -382,14 +365,14 @@ _FILTERS = {"box": _box, "bilinear": _triangle, "hamming": _hamming, "bicubic": 
 
 
 def _premultiplied(image: tf.Tensor) -> tf.Tensor:
-    """int32 `(h, w, 4)` with colours times opacity, rounded as Pillow does."""
+    """Multiplies colours by opacity, rounded like Pillow: int32 `(h, w, 4)`."""
     x = tf.cast(image, tf.int32)
     product = x[..., :3] * x[..., 3:] + 128
     return tf.concat([tf.bitwise.right_shift(tf.bitwise.right_shift(product, 8) + product, 8), x[..., 3:]], -1)
 
 
 def _unveiled(x: tf.Tensor) -> tf.Tensor:
-    """Undoes `_premultiplied`; what cannot be seen, or hides all, stays."""
+    """Undoes `_premultiplied`; transparent and opaque pixels stay."""
     colour, opacity = x[..., :3], x[..., 3:]
     shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)
     return tf.concat([tf.where((opacity == 0) | (opacity == _OPAQUE), colour, shown), opacity], -1)

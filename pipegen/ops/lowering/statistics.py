@@ -1,4 +1,4 @@
-"""Means and spreads of images, and ZCA whitening."""
+"""Means and standard deviations of images, and ZCA whitening."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipegen.ops.lowering.linear import as_float32, product, working
 
 
 def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The mean and the standard deviation of each image over all its pixels and channels, float64 `(n,)`.
+    """Computes the mean and the standard deviation of each image over all its pixels and channels, float64 `(n,)`.
 
-    Sums of whole numbers and of their squares are exact in whatever order; floats are summed in float64, the distances from
-    the mean in a second pass. Line is added to line first, which costs XLA a fraction of adding one value to the next.
+    Sums of integers and of their squares are exact in any order. Floats are summed in float64, and the distances from the mean in a second
+    pass. Rows are added first, which costs XLA a fraction of adding single values.
 
     Args:
         images: `(n, height, width, channels)`; a side is below 2^15, so that the squares of a column of bytes fit 32 bits.
@@ -37,7 +37,7 @@ def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def channel_moments(image: tf.Tensor) -> tf.Tensor:
-    """Count, mean and sum of squared distances from it of each channel of one image, float64 `(3, 1, channels)`.
+    """Computes count, mean and sum of squared distances from it, for each channel of one image: float64 `(3, 1, channels)`.
 
     Args:
         image: `(height, width, channels)`.
@@ -50,13 +50,13 @@ def channel_moments(image: tf.Tensor) -> tf.Tensor:
 
 
 def gathered(batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
-    """All moments together.
+    """Combines moments.
 
     Args:
-        batches: What `channel_moments` gives of images, stacked: float64 `(n, 3, 1, channels)` each.
+        batches: Stacked results of `channel_moments`: float64 `(n, 3, 1, channels)` each.
 
     Raises:
-        ValueError: When there is no image.
+        ValueError: Without images.
     """
     from pipegen.ops.arguments.learned import Moments
 
@@ -70,7 +70,7 @@ def gathered(batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _ROWS = 1024
-"""Images whose products are added up at a time: of a few, adding the matrices would take longer than the products."""
+"""Images whose products are summed at a time: for fewer, adding the matrices would take longer than the products."""
 
 
 class Covariance:
@@ -92,7 +92,7 @@ class Covariance:
         self.products = np.zeros((values, values))
 
     def add(self, block: Array) -> None:
-        """Take in float64 `(n, values)`.
+        """Adds float64 `(n, values)`.
 
         Raises:
             DataError: For values that are not finite.
@@ -100,7 +100,7 @@ class Covariance:
         n, total = len(block), self.count + len(block)
         own = block.mean(0)
         if not np.isfinite(own).all():
-            raise DataError("images of the training split hold values that are not finite, so that they cannot be whitened")
+            raise DataError("images of the training split hold values that are not finite, so they cannot be whitened")
         apart = own - self.mean
         rows = np.concatenate([block - own, apart[None] * np.sqrt(self.count * n / total)])
         self.products += rows.T @ rows
@@ -109,7 +109,7 @@ class Covariance:
 
 
 def fitted(batches: Iterable[Array], epsilon: float, *, by_channel: bool) -> Whitening:
-    """The transform that whitens the images of a stream.
+    """Fits the transform that whitens images.
 
     Args:
         batches: float64 `(n, height, width, channels)` each.
@@ -117,8 +117,8 @@ def fitted(batches: Iterable[Array], epsilon: float, *, by_channel: bool) -> Whi
         by_channel: Whether each channel has one mean.
 
     Raises:
-        ValueError: When there is no image.
-        DataError: When a value is not finite.
+        ValueError: Without images.
+        DataError: If a value is not finite.
     """
     found: Covariance | None = None
     waiting: list[Array] = []
@@ -131,14 +131,16 @@ def fitted(batches: Iterable[Array], epsilon: float, *, by_channel: bool) -> Whi
             found.add(np.concatenate(waiting))
             waiting = []
     if found is None:
-        raise ValueError("there are no images to take the covariance of")
+        raise ValueError("no images to compute the covariance of")
     if waiting:
         found.add(np.concatenate(waiting))
     return zca(found, epsilon, channels if by_channel else None)
 
 
 def zca(found: Covariance, epsilon: float, channels: int | None = None) -> Whitening:
-    """The whitening transform that turns images least: U · diag(1 / √(variance + epsilon)) · Uᵀ, of the covariance U · diag(variance) · Uᵀ.
+    """Computes the ZCA transform U · diag(1 / √(variance + epsilon)) · Uᵀ, for the covariance U · diag(variance) · Uᵀ.
+
+    Of all whitening transforms, it changes images least.
 
     See A. Bell and T. Sejnowski, The "Independent Components" of Natural Scenes are Edge Filters (1997), and A. Kessy, A. Lewin and
     K. Strimmer, Optimal Whitening and Decorrelation (2018).
@@ -146,10 +148,9 @@ def zca(found: Covariance, epsilon: float, channels: int | None = None) -> White
     Args:
         found: The covariance.
         epsilon: Added to the variances.
-        channels: Subtract from each value the mean of its channel, of which there are so many, and take products around it; by
-            default each value's own mean.
+        channels: The number of channels, to centre each value on the mean of its channel; by default on its own mean.
     """
-    matrix, mean = found.products, found.mean  # the matrix is worked on in place: it may take much of the memory
+    matrix, mean = found.products, found.mean  # the matrix may be large, so it is changed in place
     matrix /= found.count
     if channels is not None:
         mean = np.tile(mean.reshape(-1, channels).mean(0), len(mean) // channels)
@@ -162,14 +163,14 @@ def zca(found: Covariance, epsilon: float, channels: int | None = None) -> White
 
 
 _TENSORS: WeakKeyDictionary[Whitening, tuple[tf.Tensor, ...]] = WeakKeyDictionary()
-"""One copy of each matrix for all kernels of a process."""
+"""A copy of each matrix for all kernels of a process."""
 
 
 def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
-    """Whitened images, float32: one product of matrices for a batch. Without numbers, NaN.
+    """Whitens images, float32: one matrix product for a batch. Without numbers, NaN.
 
     Args:
-        images: `(n, height, width, channels)` with known sides.
+        images: `(n, height, width, channels)` with static sides.
         numbers: The transform.
     """
     if numbers is None:
@@ -180,10 +181,9 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
 
 
 def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:
-    """Returns what is subtracted, rounded so that a byte's distance from it is exact; the matrix; and what the rounding comes to behind it.
+    """Returns the mean, rounded so that a byte's distance from it is exact; the matrix; and the correction for the rounding.
 
-    They are tensors outside any graph, which functions take as arguments: as a constant, each program would have a copy of the
-    matrix in it.
+    They are eager tensors, which functions capture: as a constant, each program would have a copy of the matrix.
     """
     if numbers not in _TENSORS:
         shift = np.round(numbers.mean * 256.0) / 256.0

@@ -1,4 +1,4 @@
-"""Reads what is stored of records: a file, rows of a mapped array, whatever Python reads."""
+"""Readers of stored records: files, rows of mapped arrays, images on canvases, and readers in Python."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ if TYPE_CHECKING:
 
 
 def read_file(path: tf.Tensor) -> tf.Tensor:
-    """Returns the bytes of a file: a string scalar."""
-    import tensorflow as tf
-
+    """Reads the bytes of a file: a string scalar."""
     return tf.io.read_file(path)
 
 
+def string_of(values: tf.Tensor) -> tf.Tensor:
+    """Converts bytes, uint8 `(n,)`, to a string scalar. TensorFlow has no operation for it, but they are the end of a serialised tensor."""
+    text, size = tf.io.serialize_tensor(values), tf.size(values)
+    return tf.strings.substr(text, tf.strings.length(text) - size, size)
+
+
 class Mapped:
-    """Reads rows of an array that stays in its file, by a call into Python."""
+    """Rows of an array that stays in its file, read by a call into Python."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
-        """The rows of these numbers, stacked as these are."""
-        import tensorflow as tf
-
+        """Gathers rows."""
         taken = numpy_function(self._take, [row], tf.as_dtype(self._array.dtype), stateful=False)
         taken.set_shape([*row.shape, *self._array.shape[1:]])
         return taken
@@ -41,18 +43,17 @@ class Mapped:
 def called(
     take: Callable[..., Sequence[Any]], types: Mapping[str, tuple[str, tuple[int | None, ...]]]
 ) -> Callable[..., dict[str, tf.Tensor]]:
-    """Returns what reads several features of records by one call into Python; see `Reader.open_together`.
+    """Makes a reader of several features of records, by one call into Python; see `Reader.open_together`.
 
     Args:
-        take: From the names of features and the places of records, NumPy arrays `(n,)`, to an array `(n, ...)` for each.
+        take: From the names of features and the places of records, NumPy arrays `(n,)`, to an array `(n, ...)` for each feature.
         types: The dtype and the shape of each feature of one record.
     """
-    import tensorflow as tf
 
     def read(names: Sequence[str], *place: tf.Tensor) -> dict[str, tf.Tensor]:
         dtypes = [tf.as_dtype(types[name][0]) for name in names]
         found = numpy_function(lambda *at: take(names, *at), list(place), dtypes, stateful=False)
-        found = [found] if tf.is_tensor(found) else found  # outside a graph, of one feature
+        found = [found] if tf.is_tensor(found) else found  # outside a graph, for one feature
         for name, value in zip(names, found, strict=True):
             value.set_shape([place[0].shape[0], *types[name][1]])
         return dict(zip(names, found, strict=True))
@@ -61,31 +62,29 @@ def called(
 
 
 class StoredPixels:
-    """Reads images that lie on canvases of one size, a row of bytes each.
+    """Images on canvases of one size, a row of bytes each.
 
     Args:
-        rows: Takes rows of bytes.
-        sizes: Takes the height and the width of images, int32 `(..., 2)`.
+        rows: Reads rows of bytes.
+        sizes: Reads the height and the width of images, int32 `(..., 2)`.
         canvas: Height, width and channels of a canvas.
-        dtype: Of a value.
+        dtype: The dtype of a value.
     """
 
     def __init__(self, rows: Any, sizes: Any, canvas: tuple[int, int, int], dtype: str) -> None:
         self._rows, self.canvas, self._dtype = rows, canvas, dtype
         self.sizes = sizes
-        """From rows to the height and the width of their images, int32 `(..., 2)`."""
+        """A function from rows to the height and the width of their images, int32 `(..., 2)`."""
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
-        """The image of one row, at its own size; of rows `(n,)`, which are of one size, `(n, height, width, channels)`."""
+        """Reads the image of one row, at its own size; for rows `(n,)` of one size, `(n, height, width, channels)`."""
         canvas = self.canvases(row)
         if row.shape.rank:
             return canvas
         return self._cut(canvas, row)
 
     def canvases(self, row: tf.Tensor) -> tf.Tensor:
-        """The canvases of rows, stacked as these are."""
-        import tensorflow as tf
-
+        """Reads the canvases of rows."""
         stored = self._rows(row)
         if self._dtype != "uint8":
             dtype = tf.as_dtype(self._dtype)
@@ -95,13 +94,11 @@ class StoredPixels:
         return canvas
 
     def memory(self, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor] | None:
-        """Returns the memory that all canvases lie in, as words, and where those of rows `(n,)` begin there, in bytes; if it is at hand."""
+        """Returns the memory of all canvases as words, and the offsets of rows `(n,)` in bytes; `None` in another process."""
         found: tuple[tf.Tensor, tf.Tensor] | None = self._rows.memory(row)
         return found
 
     def _cut(self, canvas: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
-        import tensorflow as tf
-
         height, width = tf.unstack(self.sizes(row))
         image = canvas[:height, :width]
         image.set_shape([None, None, self.canvas[2]])
@@ -109,22 +106,16 @@ class StoredPixels:
 
 
 class StoredFiles:
-    """Reads encoded files that lie one behind the other.
+    """Encoded files, concatenated.
 
     Args:
-        stored: Takes a range of bytes, from a place on.
-        places: Takes where files begin and how long they are, int64 `(..., 2)`.
+        stored: Reads a range of bytes.
+        places: Reads offsets and lengths of files, int64 `(..., 2)`.
     """
 
     def __init__(self, stored: Any, places: Any) -> None:
         self._stored, self._places = stored, places
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
-        """The bytes of one file: a string scalar."""
-        import tensorflow as tf
-
-        at, length = tf.unstack(self._places(row))
-        # TensorFlow makes a string of bytes in no other way: they are the end of a serialised tensor.
-        text = tf.io.serialize_tensor(self._stored.part(at, length))
-        size = tf.cast(length, tf.int32)
-        return tf.strings.substr(text, tf.strings.length(text) - size, size)
+        """Reads the bytes of one file: a string scalar."""
+        return string_of(self._stored.part(*tf.unstack(self._places(row))))

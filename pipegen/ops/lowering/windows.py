@@ -19,13 +19,13 @@ Sides: TypeAlias = "tuple[Whole, Whole]"
 
 
 def pick(u: tf.Tensor, most: tf.Tensor) -> tf.Tensor:
-    """A whole number from 0 to `most`, each as likely: ⌊u (most + 1)⌋ for `u` in [0, 1), in float64."""
+    """Draws an integer from 0 to `most`, uniformly: ⌊u (most + 1)⌋ for `u` in [0, 1), in float64."""
     places = tf.cast(most, tf.float64) + 1.0
     return tf.clip_by_value(tf.cast(tf.floor(u * places), tf.int32), 0, tf.maximum(most, 0))
 
 
 def place(top: Whole, left: Whole, height: Whole, width: Whole, u: tf.Tensor) -> tf.Tensor:
-    """The window as int32 `(..., 4)`, broadcast to the batch's shape of `u` `(..., num_draws)`."""
+    """Stacks a window as int32 `(..., 4)`, broadcast to the batch's shape of `u` `(..., num_draws)`."""
     zero = tf.zeros(tf.shape(u)[:-1], tf.int32)
     return tf.stack([zero + part for part in (top, left, height, width)], axis=-1)
 
@@ -36,7 +36,7 @@ def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Ten
     Args:
         image: `(height, width, channels)`.
         window: int32 `(4,)`.
-        fill: What lies outside the image; without it, the window lies inside.
+        fill: The fill outside the image; without it, the window must be inside.
 
     Returns:
         `(height of the window, its width, channels)`.
@@ -63,7 +63,7 @@ def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Ten
 
 
 def _shown_at(at: tf.Tensor, side: tf.Tensor, fill: str) -> tf.Tensor:
-    """The rows (or columns) of an image that show at places on its side, or beyond it."""
+    """Maps places on an axis, and outside, to rows (or columns) of an image."""
     if fill == "nearest":
         return tf.clip_by_value(at, 0, side - 1)
     if fill == "wrap":
@@ -73,28 +73,28 @@ def _shown_at(at: tf.Tensor, side: tf.Tensor, fill: str) -> tf.Tensor:
 
 
 def inside(size: tuple[int, int], height: tf.Tensor, width: tf.Tensor, padding: tuple[int, int] = (0, 0)) -> None:
-    """Stop with a clear message when an image turns out to be smaller than the window, even with `padding` above and below it, and on
-    its left and on its right."""
+    """Fails if an image is smaller than the window, even with `padding` above and below it, and on its left and on its right."""
     padded = f" with a padding of {padding[0]}x{padding[1]}" if any(padding) else ""
     message = f"the crop of {size[0]}x{size[1]} exceeds the image{padded}, whose height and width are"
     _require(message, height, width, lambda: (height + 2 * padding[0] >= size[0], width + 2 * padding[1] >= size[1]))
 
 
 def holds(size: tuple[int, int], height: tf.Tensor, width: tf.Tensor) -> None:
-    """Stop with a clear message when an image turns out to be larger than what it is padded to."""
+    """Fails if an image is larger than the canvas that it is padded to."""
     message = f"the canvas of {size[0]}x{size[1]} has no room for the image, whose height and width are"
     _require(message, height, width, lambda: (height <= size[0], width <= size[1]))
 
 
 def _require(message: str, height: tf.Tensor, width: tf.Tensor, fits: Callable[[], tuple[tf.Tensor, tf.Tensor]]) -> None:
     if tf.get_static_value(height) is not None and tf.get_static_value(width) is not None and not tf.executing_eagerly():
-        return  # a known size has been checked by `infer`
-    # The raw op, since `tf.debugging.Assert` wraps it in a branch, which costs more than the crop.
+        return  # `infer` has checked static sizes
+    # The raw op: `tf.debugging.Assert` wraps it in a branch, which costs more than the crop.
     tf.raw_ops.Assert(condition=tf.reduce_all(tf.logical_and(*fits())), data=[message, height, width])
 
 
 def onto(box: Box, size: Sides, like: tf.Tensor) -> tf.Tensor:
-    """The matrix from pixels of an output to those of an image of which it shows a part: float64 `(..., 3, 3)`, as `like` has examples."""
+    """Returns the matrix from pixels of an output to those of the part of an image that it shows: float64 `(..., 3, 3)`, batched like
+    `like`."""
     top, left, height, width = (tf.cast(side, tf.float64) for side in box)
     down, across = height / tf.cast(size[0], tf.float64), width / tf.cast(size[1], tf.float64)
     rows = [[across, 0.0, left + (across - 1.0) / 2.0], [0.0, down, top + (down - 1.0) / 2.0], [0.0, 0.0, 1.0]]

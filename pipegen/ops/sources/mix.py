@@ -117,7 +117,7 @@ class Part(Model):
         names = tuple(self.splits.parts)
         if self.splits.folds is not None:
             names = ("train", "validation", *(n for n in names if n not in ("train", "validation")))
-        annotated = any(kind_of(t).lives for _, t in self.source.infer().items())  # boxes, masks and keypoints are targets, too
+        annotated = any(kind_of(t).needs_image for _, t in self.source.infer().items())  # boxes, masks and keypoints are targets, too
         return names or (("train",) if self.source.has_labels() or self.fill or annotated else ("predict",))
 
     def weights(self) -> tuple[float, ...]:

@@ -75,8 +75,8 @@ def test_a_format_is_read_and_written(form: str) -> None:
     import tensorflow as tf
 
     kind, boxes = kind_named("boxes"), np.array([[[3, 4, 20, 30], [0, 0, 64, 48]]], np.float32)
-    stored = kind.express(tf.constant(boxes), form, SIZE)
-    entered, kept = kind.enter(stored, (tf.constant(HEIGHT), tf.constant(WIDTH)), BoxRules(form))  # type: ignore[arg-type]
+    stored = kind.to_format(tf.constant(boxes), form, SIZE)
+    entered, kept = kind.prepare(stored, (tf.constant(HEIGHT), tf.constant(WIDTH)), BoxRules(form))  # type: ignore[arg-type]
     np.testing.assert_allclose(entered.numpy(), boxes, atol=1e-5)
     assert kept.numpy().all()
 
@@ -94,7 +94,7 @@ def test_formats_mean_what_they_mean_in_keras(form: str) -> None:
     boxes = np.array([[[3, 4, 20, 30], [10, 1, 40.5, 48]]], np.float32)
     given = {"boxes": keras.ops.convert_to_tensor(boxes), "labels": keras.ops.zeros((1, 2))}
     theirs = convert(given, source="xyxy", target=form, height=HEIGHT, width=WIDTH)["boxes"]
-    ours = kind_named("boxes").express(tf.constant(boxes), form, SIZE)
+    ours = kind_named("boxes").to_format(tf.constant(boxes), form, SIZE)
     np.testing.assert_allclose(ours, np.asarray(theirs), atol=1e-5)
 
 
@@ -264,7 +264,7 @@ def _feature(**more: Any) -> Any:
 
 
 @pytest.mark.parametrize(("given", "more", "says"), [
-    ([[[5, 5, 3, 9]]], {}, r"box 0 is \[5, 5, 3, 9\], and as `xyxy` that is an edge before"),
+    ([[[5, 5, 3, 9]]], {}, r"box 0 is \[5, 5, 3, 9\], which as `xyxy` has a width or a height below 0"),
     ([[[5, 5, -3, 9]]], {"format": "xywh"}, "a width or a height below 0"),
     ([[[0.1, 0.2, 0.5, 0.9]]], {}, "the boxes seem to be parts of the image"),
     ([[[10, 20, 50, 90]]], {"format": "rel_xyxy"}, "is in parts of the image, from 0 to 1"),

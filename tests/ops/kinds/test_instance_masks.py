@@ -159,7 +159,7 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = spec([], mask={"with": "boxs"})
     assert any("did you mean `boxes`?" in str(d.help) for d in inspect(wrong).diagnostics.items)
     wrong = spec([], mask={"ignore": 7})
-    assert any("its `ignore` is 0 or 255" in d.message for d in inspect(wrong).diagnostics.items)
+    assert any("its `ignore` must be 0 or 255" in d.message for d in inspect(wrong).diagnostics.items)
     data = scenes()
     data["mask"][3, 0, 0] = 9
     with pytest.raises(SpecError, match=r"row 3 of `mask` holds 9, and the image has 3 of `boxes`"):

@@ -389,7 +389,7 @@ def test_masks_and_boxes_are_those_of_albumentations() -> None:
 
 
 @pytest.mark.parametrize(("masks", "says"), [
-    ({"ignore": 3}, "its `ignore` is 0 or 255"),
+    ({"ignore": 3}, "its `ignore` must be 0 or 255"),
     ({"classes": 4}, "classes` belongs to labels"),
     ({"with": "box"}, "did you mean `boxes`"),
     ({"with": "which"}, "which is no feature of boxes"),

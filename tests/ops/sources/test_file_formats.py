@@ -101,7 +101,7 @@ def test_volumes_have_the_slope_of_their_header() -> None:
         np.testing.assert_array_equal(read(contents, {"nifti": {"slices": 3}}), CUBE * 2.0 + 5)
         np.testing.assert_array_equal(read(contents, "nifti", (H, W, 3)), CUBE * 2.0 + 5)
         np.testing.assert_array_equal(read(contents, {"nifti": {"slice": 1}}), CUBE[..., 1:2] * 2.0 + 5)
-    with pytest.raises(UnreadableError, match="has 3 slices, counted from 0, and slice 3 is due"):
+    with pytest.raises(UnreadableError, match="has 3 slices, counted from 0, but slice 3 is wanted"):
         read(nifti(CUBE), {"nifti": {"slice": 3}})
     with pytest.raises(UnreadableError, match="cut short"):
         read(gzip.compress(nifti(CUBE))[:-20], {"nifti": {"slices": 3}})
@@ -117,9 +117,9 @@ def test_bands_and_windows_of_geotiff() -> None:
     contents = geotiff(CUBE)
     np.testing.assert_array_equal(read(contents, "geotiff"), CUBE[..., :1])
     np.testing.assert_array_equal(read(contents, {"geotiff": {"bands": [3, 1], "window": [1, 2, 4, 5]}}), CUBE[1:5, 2:7, [2, 0]])
-    with pytest.raises(UnreadableError, match="has 3 bands, and band 4 is due"):
+    with pytest.raises(UnreadableError, match="has 3 bands, but band 4 is wanted"):
         read(contents, {"geotiff": {"bands": [4]}})
-    with pytest.raises(UnreadableError, match="has 6×8 pixels, and the window from row 3 and column 0 ends outside"):
+    with pytest.raises(UnreadableError, match="has 6×8 pixels, but the window from row 3 and column 0 ends outside"):
         read(contents, {"geotiff": {"window": [3, 0, 4, 4]}})
 
 
@@ -131,14 +131,14 @@ class Evil:
 @pytest.mark.parametrize(
     ("contents", "format", "says"),
     [
-        (npy(np.array([Evil()], object), allow_pickle=True), "npy", "holds Python objects, and numbers are due"),
+        (npy(np.array([Evil()], object), allow_pickle=True), "npy", "holds Python objects, but numbers are expected"),
         (pickle.dumps(Evil()), "npy", "magic"),
-        (npy(np.array(["a"])), "npy", "holds <U1, and numbers are due"),
+        (npy(np.array(["a"])), "npy", "holds <U1, but numbers are expected"),
         (npy(CUBE)[:-1], {"npy": {"channels": 3}}, "is cut short"),
-        (npy(CUBE), "npy", r"holds an array of the shape \[6, 8, 3\], and \[any, any, 1\] is due"),
-        (npy(np.zeros((0, 3))), "npy", r"holds an array of the shape \[0, 3, 1\]"),
+        (npy(CUBE), "npy", r"holds an array of shape \[6, 8, 3\], but \[any, any, 1\] is expected"),
+        (npy(np.zeros((0, 3))), "npy", r"holds an array of shape \[0, 3, 1\]"),
         (b"", "npy", "is empty"),
-        (b"PIEH" + struct.pack("<ii", 2**31 - 1, 2**31 - 1), "flo", "and holds 0 bytes"),
+        (b"PIEH" + struct.pack("<ii", 2**31 - 1, 2**31 - 1), "flo", "but holds 0 bytes"),
         (b"PIEH" + struct.pack("<ii", -1, 4), "flo", "of 4×-1 pixels"),
         (b"nothing at all", "flo", "does not begin with `PIEH`"),
     ],

@@ -151,7 +151,7 @@ def refusal(contents: bytes, bits: int = 8, channels: int = 3) -> str:
 def test_a_file_of_another_depth_is_refused(kind: str) -> None:
     name = {"png": "PNG", "tiff": "TIFF", "netpbm": "PPM"}[kind]
     assert refusal(written(kind, pixels(3, 16))).startswith(f"is a 16-bit {name}, which `decode` would cut to 8 bits; write `bits: 16`")
-    assert "`bits: 16` takes files of 16 bits alone" in refusal(written(kind, pixels(3, 8)), 16)
+    assert "`bits: 16` needs files of 16 bits" in refusal(written(kind, pixels(3, 8)), 16)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("JPEG", "a JPEG"), ("GIF", "a GIF"), ("BMP", "a BMP image"), ("WEBP", "a WebP image")])

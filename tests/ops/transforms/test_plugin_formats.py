@@ -68,7 +68,7 @@ def test_16_bits_and_damage_are_told(name: str) -> None:
 
     from pipegen.ops.transforms.decode import Decode
 
-    with pytest.raises(UnreadableError, match=f"is an? {name} image, and `bits: 16` takes files of 16 bits alone"):
+    with pytest.raises(UnreadableError, match=f"is an? {name} image, but `bits: 16` needs files of 16 bits"):
         read(contents(name), 3, 16)
     whole = contents(name)
     for damaged in (whole[:40], whole[: len(whole) // 2], whole[:60] + bytes(len(whole) - 60)):

@@ -106,10 +106,10 @@ def aligned_images(features: Mapping[str, Picture]) -> dict[str, str | None]:
         _check_kind(name, feature, kind)
         if feature.of is not None and feature.of not in images:
             raise _nowhere(name, feature.of, features, images)
-        if kind.lives and feature.of is None and len(images) > 1:
+        if kind.needs_image and feature.of is None and len(images) > 1:
             raise PartError(f"`{name}` needs `of`: it can be aligned with {' or '.join(f'`{image}`' for image in images)}", name)
         kind.check(name, feature)
-        found[name] = feature.of if feature.of is not None or not kind.lives else next(iter(images), None)
+        found[name] = feature.of if feature.of is not None or not kind.needs_image else next(iter(images), None)
     for name, feature in features.items():
         if kind_of(feature).marks_items:
             _marks(name, getattr(feature, "home", ""), features, found)
@@ -131,7 +131,7 @@ def _beside(name: str, home: str, features: Mapping[str, Picture]) -> str:
     ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
     kind = kind_of(features[name])
     if kind.marks_items:
-        ragged = [other for other in ragged if kind_of(features[other]).leads == "boxes"]
+        ragged = [other for other in ragged if kind_of(features[other]).crop_guide == "boxes"]
     if not kind.ragged and not kind.marks_items:
         raise PartError(f"`with` is for labels, tensors, keypoints and masks of boxes, but `{name}` is `kind: {kind.name}`", name, "with")
     if home not in ragged:

@@ -255,10 +255,10 @@ class StoreReader(RecordReader):
         return f"records of {self.source.called} files"
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.python_records import together
+        from pipegen.ops.lowering.stored import called
 
         self.check()
-        return together(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
+        return called(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
 
     def take(self, names: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads features of records.

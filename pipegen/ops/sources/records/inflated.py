@@ -131,10 +131,11 @@ class InflatedReader(RecordReader):
         return "compressed files"
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.python_records import parsed, together
+        from pipegen.ops.lowering.python_records import parsed
+        from pipegen.ops.lowering.stored import called
 
         self.check()
-        return parsed(together(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
+        return parsed(called(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
         return [self.feature_of(feature, message) for message in self.messages(*place).tolist()]

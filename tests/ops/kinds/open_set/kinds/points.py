@@ -13,7 +13,7 @@ class Points(FeatureKind):
     name = "points"
     plural = "points"
     storage = "ragged"
-    lives = True
+    needs_image = True
     output = "output: {{y: {}}}"
 
     def move(self, items: Any, matrix: Any, before: Any, after: Any, details: Any) -> tuple[Any, Any]:
