@@ -1,7 +1,7 @@
 """Assigns each record to a split.
 
-Membership depends on relative paths, labels and `splits` alone: not on the top-level seed, nor on the order of the parts.
-Bins are filled in a canonical order: the parts other than `train` by name, then what no part asks for, then `train`.
+Membership depends on relative paths, labels and `splits` alone, not on the top-level seed, nor on the order of the parts.
+Bins are filled in a canonical order: the parts other than `train` by name, then the unused rest, then `train`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 SLACK = Fraction(1, 10**6)
-"""How far from 1 a sum of fractions still counts as 1."""
+"""Tolerance for a sum of fractions that should be 1."""
 
 
 def exact(value: float) -> Fraction:
-    """A fraction as it was written, so that 0.1 of 30 is 3."""
+    """Converts a float to the decimal fraction that was written, so that 0.1 of 30 is 3."""
     return Fraction(repr(value))
 
 
 def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
-    """Whole numbers that sum to `total`, each less than one away from its share of it (largest remainder).
+    """Splits `total` into whole numbers, each less than one away from its share (largest remainder).
 
     The shares sum to 1. On a tie the larger share wins, then the later one.
     """
@@ -51,7 +51,7 @@ def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
 
 
 def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
-    """A table with these sums of its rows and columns, each cell less than one away from its proportional value.
+    """Computes a table with these sums of rows and columns, each cell less than one away from its proportional value.
 
     Such a table always exists. Rows are rounded up one after the other where their remainders are largest; where every
     such column is full, a unit is moved along rows that were rounded before (an augmenting path of a flow).
@@ -72,7 +72,7 @@ def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
 
 
 class _Rounding:
-    """Chooses the cells that are rounded up; `holders` has for each column the rows whose cell in it is, in order."""
+    """Chooses the cells to round up; `holders` has the rows of these cells for each column, in order."""
 
     def __init__(self, remainders: list[list[int]], room: list[int]) -> None:
         self.remainders = remainders
@@ -83,7 +83,7 @@ class _Rounding:
         return self.remainders[row][column] > 0 and row not in self.holders[column]
 
     def round_up(self, row: int) -> None:
-        """Round up one more cell of a row."""
+        """Rounds up one more cell of a row."""
         starts = [j for j in range(len(self.room)) if self._may(row, j)]
         starts.sort(key=lambda j: -self.remainders[row][j])
         came: dict[int, tuple[int, int] | None] = dict.fromkeys(starts)  # column -> (the column before, the row that moves)
@@ -112,10 +112,10 @@ class _Rounding:
 
 
 class Ranked:
-    """Records in stretches of so many (`sizes`), those of one class or group after those of another, each by rank."""
+    """Records class by class or group by group, by rank within each; `sizes` counts them."""
 
     def __init__(self, records: Ints, of: Ints, order: Ints) -> None:
-        """Takes ranked records, what each record of the source belongs to, and the order of what they belong to."""
+        """Takes ranked records, the class or group of each record of the source, and the order of these."""
         place: Ints = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         own = place[of[records]]
@@ -124,24 +124,23 @@ class Ranked:
         self._ends = [0, *accumulate(self.sizes)]
 
     def __getitem__(self, stretch: int) -> Ints:
-        """The records of one stretch."""
+        """The records of one class or group."""
         return self.records[self._ends[stretch] : self._ends[stretch + 1]]
 
     def picked(self, stretches: Sequence[int]) -> Ints:
-        """The records of some stretches, which rise."""
+        """The records of some classes or groups, which rise."""
         chosen: Ints = np.zeros(len(self.sizes), bool)
         chosen[stretches] = True
         return self.records[chosen.repeat(self.sizes)]
 
 
 def deal_plain(ranked: Ints, sizes: Sequence[int]) -> list[Ints]:
-    """Consecutive stretches of the ranked records, of exactly these sizes."""
-    ends = list(accumulate(sizes))
-    return [ranked[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    """Cuts ranked records into consecutive bins of exactly these sizes."""
+    return [ranked[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def deal_by_class(classes: Ranked, sizes: Sequence[int]) -> list[Ints]:
-    """Exactly these sizes, which sum to all, and of each class in each bin its share to less than one record.
+    """Deals records to bins of exactly these sizes, which sum to all; each bin has its share of each class to within one record.
 
     Ties are settled in the order of the classes.
     """
@@ -151,10 +150,10 @@ def deal_by_class(classes: Ranked, sizes: Sequence[int]) -> list[Ints]:
 
 
 def deal_groups(groups: Ranked, sizes: Sequence[int]) -> list[Ints]:
-    """Whole groups, which are ranked, with sizes close to these, which sum to all.
+    """Deals whole groups, in their order, to bins of about these sizes, which sum to all.
 
-    Each bin but the last walks the groups in their order and takes what still fits, then one more if that brings it
-    nearer to its size. The last takes what is left.
+    Each bin but the last takes the groups that still fit, then one more if that brings it nearer to its size. The last bin takes
+    the rest.
     """
     left = list(range(len(groups.sizes)))
     bins: list[Ints] = []
@@ -177,10 +176,9 @@ def deal_groups(groups: Ranked, sizes: Sequence[int]) -> list[Ints]:
 
 
 def deal_groups_evenly(groups: Ranked, sizes: Sequence[int], labels: Ints | None) -> list[Ints]:
-    """Whole groups, so that each bin has about its size and about its share of each class; without labels sizes alone count.
+    """Deals whole groups so that each bin has about its size and about its share of each class; without labels only sizes count.
 
-    The largest groups go first, each to the bin where the sum of squared deviations, relative to what the bin should
-    hold, grows least.
+    The largest groups go first, each to the bin where the sum of squared deviations, relative to the bin's target, grows least.
     """
     if not len(groups.records):
         return [groups.records] * len(sizes)
@@ -205,7 +203,7 @@ def deal_groups_evenly(groups: Ranked, sizes: Sequence[int], labels: Ints | None
 
 
 def _tally(records: Ints, labels: Ints | None) -> dict[int, int]:
-    """Counts the records of each class, or all together; the classes in the order that the records name them."""
+    """Counts the records of each class, in order of appearance; without labels, all together."""
     if labels is None:
         return {0: len(records)}
     counts: dict[int, int] = {}
@@ -216,7 +214,7 @@ def _tally(records: Ints, labels: Ints | None) -> dict[int, int]:
 
 if TYPE_CHECKING:
     Members: TypeAlias = dict[str, Ints]
-    """For each split, the indices of its records, rising: int32, or int64 for 2³¹ records and more."""
+    """The indices of each split's records, rising: int32, or int64 from 2³¹ records on."""
 
 
 T = TypeVar("T")
@@ -225,12 +223,12 @@ _REST = ""
 
 
 def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
-    """Deal the records of a listing out to splits, named in the order of the spec; what the parts do not ask for is in none.
+    """Assigns the records of a listing to splits; records that no part asks for are in none.
 
     Raises:
-        OpError: `PG409` when the parts ask for more than there is, `PG105` when the pattern of `group` does not match
-            every path, `PG302` when splits given by the data tear a group apart, `PG404` when no row has the value of a part, `PG421` when
-            a table has no such column. `field` is relative to `splits`.
+        OpError: `PG409` if the parts ask for more than there is, `PG105` if the pattern of `group` does not match every path,
+            `PG302` if splits given by the data divide a group, `PG404` if no row has the value of a part, `PG421` if a table lacks a
+            column. `field` is relative to `splits`.
     """
     groups = _groups(splits, listing)
     n = len(listing.keys)
@@ -257,7 +255,7 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
 
 
 def shares(parts: Mapping[str, object]) -> dict[str, Fraction]:
-    """The share of each part in canonical order, and of what no part asks for under the empty name; they sum to 1."""
+    """Computes the share of each part, in canonical order; the unused rest is named "". They sum to 1."""
     given = {name: exact(value) for name, value in parts.items() if isinstance(value, float)}
     total = sum(given.values(), Fraction(0))
     if abs(1 - total) <= SLACK:
@@ -271,20 +269,20 @@ def _canonical(parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
 
 
 def _sizes(splits: Splits, n: int) -> dict[str, int]:
-    """Returns how many of `n` records each part gets, in canonical order."""
+    """Computes how many of `n` records each part gets, in canonical order."""
     counts = {name: value for name, value in splits.parts.items() if isinstance(value, int)}
     if not counts:
         share = shares(splits.parts)
         return dict(zip(share, apportion(n, list(share.values())), strict=True))
     if sum(counts.values()) > n:
-        message = f"the parts ask for {sum(counts.values())} examples and there are {n}"
+        message = f"the parts ask for {sum(counts.values())} examples, and the data has {n}"
         raise OpError("PG409", message, field="parts", help="lower the counts, or write fractions such as 0.8")
     wanted = _canonical({**{name: Fraction(c) for name, c in counts.items()}, _REST: Fraction(n - sum(counts.values()))})
     return {name: int(size) for name, size in wanted.items()}
 
 
 class _Groups(NamedTuple):
-    """Holds what is kept together: the groups, and the place of each record's among them."""
+    """The groups that stay whole: their names, and the index of each record's group."""
 
     names: tuple[str, ...]
     of: Ints
@@ -301,15 +299,15 @@ class _Dealer:
         self.ranked = as_places(_by_rank(split_hashes(listing.keys, splits.seed)), len(listing.keys))
 
     def parts(self) -> dict[str, Ints]:
-        """The records of each part, and what is left over under the empty name."""
+        """Deals the records to the parts; the unused rest is named ""."""
         sizes = _sizes(self._splits, len(self.ranked))
         return dict(zip(sizes, self.deal(self.ranked, list(sizes.values())), strict=True))
 
     def deal(self, ranked: Ints, sizes: Sequence[int], *, folds: bool = False) -> list[Ints]:
-        """Deal ranked records out to bins of about these sizes, as `stratify` and `group` ask."""
+        """Deals ranked records to bins of about these sizes, as `stratify` and `group` ask."""
         seed = self._splits.seed
         if self._groups is not None:
-            # Groups of one hash stand in the order of their names.
+            # Sorted by name first, so that groups of equal hash keep that order.
             named = sorted(range(len(self._groups.names)), key=self._groups.names.__getitem__)
             hashes = split_hashes([self._groups.names[g] for g in named], seed)
             groups = Ranked(ranked, self._groups.of, as_places(named, len(named))[_by_rank(hashes)])
@@ -322,12 +320,11 @@ class _Dealer:
 
 
 def _by_rank(hashes: Ints) -> Ints:
-    """The places of hashes in their order; equal ones stay in theirs."""
     return hashes.argsort(kind="stable")
 
 
 def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups | None) -> dict[str, Ints]:
-    """Cross-validation: what `parts` names is taken first, the same for every fold; the rest is cut into folds."""
+    """Deals `parts` first, alike for every fold, then cuts the rest into folds of cross-validation."""
     dealer = _Dealer(splits, listing, groups)
     first = dealer.parts() if splits.parts else {_REST: dealer.ranked}
     pool: Ints = np.zeros(len(listing.keys), bool)
@@ -340,7 +337,7 @@ def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups |
 
 
 def _by_threshold(splits: Splits, groups: _Groups | None, listing: Listing) -> dict[str, Ints]:
-    """The method `hash`: each part is an interval of hashes, so that no record ever moves."""
+    """The method `hash`: each part is an interval of hashes, so that records never move when others are added."""
     share = shares(splits.parts)
     own = intervals(split_hashes(groups.names if groups is not None else listing.keys, splits.seed), share.values())
     if groups is not None:
@@ -349,7 +346,7 @@ def _by_threshold(splits: Splits, groups: _Groups | None, listing: Listing) -> d
 
 
 def intervals(hashes: Ints, shares: Iterable[Fraction]) -> Ints:
-    """The number of the share whose interval of 64 bits each hash lies in, int16."""
+    """Finds the interval of each 64-bit hash, where intervals are as long as the shares: int16 `(n,)`."""
     found: Ints = np.zeros(len(hashes), np.int16)
     for total in accumulate(shares):
         if total < 1:  # the last interval ends at 2⁶⁴, which no hash reaches and no uint64 holds
@@ -358,7 +355,7 @@ def intervals(hashes: Ints, shares: Iterable[Fraction]) -> Ints:
 
 
 def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
-    """The method `keras`: of each class, sorted by folder and then by name, the first files are validation; else the first rows."""
+    """The method `keras`: the first files of each class, sorted by folder and then by name, are validation; else the first rows."""
     other, fraction = _other_part(splits)
     classes = _classes_as_keras(listing)
     cuts = [int(fraction * len(records)) for records in classes]  # in binary floating point, as Keras computes it
@@ -368,16 +365,15 @@ def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
 
 
 def _keras_utility(splits: Splits, listing: Listing) -> dict[str, Ints]:
-    """The method `keras_utility`: all files, class by class, are shuffled by NumPy's old generator; the last of them are validation."""
+    """The method `keras_utility`: shuffles all files, class by class, with NumPy's legacy generator; the last ones are validation."""
     other, fraction = _other_part(splits)
     records = np.concatenate(_classes_as_keras(listing))
-    np.random.RandomState(splits.seed).shuffle(records)  # what Keras draws from, and NumPy never changes
+    np.random.RandomState(splits.seed).shuffle(records)  # Keras draws from it, and NumPy has frozen its stream
     cut = len(records) - int(fraction * len(records))
     return {"train": records[:cut], other: records[cut:]}
 
 
 def _other_part(splits: Splits) -> tuple[str, float]:
-    """The part beside `train`, and its fraction."""
     other = next(name for name in splits.parts if name != "train")
     return other, float(splits.parts[other])
 
@@ -397,7 +393,7 @@ def _classes_as_keras(listing: Listing) -> list[Ints]:
 
 
 def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Ints]:
-    """The method `{column: NAME}`: each part is the rows with its value there; rows with another value are in none."""
+    """The method `{column: NAME}`: each part is the rows with its value; rows with another value are in none."""
     values = _cells(listing, column, "method.column")
     of = {str(value): i for i, value in enumerate(splits.parts.values())}
     own = np.fromiter((of.get(value, -1) for value in values), np.int16, len(values))
@@ -411,7 +407,7 @@ def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Int
 
 
 def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
-    """Reports what is wrong with the columns that splits name."""
+    """Collects the errors of the columns that splits name."""
     tried = Attempts()
     if isinstance(splits.method, ColumnMethod):
         tried.of(cells, splits.method.column, "method.column")
@@ -422,18 +418,17 @@ def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
 
 def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:
     if listing.cells is None:
-        raise InternalError("a column was asked of records that have none")
+        raise InternalError("a column of records without columns")
     return listing.cells(column, field)
 
 
 def count_groups(splits: Splits, listing: Listing) -> int:
-    """Counts the groups that are kept together."""
+    """Counts the groups that stay whole."""
     groups = _groups(splits, listing)
     return len(groups.names) if groups is not None else 0
 
 
 def _groups(splits: Splits, listing: Listing) -> _Groups | None:
-    """The group of each record, or `None` without `group`."""
     if splits.group is None:
         return None
     n = len(listing.keys)
@@ -444,13 +439,13 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
         without = (of == names.index(None)).nonzero()[0]
         first = listing.keys[int(without[0])]
         message = f"the pattern of `group` matches {n - len(without)} of {n} paths, and a record without a group is {first!r}"
-        help_ = "write a regular expression that is found in every relative path; with `|$` at its end, all others are one group"
+        help_ = "write a regular expression that matches every relative path; with `|$` at its end, all others are one group"
         raise OpError("PG105", message, field="group.path", help=help_)
     return _Groups(tuple(decode(name) for name in names if name is not None), of)
 
 
 def _numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
-    """The names that there are, and the place of each record's among them."""
+    """Numbers distinct names in order of appearance; returns them, and the number of each record's name."""
     place: dict[T, int] = {}
     of = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int32 if count < 2**31 else np.int64, count)
     return tuple(place), of
@@ -469,6 +464,6 @@ def _refuse_leaks(bins: Mapping[str, Ints], groups: _Groups | None, listing: Lis
             group, record = int(of[torn[0]]), int(records[torn[0]])
             files = f"{listing.keys[int(first[group])]!r} and {listing.keys[record]!r}"
             message = f"the group {groups.names[group]!r} is in `{names[home[group]]}` and in `{names[part]}`: {files}"
-            help_ = "here the data says which split a record is in; move the records, or drop `group`"
+            help_ = "the data itself assigns records to splits; move the records, or drop `group`"
             raise OpError("PG302", message, field="group", help=help_)
         home[of], first[of[::-1]] = part, records[::-1]

@@ -174,7 +174,7 @@ def test_the_cache_keeps_to_its_size(memory: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "code", "words"),
     [
-        ("memory://nothing", "PG401", "there is nothing at memory://nothing"),
+        ("memory://nothing", "PG401", "nothing found at memory://nothing"),
         ("ftp://me:s3cret@127.0.0.1:9/x", "PG566", "ftp://me:***@127.0.0.1:9/x"),
         ("memory://large", "PG567", "takes 2 KiB, and `remote_cache` may take 1 KiB"),
     ],
