@@ -27,6 +27,8 @@ Array = np.ndarray[Any, Any]
 _BLOCK = 2**20
 _AT_ONCE = 256
 """Files handed to the threads at a time, so that ten million take no memory."""
+_CHUNK = 64
+"""Files between two reports of progress."""
 
 
 def content_digest(listing: Listing, progress: Callable[[int], None] | None = None) -> str:
@@ -148,10 +150,10 @@ def same_files(
     sizes = _sizes(manifest, splits, [path for _, _, path in names])
     wanted = _shared(sizes, np.repeat(np.arange(len(splits)), [manifest.num_examples(split) for split in splits]))
     digests: dict[int, bytes] = {}
-    done, at_once = len(names) - len(wanted), 64
+    done = len(names) - len(wanted)
     with ThreadPoolExecutor(workers) as pool:
-        for start in range(0, len(wanted), at_once):
-            some = wanted[start : start + at_once].tolist()
+        for start in range(0, len(wanted), _CHUNK):
+            some = wanted[start : start + _CHUNK].tolist()
             digests |= zip(some, pool.map(_digest, (names[i][2] for i in some)), strict=True)
             if progress is not None:
                 progress(done + len(digests))

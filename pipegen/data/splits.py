@@ -275,7 +275,7 @@ def _sizes(splits: Splits, n: int) -> dict[str, int]:
         share = shares(splits.parts)
         return dict(zip(share, apportion(n, list(share.values())), strict=True))
     if sum(counts.values()) > n:
-        message = f"the parts ask for {sum(counts.values())} examples, and the data has {n}"
+        message = f"the parts ask for {sum(counts.values())} examples and there are {n}"
         raise OpError("PG409", message, field="parts", help="lower the counts, or write fractions such as 0.8")
     wanted = _canonical({**{name: Fraction(c) for name, c in counts.items()}, _REST: Fraction(n - sum(counts.values()))})
     return {name: int(size) for name, size in wanted.items()}

@@ -267,11 +267,11 @@ def test_findings_name_the_revision(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("HEAD~9:specs/mine.yaml", "there is no revision HEAD~9 in"),
+        ("HEAD~9:specs/mine.yaml", "unknown revision HEAD~9 in"),
         ("HEAD:specs/none.yaml", "there is no specs/none.yaml at HEAD"),
         ("HEAD:../x.yaml", "there is no ../x.yaml at HEAD"),
         ("HEAD:specs", "there is no specs at HEAD"),
-        ("--help:specs/mine.yaml", "--help is no revision"),
+        ("--help:specs/mine.yaml", "--help is not a revision"),
     ],
 )
 def test_what_git_does_not_have(repository: Path, name: str, said: str) -> None:
@@ -282,7 +282,7 @@ def test_what_git_does_not_have(repository: Path, name: str, said: str) -> None:
 def test_nothing_outside_a_repository(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(here.parent))
     Path("b.yaml").write_text(SPEC)
-    with pytest.raises(RevisionError, match="no working tree of a git repository"):
+    with pytest.raises(RevisionError, match="not in a working tree of a git repository"):
         compare("HEAD:b.yaml", "b.yaml")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(RevisionError, match="git is not installed here"):
