@@ -268,9 +268,9 @@ def test_findings_name_the_revision(repository: Path) -> None:
     ("name", "said"),
     [
         ("HEAD~9:specs/mine.yaml", "unknown revision HEAD~9 in"),
-        ("HEAD:specs/none.yaml", "there is no specs/none.yaml at HEAD"),
-        ("HEAD:../x.yaml", "there is no ../x.yaml at HEAD"),
-        ("HEAD:specs", "there is no specs at HEAD"),
+        ("HEAD:specs/none.yaml", "specs/none.yaml does not exist at HEAD"),
+        ("HEAD:../x.yaml", "../x.yaml does not exist at HEAD"),
+        ("HEAD:specs", "specs does not exist at HEAD"),
         ("--help:specs/mine.yaml", "--help is not a revision"),
     ],
 )
