@@ -89,7 +89,7 @@ CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("trim", {"split": "train", "predictions": {"y": None}}, TypeError, "`predictions` is what `model.predict` gave"),
     ("trim", {"split": "train", "predictions": np.zeros(())}, TypeError, "`predictions` is what `model.predict` gave"),
     ("predict_on", {"wanted": 3}, TypeError, "predict_on takes a folder"),
-    ("restore", {"state": 3}, StateError, "a state is the map"),
+    ("restore", {"state": 3}, StateError, "a state is a map"),
     ("check", {"model": 3}, TypeError, "check takes a Keras model"),
 ]
 

@@ -439,7 +439,7 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
         without = (of == names.index(None)).nonzero()[0]
         first = listing.keys[int(without[0])]
         message = f"the pattern of `group` matches {n - len(without)} of {n} paths, and a record without a group is {first!r}"
-        help_ = "write a regular expression that matches every relative path; with `|$` at its end, all others are one group"
+        help_ = "write a regular expression that is found in every relative path; with `|$` at its end, all others are one group"
         raise OpError("PG105", message, field="group.path", help=help_)
     return _Groups(tuple(decode(name) for name in names if name is not None), of)
 
@@ -464,6 +464,6 @@ def _refuse_leaks(bins: Mapping[str, Ints], groups: _Groups | None, listing: Lis
             group, record = int(of[torn[0]]), int(records[torn[0]])
             files = f"{listing.keys[int(first[group])]!r} and {listing.keys[record]!r}"
             message = f"the group {groups.names[group]!r} is in `{names[home[group]]}` and in `{names[part]}`: {files}"
-            help_ = "the data itself assigns records to splits; move the records, or drop `group`"
+            help_ = "here the data says which split a record is in; move the records, or drop `group`"
             raise OpError("PG302", message, field="group", help=help_)
         home[of], first[of[::-1]] = part, records[::-1]

@@ -175,7 +175,8 @@ def test_as_few_steps_as_possible_are_said_to_have_moved() -> None:
 
 def test_many_steps_are_compared_at_once() -> None:
     ids = [f"random_hue#{i}" for i in range(2000)]
-    old, new = ({"seed": 0, "transforms": [["random_hue", {"degrees": i}, name] for i, name in enumerate(ids[k:])]} for k in (0, 1))
+    steps = [[["random_hue", {"degrees": i}, name] for i, name in enumerate(ids[k:])] for k in (0, 1)]
+    old, new = ({"seed": 0, "transforms": own, "effects": [[*step, True] for step in own]} for own in steps)
     started = time.process_time()
     found, draws = step_changes(old, new)
     assert time.process_time() - started < 5
@@ -319,5 +320,5 @@ def test_views_and_parts_are_told_by_their_places() -> None:
 
 def test_a_list_that_is_new_leaves_examples_out_unless_it_is_empty() -> None:
     found = changed("validation: 0.2}", "validation: 0.2}, exclude: copies.txt")
-    assert [change.effect for change in found.changes] == ["other numbers, unless the list names no record"]
+    assert [change.effect for change in found.changes] == ["other numbers, unless the list is empty"]
     assert verdict(found) == "The model may see other numbers: that depends on the data."

@@ -100,5 +100,5 @@ def test_a_lock_that_is_none() -> None:
     Path("b.lock").write_text("nonsense: [")
     with pytest.raises(BaseProblem):
         compare("b.lock", "b.lock")
-    with pytest.raises(RevisionError, match=r"there is no lock none\.lock"):
+    with pytest.raises(RevisionError, match=r"the lock none\.lock does not exist"):
         compare("none.lock", "b.lock")

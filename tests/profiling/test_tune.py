@@ -132,7 +132,7 @@ def test_the_fastest_settings_are_taken_together(monkeypatch: pytest.MonkeyPatch
     tried = [trial.setting for trial in found.trials]
     assert tried[1:] == [
         "cache: memory", "threads: 2", "threads: 5", "threads: 8", "threads: 16", "prefetch: 1", "prefetch: 4", "prefetch: 8",
-        "cache: memory, threads: 8, beside what pipegen chooses",
+        "cache: memory, threads: 8, against pipegen's own choice",
     ]  # fmt: skip
 
 

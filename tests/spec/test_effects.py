@@ -137,7 +137,7 @@ def test_a_state_goes_on_with_another_batch_size() -> None:
     assert saved_with(spec, state) == (3, 2)
     half = spec_of(*STEPS, more=SPLITS + "batch: {size: 4}\n")
     assert saved_with(half, state) == (3, 4)
-    with pytest.raises(StateError, match=r"transforms\[4\].rescale.to: \[0.0, 1.0\] -> \[-1.0, 1.0\]"):
+    with pytest.raises(StateError, match=r"rescale.to: \[0.0, 1.0\] -> \[-1.0, 1.0\]"):
         saved_with(spec_of(*STEPS[:4], "rescale: {to: [-1, 1]}", STEPS[5], more=SPLITS + "batch: {size: 8}\n"), state)
 
 
@@ -182,8 +182,7 @@ def test_steps_of_views_and_of_parts_count_by_what_they_do() -> None:
         assert [spec_hash(spec) == spec_hash(specs[0]) for spec in specs] == [True, True, False]
         state = state_at(specs[0], 1, 2)
         assert saved_with(specs[1], state) == (1, 2)
-        earlier = {**state, "spec_hash": "0" * 64, "spec": {key: value for key, value in state["spec"].items() if key != "inner"}}
-        assert saved_with(specs[0], earlier) == (1, 2), "a version that hashed these steps in another way wrote no effects of theirs"
+
         with pytest.raises(StateError, match=path.replace(".", r"\.")):
             saved_with(specs[2], state)
 
