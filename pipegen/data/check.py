@@ -399,8 +399,8 @@ def _lints(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     dropped = [name for name in names if name not in ("train", "predict") and spec.batch.remainder_for(name) == "drop"]
     places = [("batch", "remainder")] if isinstance(remainder, str) else [("batch", "remainder", name) for name in dropped]
     if dropped:
-        listed = " and ".join(f"`{name}`" for name in dropped)
-        message = f"the last examples of {listed} are dropped when they do not fill a batch, so metrics miss them"
+        shown = " and ".join(f"`{name}`" for name in dropped)
+        message = f"the last examples of {shown} are dropped when they do not fill a batch, so metrics miss them"
         help_ = "`remainder: {train: drop}` drops in training only, and the others keep theirs"
         yield make("PG508", message, *(locate(place) for place in places), help=help_)
     if "predict" in names and spec.batch.remainder_for("predict") == "drop":

@@ -90,9 +90,7 @@ def mixture(examples: int, weights: Sequence[Sequence[float]]) -> Mixture:
     table = [tuple(done)]
     for epoch in range(epochs):
         now = _shares([exact(own[min(epoch, len(own) - 1)]) for own in weights], unit)
-        owed = _handed_on([o + examples * share for o, share in zip(owed, now, strict=True)], now)
-        counts = _apportioned(owed, now, unit, examples)
-        owed = [o - unit * count for o, count in zip(owed, counts, strict=True)]
+        owed, counts = _next_epoch(owed, now, unit, examples)
         done = [a + b for a, b in zip(done, counts, strict=True)]
         table.append(tuple(done))
     owed = _handed_on(owed, shares)
@@ -118,12 +116,17 @@ def _counted(examples: int, unit: int, shares: Sequence[int], epochs: int) -> li
     owed, done = [0] * len(shares), [0] * len(shares)
     table = [tuple(done)]
     for _ in range(epochs):
-        owed = [o + examples * share for o, share in zip(owed, shares, strict=True)]
-        counts = _apportioned(owed, shares, unit, examples)
-        owed = [o - unit * count for o, count in zip(owed, counts, strict=True)]
+        owed, counts = _next_epoch(owed, shares, unit, examples)
         done = [a + b for a, b in zip(done, counts, strict=True)]
         table.append(tuple(done))
     return table
+
+
+def _next_epoch(owed: Sequence[int], shares: Sequence[int], unit: int, examples: int) -> tuple[list[int], list[int]]:
+    """Counts the examples of the next epoch; returns what is owed after it, and the counts."""
+    owed = _handed_on([o + examples * share for o, share in zip(owed, shares, strict=True)], shares)
+    counts = _apportioned(owed, shares, unit, examples)
+    return [o - unit * count for o, count in zip(owed, counts, strict=True)], counts
 
 
 def _final(weights: Sequence[Fraction]) -> tuple[int, list[int]]:

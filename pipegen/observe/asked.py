@@ -18,24 +18,25 @@ def main() -> None:
     """Prints one answer after another."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     begin, spent = time.perf_counter(), time.process_time()
-    _say(doing="importing TensorFlow")
+    answer(doing="importing TensorFlow")
     import tensorflow as tf
 
     seconds, cpu_s = round(time.perf_counter() - begin, 2), round(time.process_time() - spent, 2)
-    _say(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=_build(tf))
-    _say(doing="importing Keras")
+    answer(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=_build(tf))
+    answer(doing="importing Keras")
     import keras
 
-    _say(keras=keras.__version__, keras_backend=keras.backend.backend())
-    _say(onednn=_onednn())
-    _say(doing="looking for GPUs")
-    _say(driver_cuda=_driver_cuda())
-    _say(gpus=[_name(tf, device) for device in tf.config.list_physical_devices("GPU")])
-    _say(doing="compiling with XLA")
-    _say(**_xla(tf))
+    answer(keras=keras.__version__, keras_backend=keras.backend.backend())
+    answer(onednn=_onednn())
+    answer(doing="looking for GPUs")
+    answer(driver_cuda=_driver_cuda())
+    answer(gpus=[_name(tf, device) for device in tf.config.list_physical_devices("GPU")])
+    answer(doing="compiling with XLA")
+    answer(**_xla(tf))
 
 
-def _say(**answers: Any) -> None:
+def answer(**answers: Any) -> None:
+    """Prints answers as a line of JSON."""
     say(json.dumps(answers))
     sys.stdout.flush()
 

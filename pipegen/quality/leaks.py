@@ -312,6 +312,19 @@ def find_leaks(
     return Leaks(tuple(pairs), int((inside & (looks["state"] == SEEN)).sum()), unreadable, left_out)
 
 
+def content_numbers(looks: Array, records: Array) -> Array:
+    """Numbers the contents of records: equal ones have one number."""
+    numbers: Array = np.unique(looks["digest"][records], axis=0, return_inverse=True)[1].reshape(-1)
+    return numbers
+
+
+def equal_contents(records: Array, content: Array) -> list[list[int]]:
+    """Groups records with equal numbers of their contents."""
+    order: Array = np.argsort(content, kind="stable")
+    ends: list[int] = [*(np.flatnonzero(np.diff(content[order])) + 1).tolist(), len(order)]
+    return [records[order[a:b]].tolist() for a, b in zip([0, *ends], ends, strict=False) if b - a > 1]
+
+
 class _Search:
     """A search between splits. Leaves out records of the first split in `order`; `home` is the index of each record's split in `names`."""
 
@@ -320,23 +333,17 @@ class _Search:
         self._keys = manifest.every_key
         self._rank = [order.index(name) for name in names]  # of two records, the one of the lower rank is left out
         self._seen: Array = np.flatnonzero((home >= 0) & (looks["state"] == SEEN))
-        self._content: Array = np.unique(looks["digest"][self._seen], axis=0, return_inverse=True)[1].reshape(-1)
+        self._content = content_numbers(looks, self._seen)
 
     def _pair(self, a: int, b: int, **about: Any) -> Pair:
         first, other = sorted((a, b), key=lambda record: (self._rank[self._home[record]], record))
         (split, key), (other_split, other_key) = ((self._names[int(self._home[record])], self._keys[record]) for record in (first, other))
         return Pair(split, key, first, other_split, other_key, other, **about)
 
-    def _groups(self) -> list[list[int]]:
-        """Groups the records with equal contents."""
-        order: Array = np.argsort(self._content, kind="stable")
-        ends: list[int] = [*(np.flatnonzero(np.diff(self._content[order])) + 1).tolist(), len(order)]
-        return [self._seen[order[a:b]].tolist() for a, b in zip([0, *ends], ends, strict=False) if b - a > 1]
-
     def same(self) -> list[Pair]:
         """Pairs records of equal contents: each record of a split with the first of each other split."""
         found: dict[tuple[int, int], Pair] = {}
-        for homes in map(self._by_split, self._groups()):
+        for homes in map(self._by_split, equal_contents(self._seen, self._content)):
             for ours, theirs in combinations(homes.values(), 2):
                 for x, y in [*((x, theirs[0]) for x in ours), *((ours[0], y) for y in theirs)]:
                     found[x, y] = self._pair(x, y, same=True)
@@ -355,7 +362,8 @@ class _Search:
         """
         candidates, left_out = find_candidates(self._looks[self._seen], self._home[self._seen], self._content, LIKELY, MOST)
         candidates[:, :2] = self._seen[candidates[:, :2]]
-        copies = {several[0]: several for group in self._groups() for several in self._by_split(group).values()}
+        groups = equal_contents(self._seen, self._content)
+        copies = {several[0]: several for group in groups for several in self._by_split(group).values()}
         best: dict[tuple[int, int], Pair] = {}
         found = likeness(Pictures(self._manifest), candidates[:, :2], candidates[:, 3].astype(bool), threads(runtime), progress)
         for (x, y, far, turned), alike in zip(candidates.tolist(), found.tolist(), strict=True):

@@ -13,7 +13,7 @@ from pipegen.data.verdict import class_counts, place_of, shown_label
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.quality.leaks import Leaks, find_leaks
+from pipegen.quality.leaks import Leaks, content_numbers, equal_contents, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, flat
 from pipegen.spec.variants import joined, relocate_part
 
@@ -146,11 +146,7 @@ def several_labels(manifest: Manifest, looks: Array) -> list[list[int]]:
 def _groups(looks: Array, records: Array) -> list[list[int]]:
     """Groups records with equal contents; skips those that were not seen."""
     records = records[looks["state"][records] == SEEN]
-    _, content = np.unique(looks["digest"][records], axis=0, return_inverse=True)
-    order: Array = np.argsort(content.reshape(-1), kind="stable")
-    cuts: Array = np.flatnonzero(np.diff(content.reshape(-1)[order])) + 1
-    ends: list[int] = [*cuts.tolist(), len(order)]
-    return [records[order[a:b]].tolist() for a, b in zip([0, *ends], ends, strict=False) if b - a > 1]
+    return equal_contents(records, content_numbers(looks, records))
 
 
 @dataclass(frozen=True, eq=False)
