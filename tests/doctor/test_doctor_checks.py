@@ -220,7 +220,7 @@ def test_data_that_is_not_there(tmp_path: Path) -> None:
     made = machine(tmp_path / "root")
     (tmp_path / "empty").mkdir()
     (line,) = hardware.check_storage(Examination(made, folder=str(tmp_path / "empty"), answered=ANSWERS))
-    assert (line.verdict, "there is no file in" in line.fact) == ("error", True)
+    assert (line.verdict, "has no files" in line.fact) == ("error", True)
     (tmp_path / "empty" / "zero").touch()
     found = list(hardware.check_storage(Examination(made, folder=str(tmp_path / "empty"), answered=ANSWERS)))
     assert found[-1].fact == "the files are empty"

@@ -159,7 +159,7 @@ def test_steps_are_grouped_and_summed(tmp_path: Path) -> None:
         summary.add(row)
     assert summary.waits["train"].share == pytest.approx(0.2), "the first batch pays for the start"
     assert "waited 20% of the time of its train steps" in summary.verdict()
-    assert "nothing is known" in Summary().verdict()
+    assert "waits are unknown" in Summary().verdict()
     record = Record(tmp_path / "x.jsonl")
     record.write([{"event": "start"}, *rows])
     record.close()
