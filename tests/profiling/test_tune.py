@@ -159,7 +159,7 @@ def test_turns_beside_other_programs_do_not_count(monkeypatch: pytest.MonkeyPatc
     assert bool(found.undecided) is not decided
     assert bool(found.tuned.settings) is decided
     if not decided:
-        assert found.sentence.startswith("nothing is decided: other programs held more than 10% of the cores")
+        assert found.sentence.startswith("undecided: other programs held more than 10% of the cores")
         assert "threads: 8 is undecided: " in found.text()
         assert len(found.trials) == 1
 
