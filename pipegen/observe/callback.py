@@ -10,16 +10,11 @@ from typing import Any
 import keras
 
 from pipegen.arguments import file_or_folder
-from pipegen.monitor.inside import Inside
-from pipegen.monitor.page import write_picture
-from pipegen.monitor.picture import form_of
-from pipegen.monitor.record import read_record
-from pipegen.monitor.series import curves
-from pipegen.monitor.summary import Summary
-from pipegen.monitor.watch import require
+from pipegen.observe.picture import form_of, write_picture
+from pipegen.observe.records import Summary, curves, read_record
+from pipegen.observe.watch import Inside, require
 from pipegen.terminal import note_between
-from pipegen.wait_pipe import Waits
-from pipegen.waiting import WATCHERS
+from pipegen.waiting import WATCHERS, Waits
 
 
 class Monitor(keras.callbacks.Callback):
