@@ -302,8 +302,8 @@ def test_findings_count_what_was_turned_and_what_nothing_tells(op: str, tmp_path
     for exif, drawn, taken in (("apply", "as it is stored", "upright"), ("ignore", "upright", "as they are stored")):
         found = notes_of(source, exif)
         assert found["PG660"].severity == "info"
-        assert "are of the image " + drawn in found["PG660"].message
-        assert "so it is with 4 of 16 images" in found["PG660"].message
+        assert "that of the image " + drawn in found["PG660"].message
+        assert "annotations of 4 of 16 images are turned" in found["PG660"].message
         assert found["PG661"].severity == "warning"
         assert found["PG661"].message.startswith("6 images have an EXIF orientation, such as ")
         assert found["PG661"].message.endswith(f"taken for {taken}")

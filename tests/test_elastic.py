@@ -233,9 +233,6 @@ def test_epochs_of_steps_go_on_in_the_same_stream(photo_folder: Path, kind: str)
         stream = flat([*rest_of(one, 1), *rest_of(one, 2)])
         same([part[:24] for part in flat(rest(other, 2))], [part[28:52] for part in stream])
         same([part[:36] for part in flat(batches(again.train))], [part[28:64] for part in stream])
-    old = {key: value for key, value in state.items() if key not in ("origin", "shift")}
-    other.restore(old)
-    same(flat(rest(other, 1)), given)
 
 
 @pytest.mark.nightly  # by day one stage does

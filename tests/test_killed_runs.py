@@ -106,9 +106,9 @@ def test_a_kill_within_the_write_of_the_only_weights(tmp_path: Path) -> None:
     assert ends == [-signal.SIGKILL]
     assert again.returncode == 1
     said = " ".join(again.stderr.split("StateError:")[1].split())
-    assert f"the weights in '{folder}' cannot be read: latest.weights.h5 is not whole" in said
+    assert f"the weights in '{folder}' cannot be read: latest.weights.h5 is incomplete" in said
     names = ("latest.weights.h5*", "training_metadata.json*", "pipegen.state.json")
-    assert f"there are none before them. To begin a new run, remove {names[0]} and {names[1]} and {names[2]} from the folder" in said
+    assert f"no older ones exist. To begin a new run, remove {names[0]} and {names[1]} and {names[2]} from the folder" in said
     for name in names:
         for file in folder.glob(name):
             file.unlink()

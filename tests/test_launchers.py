@@ -66,7 +66,7 @@ def test_the_nearest_launcher_says_the_share(environment: dict[str, str], share:
     (TORCHRUN | HOROVOD, "Horovod .* process 2 of 3, and torchrun .* 1 of 4"),
     (TORCHRUN | cluster("worker", 0, worker=2), "TF_CONFIG.* process 0 of 2, and torchrun .* 1 of 4"),
     ({"RANK": "4", "WORLD_SIZE": "4"}, "process 4 of 4, and processes count from 0"),
-    ({"RANK": "one", "WORLD_SIZE": "4"}, "RANK is `one`, which is no number"),
+    ({"RANK": "one", "WORLD_SIZE": "4"}, "RANK is `one`, not a number"),
     ({"TF_CONFIG": "{"}, "TF_CONFIG does not describe a cluster"),
     ({"TF_CONFIG": "[1]"}, "TF_CONFIG does not describe a cluster"),
     ({"TF_CONFIG": '{"cluster": {"worker": 3}, "task": {}}'}, "TF_CONFIG does not describe a cluster"),
@@ -168,7 +168,7 @@ def test_uneven_shares_are_the_batch(photo_folder: Path, caplog: pytest.LogCaptu
     even = pipeline(photo_folder, transforms=[RESIZE, "random_flip"], batch={"size": 16})
     with pytest.raises(ValueError, match=r"does not divide among 3 hosts: use a multiple of 3, or .*uneven"):
         even.dataset("train", shard=(0, 3))
-    with pytest.raises(ValueError, match="no share 3 of 3"):
+    with pytest.raises(ValueError, match="share 3 of 3 is out of range"):
         pipe.dataset("train", shard=(3, 3))
     assert "PG667" not in caplog.text
     pipeline(photo_folder, {"shard": {"index": 1, "count": 2}}, transforms=[RESIZE], batch={"size": 4, "remainder": "keep"},

@@ -64,7 +64,7 @@ CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("dataset", {"split": "train", "shard": 3}, TypeError, "`shard` is (index, count), such as (0, 2), got 3"),
     ("dataset", {"split": "train", "shard": (0,)}, TypeError, "`shard` is (index, count)"),
     ("dataset", {"split": "train", "shard": ("a", 2)}, TypeError, "`shard[0]` is a whole number"),
-    ("dataset", {"split": "train", "shard": (2, 2)}, ValueError, "there is no share 2 of 2"),
+    ("dataset", {"split": "train", "shard": (2, 2)}, ValueError, "share 2 of 2 is out of range"),
     ("dataset", {"split": "train", "device": 3}, TypeError, "`device` is text, such as 'GPU:0'"),
     ("peek", {"n": "x"}, TypeError, "`n` is a whole number"),
     ("peek", {"n": 1.5}, TypeError, "`n` is a whole number"),
@@ -89,7 +89,7 @@ CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("trim", {"split": "train", "predictions": {"y": None}}, TypeError, "`predictions` is what `model.predict` gave"),
     ("trim", {"split": "train", "predictions": np.zeros(())}, TypeError, "`predictions` is what `model.predict` gave"),
     ("predict_on", {"wanted": 3}, TypeError, "predict_on takes a folder"),
-    ("restore", {"state": 3}, StateError, "a state is the map"),
+    ("restore", {"state": 3}, StateError, "a state is a map"),
     ("check", {"model": 3}, TypeError, "check takes a Keras model"),
 ]
 

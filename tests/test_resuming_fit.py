@@ -313,10 +313,10 @@ def test_no_weights_that_can_be_read(small: Any, tmp_path: Path, kept: str) -> N
         if kept == "none before":
             (folder / both[1]).unlink()
         small.seek(0, 0)
-        words = "cannot be read either" if kept == "neither" else "there are none before them"
+        words = "cannot be read either" if kept == "neither" else "no older ones exist"
         with pytest.raises(StateError, match=words) as told:
             fit(small, memory(), "finite", backup_in(folder, 3), small.callback(folder))
-        assert f"the weights in {str(folder)!r} cannot be read: latest.weights.h5 is not whole" in str(told.value)
+        assert f"the weights in {str(folder)!r} cannot be read: latest.weights.h5 is incomplete" in str(told.value)
         assert "double_checkpoint=True" in str(told.value)
         names = ["latest.weights.h5*", "training_metadata.json*", *(["pipegen.state.json"] if way == "anew" else [])]
         for file in [file for name in names for file in folder.glob(name)]:
@@ -539,7 +539,7 @@ def test_weights_of_another_run_are_refused(pipe: Any, tmp_path: Path) -> None:
     stranger.optimizer.build(stranger.trainable_variables)
     stranger.optimizer.iterations.assign(1000)
     stranger.save_weights(tmp_path / "ck" / "latest.weights.h5")
-    with pytest.raises(StateError, match="they are of another run"):
+    with pytest.raises(StateError, match="they are from another run"):
         fit(pipe, memory(), "finite", backup_in(tmp_path / "ck", 3), pipe.callback(tmp_path / "ck"))
 
 

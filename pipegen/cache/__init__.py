@@ -1,1 +1,1 @@
-"""Caches on disk: what identifies one, how its files are laid out, and what of it is whole. Nothing here knows TensorFlow."""
+"""Caches on disk: their keys, their files, and checks of their contents, without TensorFlow."""

@@ -1,4 +1,4 @@
-"""A folder of caches: which there are, what each takes, how one is removed, and whether one may be made there."""
+"""A folder of caches: lists, checks and removes them, and checks that one can be made."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Holds what is known of a file or folder among caches.
+    """A kept file or cache.
 
     Attributes:
         kind: `splits`, `index`, `columns`, `looks`, `statistics`, or for a `Held` cache `cache`.
         key: Its name.
         path: Its file, or the cache's own folder.
-        bytes: What it takes on the disk.
-        used: When it was last written, in seconds since the epoch.
+        bytes: Its size on the disk.
+        used: The time of its last write, in seconds since the epoch.
     """
 
     kind: str
@@ -50,11 +50,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Held(Kept):
-    """A cache as it lies in its folder.
+    """A cache in its folder.
 
     Attributes:
-        about: What it says of itself.
-        filled: Records that have an entry, or `None` where a file of it is missing.
+        about: Its description.
+        filled: Records with an entry; `None` if a file is missing.
     """
 
     about: About
@@ -63,7 +63,7 @@ class Held(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Holds what checking a cache gave: how many records have an entry, which do not fit it, in order, or why none was checked."""
+    """The result of checking a cache: the number of entries, the damaged ones in order, or why it could not be read."""
 
     checked: int
     damaged: tuple[int, ...]
@@ -71,10 +71,10 @@ class Verdict:
 
 
 def caches_in(folder: Path) -> list[Held]:
-    """The caches of a folder, the one written last first.
+    """Lists the caches of a folder, the last written first.
 
     Raises:
-        OSError: When the folder cannot be read.
+        OSError: If the folder cannot be read.
     """
     found = []
     for path in sorted(p for p in folder.iterdir() if p.is_dir()):
@@ -85,8 +85,8 @@ def caches_in(folder: Path) -> list[Held]:
 
 
 def files_in(folder: Path) -> list[Kept]:
-    """Lists the files beside the caches (split assignments, indexes of records, columns, looks at pictures, what steps have learned), of
-    each kind the one written last first."""
+    """Lists the files beside the caches (split assignments, indexes of records, columns, looks at pictures, statistics of steps), kind by
+    kind, the last written first."""
     found = []
     names = {kind: f"*.{kind}" for kind in (SPLITS, INDEXES, COLUMNS, LOOKS)} | {STATISTICS: "[0-9a-f]" * 32 + ".*"}
     kinds = [*names]
@@ -99,7 +99,7 @@ def files_in(folder: Path) -> list[Kept]:
 
 
 def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict:
-    """Compare every filled record with its checksum; nothing is decoded. `progress` is called with how many are done, now and then."""
+    """Compares every filled record with its checksum. `progress` is called with the number done, now and then."""
     try:
         store = read_store(held.path, held.about)
     except OSError as error:
@@ -115,10 +115,10 @@ def verify(held: Held, progress: Callable[[int], None] | None = None) -> Verdict
 
 
 def remove(kept: Kept) -> None:
-    """Delete what is kept. A process that uses it keeps its open files and runs on.
+    """Deletes a file or cache. Processes that use it keep their open files.
 
     Raises:
-        OSError: When that does not work.
+        OSError: If it cannot be deleted.
     """
     if isinstance(kept, Held):
         remove_store(kept.path, kept.about)
@@ -127,7 +127,7 @@ def remove(kept: Kept) -> None:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """Returns the bytes that the disk under a folder, which need not exist yet, has left for this user; `None` where that is unknown."""
+    """The free bytes of the disk of a folder, which need not exist yet; `None` if they are unknown."""
     try:
         disk = os.statvfs(nearest(folder))
     except (OSError, AttributeError):
@@ -148,7 +148,7 @@ def _filled(path: Path, about: About) -> int | None:
 
 
 def _on_disk(path: Path) -> tuple[int, float]:
-    """The bytes that a folder's files take on the disk, where holes take none, and when the last one was written."""
+    """The bytes that a folder's files take on the disk, without holes, and the time of the last write."""
     with suppress(OSError), os.scandir(path) as entries:
         stats = [entry.stat(follow_symlinks=False) for entry in entries]
         return sum(stat.st_blocks * 512 for stat in stats), max((stat.st_mtime for stat in stats), default=0.0)
@@ -162,15 +162,15 @@ def cache_folder(spec: PipelineSpec) -> Path:
     """The folder of the spec's caches."""
     wanted = spec.runtime.cache
     if not isinstance(wanted, DiskCache):
-        raise InternalError("a cache on disk was asked of a spec that names no folder")
+        raise InternalError("a cache on disk for a spec without its folder")
     return Path(wanted.disk)
 
 
 def claim_disk(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest, locate: Locate, room: int | None = None) -> None:
-    """See whether the caches of all splits can be made, or are there, and fit the `room` of the disk: bytes, or what the system says.
+    """Checks that the caches of all splits exist, or can be made and fit the disk, which has `room` bytes (by default its free bytes).
 
     Raises:
-        SpecError: `PG416` when there is not enough room, `PG417` when the folder cannot be used.
+        SpecError: `PG416` if there is not enough room, `PG417` if the folder cannot be used.
     """
     cached = {split: plan for split, plan in plans.items() if any(isinstance(n, Cache) and n.kind.outlives for n in plan.nodes)}
     if not cached:
@@ -186,22 +186,22 @@ def claim_disk(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest
     if room is not None and need > room:
         message = f"the cache still needs {format_bytes(need)}, and the disk of {folder} has {format_bytes(room)} left"
         help_ = (
-            "`pipegen cache ls` shows what lies there, and `pipegen cache clear` removes it",
+            "`pipegen cache ls` lists the caches there, and `pipegen cache clear` removes them",
             "or name a folder on another disk",
         )
         raise SpecError([make("PG416", message, locate(_DISK), help=help_)])
 
 
 def unusable(folder: Path, error: OSError, locate: Locate) -> Diagnostic:
-    """The finding that a folder cannot hold caches."""
+    """Makes the finding that a folder cannot hold caches."""
     reason = (error.strerror or str(error)).lower()
     return make("PG417", f"{folder} cannot hold a cache: {reason}", locate(_DISK), help=("name a folder that this user may write to",))
 
 
 def _missing_bytes(folder: Path, spec: PipelineSpec, plan: Plan, manifest: Manifest, split: str) -> int:
-    """Bytes that a split has yet to write."""
+    """Counts the bytes that a split has yet to write."""
     about = describe_cache(spec, plan, manifest)
-    members = manifest.numbers(split)  # rising, and searched in place: a set of them would take more than the whole listing
+    members = manifest.numbers(split)  # rising, and searched in place: a set would take more memory than the listing
     try:
         filled = read_store(folder / about.key, about).filled()
         there = sum(int(members.searchsorted(row, "right") - members.searchsorted(row, "left")) for row in filled)
@@ -211,7 +211,7 @@ def _missing_bytes(folder: Path, spec: PipelineSpec, plan: Plan, manifest: Manif
 
 
 def _problem(folder: Path) -> OSError | None:
-    """Why nothing can be written into a folder, which need not exist yet."""
+    """Finds the error of writing into a folder, which need not exist yet; `None` without one."""
     over = nearest(folder)
     if not over.is_dir():
         return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))

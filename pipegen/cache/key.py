@@ -1,4 +1,4 @@
-"""Identifies a cache on disk by everything that decides the bytes at the cache point, and nothing that comes after it."""
+"""Keys of caches and statistics: hashes of all that decides the bytes at the cache point, and of nothing after it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _DECODERS = (
 )  # fmt: skip
 """Distributions that decode images, or files of arrays."""
 _CODE = ("ops", "backend")
-"""Folders of pipegen whose code decides about pixels."""
+"""Folders of pipegen whose code computes pixels."""
 _PLACE = frozenset({"when", "probability"})
-"""Arguments that say where a step acts, not what it does: a cache holds steps that act on every example of its split."""
+"""Arguments that choose the examples of a step: the steps before a cache act on every example of its split."""
 
 
 def upstream(plan: Plan) -> tuple[Stage, ...]:
-    """The stages whose result a plan caches, in order; none without a cache."""
+    """The stages before a plan's cache, in order; none without a cache."""
     found: list[Stage] = []
     for node in plan.nodes:
         if isinstance(node, Cache):
@@ -55,20 +55,19 @@ def upstream(plan: Plan) -> tuple[Stage, ...]:
 
 
 def cache_key(spec: PipelineSpec, plan: Plan, fingerprint: str) -> str:
-    """32 hexadecimal digits that name a cache.
+    """Hashes what decides the contents of a cache: 32 hexadecimal digits.
 
-    They cover the source, the stages before the cache point, the type there, the data's fingerprint, and all that makes
-    pixels (see `makers`). Splits with the same stages share one cache, and so
-    do specs that differ in what comes later: other steps, the batch, the seed, the splits themselves.
+    They cover the source, the stages before the cache point, the type there, the data's fingerprint, and the code that computes
+    pixels (see `makers`). Splits with the same stages share one cache, and so do specs that differ only in what comes later: other
+    steps, the batch, the seed, the splits themselves.
     """
     node = next(n for n in plan.nodes if isinstance(n, Cache))
-    return key_of(
-        spec, fingerprint, upstream(plan), type=[[name, t.dtype, t.shape] for name, t in node.out.items() if not kind_of(t).indexed]
-    )
+    types = [[name, t.dtype, t.shape] for name, t in node.out.items() if not kind_of(t).indexed]
+    return key_of(spec, fingerprint, upstream(plan), type=types)
 
 
 def key_of(spec: PipelineSpec, fingerprint: str, stages: Iterable[Stage], **more: object) -> str:
-    """32 hexadecimal digits that stand for what stages make of data, and for `more`, as it is made here."""
+    """Hashes the data, stages, `more`, and the code that computes pixels on this machine: 32 hexadecimal digits."""
     covered = {
         "makers": {**makers(), "tensorflow": tensorflow_version()},
         "source": canonical(spec)["source"],
@@ -81,27 +80,26 @@ def key_of(spec: PipelineSpec, fingerprint: str, stages: Iterable[Stage], **more
 
 
 def describe_cache(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> About:
-    """Describes the cache of a plan: a row for each record of the data, whichever split it is in."""
+    """Describes the cache of a plan, which has a row for each record of the data, in all splits."""
     node = next(n for n in plan.nodes if isinstance(n, Cache))
     columns = []
     for name, t in node.out.items():
         if not kind_of(t).indexed or not manifest.lists(name):
             if t.num_bytes is None:
-                raise InternalError(f"a cache was placed where `{name}` is {t}")
+                raise InternalError(f"a cache at a point where `{name}` is {t}")
             columns.append(Column(name, t.dtype, tuple(d or 0 for d in t.shape), t.num_bytes))
     key = cache_key(spec, plan, manifest.fingerprint)
     return About(key, spec.name or "", steps_in_words(plan), manifest.total, tuple(columns))
 
 
 def steps_in_words(plan: Plan) -> str:
-    """The steps that a cache stands behind: `decode → resize`."""
+    """Lists the steps before a cache: `decode → resize`."""
     return " → ".join(dict.fromkeys(ref.step.op for stage in upstream(plan) for ref in stage.uses()))
 
 
 @cache
 def makers() -> dict[str, str]:
-    """Returns what makes pixels beside TensorFlow: the libraries that decode, by their versions, and pipegen's code, by a digest, since a
-    decoder can change within one version."""
+    """The code that computes pixels beside TensorFlow: versions of decoding libraries, and a digest of pipegen's code."""
     folder = Path(__file__).parents[1]
     digest = hashlib.blake2b(digest_size=16)
     for file in sorted(file for name in _CODE for file in (folder / name).rglob("*.py")):
@@ -110,7 +108,7 @@ def makers() -> dict[str, str]:
 
 
 def tensorflow_version() -> str:
-    """The installed version, found without importing it; empty where no distribution of a known name is installed."""
+    """The installed version of TensorFlow, found without importing it; "" if no known distribution is installed."""
     return next(filter(None, map(_version, _DISTRIBUTIONS)), "")
 
 
@@ -122,7 +120,7 @@ def _version(distribution: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A stage as plain values: which step it is and its arguments, less its place in the spec and among the draws."""
+    """Converts a stage to plain values: its steps and their arguments, without their place in the spec and among the draws."""
     if isinstance(value, StepRef):
         return [value.step.op, {k: v for k, v in value.step.meaning().items() if k not in _PLACE}]
     if is_dataclass(value):
@@ -141,11 +139,11 @@ FORMAT = 1
 
 
 def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
-    """32 hexadecimal digits that name what is learned from a training split.
+    """Hashes what decides the statistics of a training split: 32 hexadecimal digits.
 
-    They cover the source, the data's fingerprint, which of its records are trained on and when their files were last changed,
-    every step before, and the versions of pipegen and TensorFlow. What comes later leaves them alone: other steps, the batch, the
-    augmentation. The plan is the one that measures, before any pass.
+    They cover the source, the data's fingerprint, the training records and the times of their files, every step before, and the versions
+    of pipegen and TensorFlow. Later steps, the batch and the augmentation do not matter. The plan is the one that measures, before any
+    pass.
     """
     keys = hashlib.sha256()
     for part in _trained_on(manifest):
@@ -155,7 +153,7 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
 
 
 def _trained_on(manifest: Manifest) -> Iterator[bytes]:
-    """Yields the keys of the records and when their files were changed: names and sizes alone would take another data set for this one."""
+    """Yields the keys of the training records and the times of their files: with names and sizes alone, two data sets can look alike."""
     held, listing = manifest.in_shards("train"), manifest.listing
     if held is not None:
         texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
@@ -168,12 +166,12 @@ def _trained_on(manifest: Manifest) -> Iterator[bytes]:
 
 
 def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:
-    """The file of a key."""
+    """The path of the statistics of a key."""
     return folder / f"{key}.{kind.suffix}"
 
 
 def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
-    """Reads what is kept under a key; `None` where that is nothing, or nothing whole."""
+    """Reads the statistics of a key; `None` if they are missing or damaged."""
     try:
         with open_kept(folder, statistics_file(folder, key, kind).name) as stream:
             about, numbers = kind.from_bytes(stream.read())
@@ -183,10 +181,10 @@ def read_statistics(folder: Path, key: str, kind: type[N]) -> N | None:
 
 
 def write_statistics(folder: Path, key: str, numbers: Statistics, spec: str, steps: str) -> None:
-    """Keep what was learned; the spec's name and the steps before are for people.
+    """Writes the statistics of a key, with the spec's name and the steps before for human readers.
 
     Raises:
-        OSError: When it cannot be written.
+        OSError: If they cannot be written.
     """
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     content = numbers.to_bytes({"pipegen_statistics": FORMAT, "key": key, "spec": spec, "steps": steps, "created": now})

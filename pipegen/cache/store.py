@@ -1,16 +1,16 @@
-"""One cache on disk: a file for each feature with a row for each record, and an index that says which rows are whole.
+"""One cache on disk: a file for each feature with a row for each record, and an index of the filled rows.
 
-A row counts only when the checksum in its index entry fits its bytes. That alone makes it safe:
+A row counts only if the checksum in its index entry fits its bytes. That alone makes it safe:
 
-- A process that is killed while it writes leaves a row without an entry, or with one that does not fit; after a loss of
-  power the same holds for whatever order the system wrote in. Such a row is computed again.
+- A process that is killed while it writes leaves a row without an entry, or with one that does not fit. The same holds after a
+  power cut, in whatever order the system wrote. Such a row is computed again.
 - Two processes that fill one cache write the same bytes to the same places, so they need no lock.
-- A row that was damaged later is found the first time that a process wants it, and computed again.
+- A row that is damaged later is detected when it is next read, and computed again.
 
 Rows are written and read by system calls, which report a full or a failing disk as an error; a memory map would end the
 process. The files are sparse: a row takes room on the disk when it is written.
 
-A folder of caches may be shared. Whoever may write there could lay a link in the place of a file, so none is followed, and a
+A folder of caches may be shared. Other users of it could put a link in the place of a file, so links are not followed, and a
 file counts only if it belongs to this user or to the owner of the folder.
 """
 
@@ -48,7 +48,7 @@ _LONGEST_ABOUT = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Describes what a cache holds of each record for one feature.
+    """The format of a feature in a cache.
 
     Attributes:
         name: The feature.
@@ -65,15 +65,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Holds what a cache says of itself.
+    """The description of a cache.
 
     Attributes:
-        key: Its name, which stands for everything that decides its bytes.
+        key: Its name: a hash of all that decides its bytes.
         spec: The name of the spec that made it.
-        steps: The steps that it stands behind, in words.
-        records: Rows in all.
+        steps: The steps before it, in words.
+        records: Number of rows.
         columns: The features of a row, in order.
-        created: When it was made, ISO 8601 in UTC.
+        created: The time that it was made, ISO 8601 in UTC.
     """
 
     key: str
@@ -90,13 +90,13 @@ class About:
 
 
 class Store:
-    """An open cache. `open_store` makes one, `read_store` looks at one.
+    """An open cache. `open_store` makes one, `read_store` opens one for reading.
 
     Attributes:
         folder: Its own folder.
-        about: What is in it.
-        refused: Why nothing more is written, once that is so.
-        told: What users have been warned of.
+        about: Its description.
+        refused: The error after which nothing more is written; `None` without one.
+        told: The warnings that were logged.
     """
 
     def __init__(self, folder: Path, about: About, files: list[int]) -> None:
@@ -108,9 +108,9 @@ class Store:
         weakref.finalize(self, _close, files)
 
     def state(self, row: int, stamp: int = 0) -> State:
-        """Returns the state of a row.
+        """Determines the state of a row.
 
-        The stamp tells versions of the record apart: the time its file was last changed. A row of another stamp is as good as empty.
+        The stamp is the version of the record: the time its file last changed. A row with another stamp counts as empty.
         """
         entry = self._entry(row)
         if entry is None or entry[1] != stamp:
@@ -118,17 +118,17 @@ class Store:
         return "whole" if entry[0] == self._checksum_on_disk(row, stamp) else "damaged"
 
     def read(self, row: int, into: Sequence[memoryview]) -> None:
-        """Copy a row that is whole into writable buffers, one for each feature.
+        """Copies a whole row into writable buffers, one for each feature.
 
         Raises:
-            OSError: When the disk fails, or a file has been cut short since.
+            OSError: If the disk fails, or a file has been cut short since.
         """
         for number, column, buffer in zip(self._files[1:], self.about.columns, into, strict=True):
             if os.preadv(number, [buffer], row * column.row) != column.row:
                 raise OSError(errno.EIO, "the cache has been cut short", str(self.folder))
 
     def write(self, row: int, values: Sequence[bytes | memoryview], stamp: int = 0) -> bool:
-        """Fill a row. Returns whether it could be written; `refused` then says why not, and nothing more is written."""
+        """Fills a row; returns `False` after an error, which is then in `refused`. After that, nothing more is written."""
         if self.refused is not None:
             return False
         try:
@@ -143,23 +143,23 @@ class Store:
         return True
 
     def filled(self) -> Iterator[int]:
-        """The rows that have an entry, in order; whether they are whole is not looked at."""
+        """Yields the rows with an entry, in order, without comparing checksums."""
         for first in range(0, self.about.records, _PAGES):
             entries = os.pread(self._files[0], _PAGES * _ENTRY.size, first * _ENTRY.size)
-            if entries.count(0) == len(entries):  # none, as in most of a large cache that has just been made
+            if entries.count(0) == len(entries):  # as in most of a large new cache
                 continue
             for i in range(min(len(entries) // _ENTRY.size, self.about.records - first)):
                 if _ENTRY.unpack_from(entries, i * _ENTRY.size)[1] == _FILLED:
                     yield first + i
 
     def check(self) -> Iterator[tuple[int, bool]]:
-        """Every row that has an entry, and whether its bytes fit it."""
+        """Yields each row with an entry, and true if its checksum fits."""
         for row in self.filled():
             entry = self._entry(row)
             yield row, entry is not None and entry[0] == self._checksum_on_disk(row, entry[1])
 
     def whole(self) -> bool:
-        """Returns whether every file has its full size."""
+        """Checks that every file has its full size."""
         sizes = _sizes(self.about).values()
         return all(os.fstat(number).st_size >= size for number, size in zip(self._files, sizes, strict=True))
 
@@ -181,10 +181,10 @@ class Store:
 
 
 def open_store(folder: Path, about: About) -> Store:
-    """Open a cache to use it; it is made where there is none. Several processes may do so at once: each step can be done twice.
+    """Opens a cache, and makes it if needed. Several processes may do so at once.
 
     Raises:
-        OSError: When it can be neither made nor read.
+        OSError: If it can be neither made nor read.
     """
     own, files = folder / about.key, list[int]()
     try:
@@ -197,11 +197,11 @@ def open_store(folder: Path, about: About) -> Store:
             _describe(inside, about)
     except OSError as error:
         _close(files)
-        if isinstance(error, NotRegularError):  # someone has laid it there
+        if isinstance(error, NotRegularError):  # another user may have put it there
             raise
         with suppress(OSError):
             store = read_store(own, about)
-            if store.whole():  # a cache that may only be read serves what it holds
+            if store.whole():  # a read-only cache still serves its rows
                 store.refused = error
                 return store
         raise
@@ -209,10 +209,10 @@ def open_store(folder: Path, about: About) -> Store:
 
 
 def read_store(own: Path, about: About) -> Store:
-    """Open a cache, damaged or not, to look at it in its own folder.
+    """Opens the cache in a folder for reading, damaged or not.
 
     Raises:
-        OSError: When a file is missing or may not be read.
+        OSError: If a file is missing or may not be read.
     """
     files = list[int]()
     try:
@@ -226,12 +226,12 @@ def read_store(own: Path, about: About) -> Store:
 
 
 def remove_store(own: Path, about: About) -> None:
-    """Removes the files of a cache from its folder, and the folder where nothing else lies in it.
+    """Removes the files of a cache from its folder, and the folder if it is empty then.
 
     Raises:
-        OSError: When one cannot be removed.
+        OSError: If one cannot be removed.
     """
-    for name in (ABOUT, *_sizes(about)):  # without what it says of itself, the rest is no cache
+    for name in (ABOUT, *_sizes(about)):  # the description first: without it, the rest does not count as a cache
         (own / name).unlink(missing_ok=True)
     remove_parts(own, older=0)
     with suppress(OSError):
@@ -239,14 +239,14 @@ def remove_store(own: Path, about: About) -> None:
 
 
 def _describe(inside: Inside, about: About) -> None:
-    """Write what a cache says of itself, unless it does already."""
+    """Writes the description of a cache, unless it exists."""
     if _about_in(inside) is None:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         inside.put(ABOUT, [json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode()])
 
 
 def read_about(folder: Path) -> About | None:
-    """Reads what the cache in a folder says of itself; `None` when there is none that this version can read."""
+    """Reads the description of the cache in a folder; `None` without a valid one of this version."""
     try:
         with Inside(folder) as inside:
             return _about_in(inside)
@@ -267,7 +267,7 @@ def _about_in(inside: Inside) -> About | None:
 
 
 def file_stamp(path: str) -> int:
-    """When a file was last changed, in ns; of a member of an archive, when that was; 0 for what is no file."""
+    """The time a file last changed, in ns; for a member of an archive, that of the archive; 0 without a file."""
     while True:
         try:
             return os.stat(path).st_mtime_ns
@@ -279,21 +279,16 @@ def file_stamp(path: str) -> int:
 
 def _sizes(about: About) -> dict[str, int]:
     """The files of a cache and their full sizes, the index first."""
-    columns = {_column_file(i): about.records * c.row for i, c in enumerate(about.columns)}
-    return {INDEX: about.records * _ENTRY.size, **columns}
-
-
-def _column_file(column: int) -> str:
-    return f"{column}.rows"
+    return {INDEX: about.records * _ENTRY.size, **{f"{i}.rows": about.records * c.row for i, c in enumerate(about.columns)}}
 
 
 def _seed(row: int, stamp: int) -> int:
-    """Returns the start value of a checksum, chosen so that a row in another's place does not fit."""
+    """The start value of a checksum, which makes a row in another's place not fit."""
     return zlib.crc32(struct.pack("<qq", row, stamp))
 
 
 def _read(number: int, size: int, offset: int) -> bytes | None:
-    """Bytes of a file, or `None` where they are not there or cannot be read."""
+    """Reads bytes of a file; `None` if they are missing or unreadable."""
     try:
         data = os.pread(number, size, offset)
     except OSError:  # a bad block

@@ -1,4 +1,4 @@
-"""What differs between two specs, step by step and section by section, and what that means for the numbers."""
+"""The differences between two specs, step by step and section by section, and their effects on the numbers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pipegen.spec.spec_hash import ARITHMETIC, LONGEST_RUN, Effect, alike, diffe
 from pipegen.terminal import masked_value
 
 Kind = Literal["numbers", "perhaps", "speed", "nothing"]
-"""What a change is about:
+"""The effect of a change:
 
 - `numbers`: the model sees other numbers.
-- `perhaps`: the specs alone cannot tell: the data lies elsewhere, or a version moved.
-- `speed`: where and how fast it runs.
+- `perhaps`: the specs alone cannot tell: the data lies elsewhere, or a version changed.
+- `speed`: it runs elsewhere, or at another speed.
 - `nothing`: names, comments, and other words for the same.
 """
 GONE = "it is no longer there"
@@ -30,15 +30,15 @@ KINDS: tuple[Kind, ...] = ("numbers", "perhaps", "speed", "nothing")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Holds one difference.
+    """A difference.
 
     Attributes:
-        kind: What it is about.
-        path: Where in a spec, as in `transforms[1].random_flip.axis`.
-        text: What differs, in words.
-        effect: What that means, in words.
-        splits: The splits that it reaches, in words; empty where that goes without saying.
-        span: Its place in the second spec, or in the first for what is gone there.
+        kind: The kind of its effect.
+        path: Its key path in a spec, as in `transforms[1].random_flip.axis`.
+        text: The difference, in words.
+        effect: Its effect, in words.
+        splits: The splits that it affects, in words; empty for all, or if that is obvious.
+        span: Its place in the second spec, or in the first if it is gone in the second.
     """
 
     kind: Kind
@@ -50,22 +50,21 @@ class Change:
 
     @property
     def gone(self) -> bool:
-        """Returns whether it is about something that the second spec does not have."""
+        """The second spec lacks what the change is about."""
         return self.text == GONE
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
-        values = asdict(self)
-        return values | {"path": format_path(self.path)}
+        """Converts the change to plain values."""
+        return asdict(self) | {"path": format_path(self.path)}
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Holds what becomes of the random draws.
+    """The effects on the random draws of the steps that both specs have.
 
     Attributes:
-        kept: The ids of steps that draw the same numbers in both.
-        moved: Those of steps in both that draw others now, and why.
+        kept: The ids of steps with the same draws.
+        moved: The ids of steps with other draws, and why.
     """
 
     kept: tuple[str, ...] = ()
@@ -74,14 +73,14 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Holds what differs between two specs or locks.
+    """The differences between two specs or locks.
 
     Attributes:
-        names: What the two are called.
+        names: The names of the two.
         hashes: Their spec hashes; empty for locks of several specs.
         changes: The differences, by kind and then by place.
-        draws: What becomes of the random draws.
-        notes: What was not compared, in words.
+        draws: The effects on the random draws.
+        notes: Remarks on what was not compared.
     """
 
     names: tuple[str, str]
@@ -92,15 +91,15 @@ class Comparison:
 
     @property
     def same_numbers(self) -> bool:
-        """Returns whether the model sees the same numbers, as far as the specs alone can tell."""
+        """The model sees the same numbers, as far as the specs alone can tell."""
         return not self.of("numbers")
 
     def of(self, kind: Kind) -> tuple[Change, ...]:
-        """Returns the changes of one kind."""
+        """Selects the changes of one kind."""
         return tuple(change for change in self.changes if change.kind == kind)
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
+        """Converts the comparison to plain values."""
         return {
             "version": 1,
             "names": list(self.names),
@@ -130,28 +129,28 @@ _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
     (("sampling",), "examples are seen more or less often", "train"),
     (("order",), "examples are seen earlier or later in training", "train"),
     (("batch", "size"), "the same examples in batches of another size, and another number of steps", ""),
-    (("batch", "remainder"), "another fate of a last batch that is not full", ""),
-    (("images",), "images that no other one goes with draw other numbers", "train"),
+    (("batch", "remainder"), "a last batch that is not full is treated otherwise", ""),
+    (("images",), "images that no other one is aligned with draw other numbers", "train"),
     (("views",), "the model sees other views of an example", "train"),
     (("output",), "what the model receives has another form", ""),
     (("errors", "missing"), "nothing differs as long as no record lacks a file", ""),
     (("errors",), "nothing differs as long as every file is whole", ""),
     (("stages",), "training goes through other stages", "train"),
 )
-"""What a difference means, by the start of its path, and the splits that it reaches; all of them where nothing is said."""
+"""The effect of a difference, by the start of its path, and the splits that it affects; "" for all."""
 
 _LONGEST = 60
 """Characters of a path that are shown."""
 _SPEED: tuple[tuple[KeyPath, str], ...] = (
-    (("cache",), "how fast, and what it takes of memory or disk"),
+    (("cache",), "how fast, and how much memory or disk it needs"),
     (("shard",), "which host does which share"),
     (("jit",), "how fast; values move by rounding at most"),
-    (("ram_budget",), "how much memory it may take"),
+    (("ram_budget",), "how much memory it may use"),
 )
 
 
 def section_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Yields what differs between the sections of two meanings; see `spec_hash.meaning`."""
+    """Compares the sections of two meanings; see `spec_hash.meaning`."""
     ours = ("transforms", "effects", "inner")
     old, new = ({key: value for key, value in side.items() if key not in ours} for side in alike(a, b))
     for path, before, after in differences(old, new):
@@ -170,7 +169,7 @@ def _begins(path: KeyPath, start: KeyPath) -> bool:
 
 
 def _in_spec(path: KeyPath, old: dict[str, Any], new: dict[str, Any]) -> KeyPath:
-    """Returns the path of a setting in a spec: there, stages and the steps of a branch of `views` stand in lists."""
+    """Converts the path of a setting in a meaning to that in a spec, which has lists of stages and of steps of `views`."""
     if path[0] == "stages":
         return (path[0], *map(int, path[1:2]), *path[2:])  # numbered by text, as in JSON
     if path[0] == "views" and path[2:3] == ("transforms",) and len(path) > 3:
@@ -182,14 +181,14 @@ def _in_spec(path: KeyPath, old: dict[str, Any], new: dict[str, Any]) -> KeyPath
 
 
 def runtime_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Yields what differs between two `runtime` sections."""
+    """Compares two `runtime` sections."""
     for path, before, after in differences(a, b):
         effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
         yield Change("speed", ("runtime", *path), f"{before} → {after}", effect)
 
 
 def path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Yields what differs between the paths to data of two specs as plain values, with their paths made absolute."""
+    """Compares the paths to data of two specs, given as plain values with absolute paths."""
     old, new = dict(_paths(a)), dict(_paths(b))
     for path in {**old, **new}:
         if old.get(path) == new.get(path):
@@ -197,18 +196,18 @@ def path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
         what = f"{_shown(old.get(path))} → {_shown(new.get(path))}"
         if path[-1] == "exclude":
             both = path in old and path in new
-            same = "the same numbers if the lists name the same records" if both else "other numbers, unless the list names no record"
+            same = "the same numbers if the lists name the same records" if both else "other numbers, unless the list is empty"
             yield Change("perhaps", path, what, same)
         elif path[:1] == ("source",):
             if path in old and path in new:
-                same = "rows are there" if path[-1] == ADDRESS else "files lie there"
+                same = "rows are there" if path[-1] == ADDRESS else "files are there"
                 yield Change("perhaps", path, what, f"the same numbers if the same {same}")
         else:
             yield Change("nothing", path, what, "where damaged files are listed")
 
 
 def _shown(path: Any) -> str:
-    """Returns a path, or several, relative to the working directory where they lie in it; of a long one, how it ends."""
+    """Formats a path, or several: relative to the working directory if they are in it, and the end of a long one."""
     if isinstance(path, list):
         return in_words([relative_path(one) if isinstance(one, str) and "://" not in one else one for one in path])
     if not isinstance(path, str):
@@ -230,7 +229,7 @@ def _paths(spec: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def word_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Yields what differs between the names, descriptions and params of two specs as plain values."""
+    """Compares the names, descriptions and params of two specs, given as plain values."""
     for key, effect in (("name", "the name only"), ("description", "words for people")):
         if a.get(key) != b.get(key):
             yield Change("nothing", (key,), f"{in_words(a.get(key))} → {in_words(b.get(key))}", effect)
@@ -238,7 +237,7 @@ def word_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     for name in names:
         how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
-        yield Change("nothing", ("params", name), f"it {how}", "what its values change is said where they stand")
+        yield Change("nothing", ("params", name), f"it {how}", "the effects of its values are listed with the keys that use it")
 
 
 _WHEN = {"train": "train", "eval": "every split but train"}
@@ -246,14 +245,14 @@ _WHEN = {"train": "train", "eval": "every split but train"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Holds a step of one of the two.
+    """A step of one of the two specs.
 
     Attributes:
         index: Its place in the list.
-        op: Its word.
-        said: Its arguments as the spec says them.
+        op: Its name.
+        said: Its arguments as the spec has them.
         id: Its id.
-        effect: What it does; `None` where that would be done without it.
+        effect: Its effect; `None` if a default step has the same effect.
     """
 
     index: int
@@ -264,22 +263,22 @@ class Step:
 
     @property
     def does(self) -> str:
-        """Returns what it does, without its draws, as a text to compare."""
+        """Its effect without its draws, as a text to compare."""
         return json.dumps(self.effect[:2] if self.effect is not None else None, sort_keys=True)
 
     @property
     def draws(self) -> bool:
-        """Returns whether it draws numbers."""
-        return self.effect is not None and (len(self.effect) < 4 or self.effect[3])
+        """It draws random numbers."""
+        return self.effect is not None and self.effect[3]
 
     @property
     def path(self) -> KeyPath:
-        """Returns where it stands."""
+        """Its key path."""
         return ("transforms", self.index, self.op)
 
     @property
     def reach(self) -> str:
-        """Returns the splits that it runs on, in words; empty for all of them."""
+        """The splits that it runs on, in words; "" for all."""
         when = self.said.get("when")
         return ", ".join(when) if isinstance(when, list) else _WHEN.get(str(when), "")
 
@@ -287,17 +286,15 @@ class Step:
         return f"`{self.id}`"
 
 
-def steps_of(meaning: dict[str, Any], *, effects: bool = True) -> list[Step]:
-    """Returns the steps of a spec's meaning; see `spec_hash.meaning`. Without their `effects`, arguments stand for those."""
-    steps = meaning.get("transforms", [])
-    does = meaning["effects"] if effects else steps
-    return [Step(i, op, said, step_id, effect) for i, ((op, said, step_id), effect) in enumerate(zip(steps, does, strict=True))]
+def steps_of(meaning: dict[str, Any]) -> list[Step]:
+    """Lists the steps of a spec's meaning; see `spec_hash.meaning`."""
+    pairs = zip(meaning["transforms"], meaning["effects"], strict=True)
+    return [Step(i, op, said, step_id, effect) for i, ((op, said, step_id), effect) in enumerate(pairs)]
 
 
 def step_changes(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[Change], Draws]:
-    """Returns what differs between the steps of two meanings, and what becomes of the draws of the steps that are in both."""
-    told = "effects" in a and "effects" in b  # an older version wrote none
-    old, new = (steps_of(side, effects=told) for side in (a, b))
+    """Compares the steps of two meanings; also returns the effects on the draws."""
+    old, new = steps_of(a), steps_of(b)
     pairs = _pairs(old, new)
     found = [change for before, after in pairs for change in _of_pair(before, after, new)]
     found += _moves(pairs)
@@ -310,8 +307,7 @@ def step_changes(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[Change], Dr
 
 
 def _pairs(old: list[Step], new: list[Step]) -> list[tuple[Step, Step]]:
-    """Finds the steps that are the same one in both: what is the same whole first, then what does the same, then what has the same id, and
-    last what has the same name."""
+    """Pairs the steps of both: first equal steps, then those with the same effect, then with the same id, and last with the same name."""
     pairs: list[tuple[Step, Step]] = []
     left, right = list(old), list(new)
 
@@ -340,7 +336,7 @@ def _pairs(old: list[Step], new: list[Step]) -> list[tuple[Step, Step]]:
 
 
 def _of_pair(a: Step, b: Step, new: list[Step]) -> Iterator[Change]:
-    """Yields what differs between a step and itself."""
+    """Compares the two versions of a step."""
     said = list(differences({a.op: a.said}, {b.op: b.said}, b.path[:-1]))
     if a.does == b.does:
         if said:
@@ -358,14 +354,14 @@ def _of_pair(a: Step, b: Step, new: list[Step]) -> Iterator[Change]:
 
 
 def _line(said: list[tuple[KeyPath, str, str]], a: Step, b: Step) -> str:
-    """Returns a step in both words: `rescale: {to: [0, 1]} → {scale: 2.0}`."""
+    """Formats both versions of a step: `rescale: {to: [0, 1]} → {scale: 2.0}`."""
     names = dict.fromkeys(str(path[len(b.path)]) for path, _, _ in said if len(path) > len(b.path))
     old, new = (flow({name: step.said[name] for name in names or step.said if step.said.get(name) is not None}) for step in (a, b))
     return f"{a.op}: {old} → {b.op}: {new}" if a.op != b.op else f"{old} → {new}"
 
 
 def _keeping(a: Step, new: list[Step]) -> str:
-    """Says how a step keeps its draws."""
+    """Describes how a step can keep its draws."""
     taker = next((step for step in new if step.id == a.id), None)
     pin = f"`id: {in_words(a.id)}` keeps them"
     if taker is None:
@@ -374,19 +370,17 @@ def _keeping(a: Step, new: list[Step]) -> str:
 
 
 def _moves(pairs: list[tuple[Step, Step]]) -> Iterator[Change]:
-    """Yields the steps that other steps have changed places with: as few as explain the new order."""
+    """Yields moved steps, as few as explain the new order."""
     stays = _longest_rise([before.index for before, _ in pairs])
     for k, (before, after) in enumerate(pairs):
         if before.index not in stays and after.effect is not None:
             earlier = pairs[k - 1][1] if k else None
             where = f"it comes after {earlier} now" if earlier is not None else "it comes first now"
-            yield Change(
-                "numbers", after.path, where, "steps act in another order; its draws stay" if after.draws else "steps act in another order"
-            )
+            yield Change("numbers", after.path, where, f"steps act in another order{'; its draws stay' if after.draws else ''}")
 
 
 def _longest_rise(numbers: list[int]) -> set[int]:
-    """Returns a longest increasing subsequence, by patience sorting: it keeps the least end of each length, and what came before."""
+    """Finds a longest increasing subsequence by patience sorting, which keeps the least end of each length and its predecessor."""
     last: list[int] = []
     before: dict[int, int | None] = {}
     for number in numbers:
@@ -403,14 +397,14 @@ def _longest_rise(numbers: list[int]) -> set[int]:
 
 def _gone(step: Step, shifts: bool) -> Change:
     if step.effect is None:
-        return Change("nothing", step.path, "it is no longer written out", "it holds by default")
+        return Change("nothing", step.path, "it is no longer written out", "it is the default")
     kept = "; no other step's draws move" if step.draws and not shifts else ""
     return Change("numbers", step.path, GONE, f"it acts no more{kept}", step.reach)
 
 
 def _fresh(step: Step, shifts: bool) -> Change:
     if step.effect is None:
-        return Change("nothing", step.path, "it is written out", "it holds by default")
+        return Change("nothing", step.path, "it is written out", "it is the default")
     kept = "; no other step's draws move" if step.draws and not shifts else ""
     return Change("numbers", step.path, "it is new", f"one more step acts{kept}", step.reach)
 
@@ -425,14 +419,14 @@ def _draws(pairs: list[tuple[Step, Step]], seeds: tuple[Any, Any]) -> Draws:
 
 _FLOATS = ("float32", "float16", "bfloat16")
 _WITH_STEPS_OF_THEIR_OWN = ("views", "stages", "inner")
-"""Sections whose steps act on what the run leaves."""
-_SAID = "the same float32 constants; the spec hash is another, so that a saved position does not go over"
+"""Sections whose steps act on the result of the run."""
+_SAID = "the same float32 constants; the spec hash differs, so a saved position does not fit"
 
 
 def fold_runs(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Change]]:
-    """Returns two meanings with the arithmetic that ends their steps as one step, where it comes to the same, and a line about it.
+    """Folds the arithmetic at the end of both meanings to one step if the results are equal; also returns a change about it.
 
-    It is folded only where the values between are float32 and nothing rounds the result to whole numbers afterwards; see `fold_constants`.
+    The values in between have to be float32, and the result must not be rounded to whole numbers afterwards; see `fold_constants`.
     """
     runs = [_last_run(side) for side in (a, b)]
     if not all(runs) or any(name in side for side in (a, b) for name in _WITH_STEPS_OF_THEIR_OWN):
@@ -456,8 +450,8 @@ def fold_runs(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dic
 
 
 def _last_run(side: dict[str, Any]) -> list[int]:
-    """Returns the places of the steps of arithmetic at the end of the steps, of one reach; none where what leaves is rounded."""
-    if "effects" not in side or side["output"].get("dtype") not in (None, *_FLOATS):
+    """Finds the arithmetic steps of one reach at the end of the steps; none if the output is rounded."""
+    if side["output"].get("dtype") not in (None, *_FLOATS):
         return []
     found: list[int] = []
     effects: list[Effect | None] = side["effects"]
@@ -476,7 +470,7 @@ def _reach(effect: Effect | None) -> tuple[Any, list[str]]:
 
 
 def _whole(effects: list[Effect | None], run: list[int]) -> Effect | None:
-    """Returns the effect of a run as one step; `None` where it is not folded to one."""
+    """The effect of a run as one step; `None` if it cannot be folded."""
     steps = [effect for effect in (effects[place] for place in run) if effect is not None]
     features: dict[str, list[Any]] = {}
     for name, constants in steps[-1][1]["features"].items():
@@ -492,7 +486,7 @@ def _whole(effects: list[Effect | None], run: list[int]) -> Effect | None:
 
 
 def _by_channel(constants: list[Any]) -> list[Any]:
-    """Returns constants with one number for all channels where these have the same."""
+    """Replaces equal numbers of all channels by one."""
     scale, offset, dtype, order = constants
     return [scale[:1] if len(set(scale)) == 1 else scale, offset[:1] if len(set(offset)) == 1 else offset, dtype, order]
 

@@ -14,14 +14,13 @@ from pipegen.spec.source_map import KeyPath
 from pipegen.spec.spec_hash import digest_of
 
 _DONE = ("source", "splits", "errors")
-"""What of a spec is done in its store: which examples there are, and in which splits."""
+"""Sections that a prepared store fixes: the examples, and their splits."""
 
 
 def store_changes(a: Side, b: Side) -> tuple[list[Change], Draws] | None:
-    """Returns what differs where the second spec reads a store of the first: what the store changes, and what was edited since. `None`
-    where it reads no such store."""
+    """Compares a spec with one that reads a store of it: what the store changes, and what was edited since. `None` for other specs."""
     source = b.spec.model.source
-    if not isinstance(source, Prepared) or source.of not in a.known:
+    if not isinstance(source, Prepared) or source.of != a.hash:
         return None
     encoded = any(feature.dtype == "string" for feature in source.features.values())
     first = sum(step.op == "decode" for step in b.spec.model.transforms[:1]) if encoded else 0
@@ -32,7 +31,7 @@ def store_changes(a: Side, b: Side) -> tuple[list[Change], Draws] | None:
             expected[name] = [*b.meaning[name][:first], *a.meaning[name][done:]]
     found, draws = meaning_changes(expected, b.meaning)
     steps = ", ".join(str(step[0]) for step in a.meaning["transforms"][: max(done, 0)])
-    what = f"reads what `pipegen prepare` has stored of {a.name}" + (f", behind {steps}" if steps else "")
+    what = f"reads what `pipegen prepare` has stored of {a.name}" + (f", after {steps}" if steps else "")
     changed = source.remarks()
     if not changed:
         return [Change("nothing", ("source",), what, "the same splits, ids, draws and pixels, bit for bit"), *found], draws
@@ -48,14 +47,14 @@ def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: b
 
     Args:
         a: A spec or a lock: a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for `stdin`.
-        b: Likewise.
+        b: Another one, in the same forms.
         overrides: Values for both, as texts, by param or by path.
         stdin: The text of a spec.
 
     Raises:
-        UnreadableSideError: When one of them has errors.
-        RevisionError: When git does not have it, or a lock does not know the spec.
-        BaseProblem: When a lock cannot be read.
+        UnreadableSideError: If one of them has errors.
+        RevisionError: If git does not have it, or a lock does not have the spec.
+        BaseProblem: If a lock cannot be read.
     """
     sides = read_side(a, b, overrides, stdin), read_side(b, a, overrides, stdin)
     names = (sides[0].name, sides[1].name)
@@ -77,15 +76,15 @@ def _of_specs(a: Side, b: Side) -> Comparison:
         *word_changes(a.words, b.words),
     ]
     if stored is None and not _same_hash(a, b) and not any(change.kind == "numbers" for change in found):
-        found.append(Change("numbers", (), "the hashes differ", "what is behind that cannot be said in words"))
+        found.append(Change("numbers", (), "the hashes differ", "the reason cannot be described"))
     if not found and a.texts != b.texts:
-        found.append(Change("nothing", (), "the texts differ", "comments, order, or values that hold anyway"))
+        found.append(Change("nothing", (), "the texts differ", "comments, order, or default values"))
     placed = [replace(change, span=(a if change.gone else b).span(change.path) if change.path else None) for change in found]
     return Comparison((a.name, b.name), (a.hash, b.hash), _ordered(placed), draws, tuple(_notes(a, b)))
 
 
 def _same_hash(a: Side, b: Side) -> bool:
-    """Returns whether the hashes are the same, or are so once runs of arithmetic are one step."""
+    """Compares the hashes, also with runs of arithmetic folded to one step."""
     if a.hash == b.hash:
         return True
     *meanings, folded = fold_runs(a.meaning, b.meaning)
@@ -93,22 +92,21 @@ def _same_hash(a: Side, b: Side) -> bool:
 
 
 def _notes(*sides: Side) -> Iterator[str]:
-    """Says which bases are not those of the revision."""
+    """Lists the bases that are not read from the revision."""
     for side in sides:
         for name in side.spec.loaded.texts if side.shown is not None else ():
             if name.startswith("pkg:"):
-                yield f"{name} is read as it is installed here, and not as it was at {side.name}; the locks of both say more"
+                yield f"{name} is read as it is installed here, not as it was at {side.name}; compare the locks of both"
 
 
 def _of_both(sides: tuple[Side | LockSide, Side | LockSide], names: tuple[str, str]) -> Comparison:
-    """Compares a spec with what a lock holds of it."""
+    """Compares a spec with its entry in a lock."""
     spec = next(side for side in sides if isinstance(side, Side))
     lock = next(side for side in sides if isinstance(side, LockSide))
     entry = lock.lock.specs.get(spec.place_from(lock.folder))
     if entry is None:
         raise RevisionError(f"{lock.name} does not know {spec.name}: it has {one_of(lock.lock.specs, 'and')}")
-    hashes = spec.known if entry.hash in spec.known else (spec.hash,)
-    pairs = [(entry.hash, entry.meaning), (hashes[0] if entry.hash not in hashes else entry.hash, spec.meaning)]
+    pairs = [(entry.hash, entry.meaning), (spec.hash, spec.meaning)]
     if sides[0] is spec:
         pairs.reverse()
     (a, old), (b, new) = pairs
@@ -119,7 +117,7 @@ def _of_both(sides: tuple[Side | LockSide, Side | LockSide], names: tuple[str, s
 
 
 def _ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Returns the changes by kind, those of one section beside each other."""
+    """Sorts changes by kind, then by section."""
     found = list(changes)
     sections: dict[KeyPath, int] = {}
     for change in found:

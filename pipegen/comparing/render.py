@@ -1,4 +1,4 @@
-"""Shows a comparison: as text for people, and as GitHub's workflow commands."""
+"""Renders a comparison as text, and as GitHub's workflow commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TITLES: dict[Kind, str] = {
 
 
 def verdict(comparison: Comparison) -> str:
-    """Returns the outcome as a sentence."""
+    """The outcome as a sentence."""
     counts = {kind: len(comparison.of(kind)) for kind in KINDS}
     if counts["numbers"]:
         return "The model sees other numbers."
@@ -31,7 +31,7 @@ def verdict(comparison: Comparison) -> str:
 
 
 def render_text(comparison: Comparison, strong: Callable[[str], str] = str) -> str:
-    """Returns the comparison as lines for people; `strong` sets headings apart."""
+    """Renders a comparison as text; `strong` marks headings."""
     lines = [f"{comparison.names[0]} → {comparison.names[1]}: {verdict(comparison)}"]
     for kind in KINDS:
         changes = comparison.of(kind)
@@ -44,7 +44,7 @@ def render_text(comparison: Comparison, strong: Callable[[str], str] = str) -> s
 
 
 def render_github(comparison: Comparison) -> str:
-    """Returns the comparison as workflow commands, one a line: a warning for other numbers, notices for the rest."""
+    """Renders a comparison as workflow commands, one a line: warnings for other numbers, notices for the rest."""
     return "".join(f"{line}\n" for line in _commands(comparison))
 
 
@@ -60,7 +60,7 @@ def _commands(comparison: Comparison) -> Iterator[str]:
 
 
 def _at_revision(file: str, comparison: Comparison) -> bool:
-    """Returns whether a file stands at a revision or in a package, and not in the working tree."""
+    """Decides if a file is at a revision or in a package, not in the working tree."""
     return is_address(file) or any(file.startswith(f"{name.partition(':')[0]}:") for name in comparison.names if ":" in name)
 
 
@@ -73,7 +73,7 @@ def _effect(change: Change) -> str:
 
 
 def _draws(comparison: Comparison) -> list[str]:
-    """Says what becomes of the draws, where anything changes for the numbers."""
+    """Describes the effects on the draws, if numbers change."""
     if comparison.same_numbers:
         return []
     lines = []

@@ -1,4 +1,4 @@
-"""What is compared: a spec file, a spec at a revision of git, standard input, or a lock."""
+"""The sides of a comparison: spec files, specs at a revision of git, standard input, and locks."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from pipegen.phases.specs import Spec
 from pipegen.spec.bases.lock_file import Data, Entry, FunctionSource, Lock, read_lock
 from pipegen.spec.compose import MAX_BYTES, compose, decode
 from pipegen.spec.source_map import KeyPath
-from pipegen.spec.spec_hash import in_words, known_hashes, meaning
+from pipegen.spec.spec_hash import in_words, meaning
 
 _TIMEOUT = 60
-"""Seconds that git may take to give one file."""
+"""The time limit of a git command in seconds."""
 _MOST_FILES = 128
 
 
 class RevisionError(PipegenError):
-    """Git does not have what was asked for."""
+    """A revision, a file or a lock does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Names a file at a revision.
+    """A file at a revision.
 
     Attributes:
         name: The revision as it was given.
-        commit: What that is.
+        commit: Its commit.
         root: The folder of the working tree.
-        file: The file, relative to that.
+        file: The file, relative to the root.
     """
 
     name: str
@@ -48,25 +48,27 @@ class Revision:
 
 
 def is_revision(text: str) -> bool:
-    """Returns whether a text is of the form `REVISION:PATH`, and no file."""
+    """Decides if a text has the form `REVISION:PATH`, and is not an existing file."""
     name, colon, _ = text.partition(":")
     return bool(colon and name) and not os.path.lexists(text)
 
 
 def find(text: str, like: str = "") -> Revision:
-    """Returns the file that `REVISION:PATH` names. The path is relative to the repository's folder, as for git, or else to the working
-    directory; without one, it is that of the file `like`.
+    """Finds the file that `REVISION:PATH` names.
+
+    The path is relative to the repository's folder, as for git, or else to the working directory. Without a path, it is that of the file
+    `like`.
 
     Raises:
-        RevisionError: When there is none.
+        RevisionError: If it does not exist.
     """
     name, _, path = text.partition(":")
     if shutil.which("git") is None:
         raise RevisionError(f"{text} is a file at a revision, and git is not installed here")
     if name.startswith("-"):
-        raise RevisionError(f"{name} is no revision")
-    root = Path(_git("rev-parse", "--show-toplevel", wrong="this is no working tree of a git repository").decode().strip())
-    commit = _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", wrong=f"there is no revision {name} in {root}").decode().strip()
+        raise RevisionError(f"{name} is not a revision")
+    root = Path(_git("rev-parse", "--show-toplevel", wrong="not in a working tree of a git repository").decode().strip())
+    commit = _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", wrong=f"unknown revision {name} in {root}").decode().strip()
     here = Path.cwd().resolve()
     below = here.relative_to(root.resolve()).as_posix() if here.is_relative_to(root.resolve()) else "."
     ways = [path] if path and not path.startswith("./") else []
@@ -74,25 +76,22 @@ def find(text: str, like: str = "") -> Revision:
     for way in ways:
         if not way.startswith("../") and _has(commit, way):
             return Revision(name, commit, root, way)
-    raise RevisionError(f"there is no {' nor '.join(dict.fromkeys(ways))} at {name}")
+    raise RevisionError(f"{' or '.join(dict.fromkeys(ways))} does not exist at {name}")
 
 
 def write_out(revision: Revision, folder: Path) -> Path:
-    """Writes a spec and the bases beside it into a folder, with the lock that their repositories are resolved by.
-
-    Returns:
-        Where the spec lies.
+    """Writes a spec, the bases beside it, and the nearest lock into a folder; returns the path of the spec.
 
     Raises:
-        RevisionError: When git does not give it.
+        RevisionError: If git cannot read it.
     """
     wanted, seen = [revision.file], set[str]()
     while wanted and len(seen) < _MOST_FILES:
         file = wanted.pop()
         if file in seen or file.startswith("../") or not _has(revision.commit, file):
-            continue  # what is missing is found missing when the spec is read
+            continue  # missing files are reported when the spec is read
         seen.add(file)
-        data = _git("cat-file", "blob", f"{revision.commit}:{file}", wrong=f"git does not give {file}")[: MAX_BYTES + 1]
+        data = _blob(revision.commit, file)[: MAX_BYTES + 1]
         _put(folder / file, data)
         wanted += [os.path.normpath(PurePosixPath(file).parent / base) for base in _bases(data)]
     _lock(revision, folder)
@@ -100,7 +99,7 @@ def write_out(revision: Revision, folder: Path) -> Path:
 
 
 def _bases(data: bytes) -> list[str]:
-    """Returns the relative paths of the bases of a spec."""
+    """Lists the relative paths of the bases of a spec."""
     text = decode(data, "")
     tree = compose(text, "", Diagnostics(most=None)) if isinstance(text, str) and len(data) <= MAX_BYTES else None
     value: Any = tree.value.get("extends") if tree is not None else None
@@ -113,12 +112,10 @@ def _lock(revision: Revision, folder: Path) -> None:
     for place in PurePosixPath(revision.file).parents:
         lock = (place / "pipegen.lock").as_posix()
         if _has(revision.commit, lock):
-            listed = _git(
-                "ls-tree", "-r", "-z", "--name-only", "--full-tree", revision.commit, "--", lock, f"{lock}.d", wrong="git lists no files"
-            )
-            for name in listed.decode("utf-8", "surrogateescape").split("\0"):
+            names = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision.commit, "--", lock, f"{lock}.d")
+            for name in _git(*names, wrong="git lists no files").decode("utf-8", "surrogateescape").split("\0"):
                 if name:
-                    _put(folder / name, _git("cat-file", "blob", f"{revision.commit}:{name}", wrong=f"git does not give {name}"))
+                    _put(folder / name, _blob(revision.commit, name))
             return
 
 
@@ -134,11 +131,15 @@ def _has(commit: str, file: str) -> bool:
         return False
 
 
+def _blob(commit: str, file: str) -> bytes:
+    return _git("cat-file", "blob", f"{commit}:{file}", wrong=f"git cannot read {file}")
+
+
 def _git(*arguments: str, wrong: str) -> bytes:
-    """Runs git, which asks for nothing and runs nothing of the repository's.
+    """Runs git without prompts, and without hooks of the repository.
 
     Raises:
-        RevisionError: When it fails; `wrong` says what that means.
+        RevisionError: If it fails, with the message `wrong`.
     """
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     try:
@@ -154,7 +155,7 @@ STDIN = "<stdin>"
 
 
 class UnreadableSideError(Exception):
-    """One of the two specs has errors: they are its findings, with the texts that they are about."""
+    """One of the two specs has errors; holds the findings, and the texts that they point at."""
 
     def __init__(self, findings: list[Diagnostic], texts: Mapping[str, str]) -> None:
         super().__init__(f"{len(findings)} findings")
@@ -164,19 +165,19 @@ class UnreadableSideError(Exception):
 
 @dataclass(slots=True)
 class Side:
-    """Holds one of the two specs.
+    """One of the two specs.
 
     Attributes:
-        name: What it is called.
+        name: Its name in the comparison.
         hash: Its spec hash.
-        meaning: What that covers, as plain values.
+        meaning: The plain values that the hash covers.
         runtime: Its `runtime` section.
         words: Its name, description and params.
-        raw: Its plain values, paths made absolute.
+        raw: Its plain values, with absolute paths.
         texts: The texts that it is read from, sorted.
         spec: The spec itself.
-        shown: Where it was written out from a revision: the folder that stands for the root of the file system, that of the working tree in
-            it, and what findings say in its place.
+        shown: For a spec written out from a revision: the folder that stands for the root of the file system, that of the working tree in
+            it, and the text that replaces the latter in findings.
     """
 
     name: str
@@ -189,20 +190,15 @@ class Side:
     spec: Spec
     shown: tuple[str, str, str] | None = field(default=None)
 
-    @property
-    def known(self) -> tuple[str, str]:
-        """Its hash, and the one that it had in older versions."""
-        return known_hashes(self.spec.model)
-
     def place_from(self, folder: Path) -> str:
-        """Returns the path of its file from a folder."""
+        """The path of its file, relative to a folder."""
         file = os.path.abspath(str(self.spec.loaded.file))
         if self.shown is not None:
             file = file.removeprefix(self.shown[0])
         return Path(os.path.relpath(file, folder)).as_posix()
 
     def span(self, path: KeyPath) -> Span | None:
-        """Returns the place of a value, or of what is around it."""
+        """The place of a value, or else of its parent."""
         span = self.spec.loaded.locate.label(path, key=len(path) == len(("transforms", 0, "op"))).span
         if span is not None and self.shown is not None:
             _, folder, name = self.shown
@@ -212,12 +208,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class LockSide:
-    """Holds a lock.
+    """A lock as a side of a comparison.
 
     Attributes:
-        name: What it is called.
-        folder: What the paths of its specs are relative to.
-        lock: What it says.
+        name: Its name in the comparison.
+        folder: The folder that the paths of its specs are relative to.
+        lock: The lock itself.
     """
 
     name: str
@@ -226,18 +222,18 @@ class LockSide:
 
 
 def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes | None = None) -> Side | LockSide:
-    """Reads one of the two; `other` is what the other one is called.
+    """Reads one side; `other` is the text of the other one.
 
     Raises:
-        UnreadableSideError: When the spec has errors.
-        RevisionError: When git does not have it.
-        BaseProblem: When the lock cannot be read.
+        UnreadableSideError: If the spec has errors.
+        RevisionError: If git does not have it.
+        BaseProblem: If the lock cannot be read.
     """
     if not is_revision(text):
         return _read(text, text, None, overrides, stdin)
     revision = find(text, like=other)
     with tempfile.TemporaryDirectory(prefix="pipegen-") as top:
-        # As deep as the working tree lies, so that a relative path that leads out of it leads to the same place.
+        # As deep as the working tree, so that relative paths that lead out of it stay the same.
         folder = Path(os.path.realpath(top), *revision.root.parts[1:])
         folder.mkdir(parents=True)
         path = write_out(revision, folder)
@@ -248,7 +244,7 @@ def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes 
 def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: Mapping[str, Any], stdin: bytes | None) -> Side | LockSide:
     if os.path.basename(path).endswith(".lock"):
         if not os.path.lexists(path):
-            raise RevisionError(f"there is no lock {name}")
+            raise RevisionError(f"the lock {name} does not exist")
         folder = Path(path if shown is None else path.removeprefix(shown[0])).absolute().parent
         return LockSide(name, folder, read_lock(Path(path)))
     if path == "-":
@@ -259,25 +255,15 @@ def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: M
     if spec is None:
         raise UnreadableSideError(*_renamed(found.diagnostics.sorted(), found.loaded.texts, shown))
     model = spec.model
-    words: dict[str, Any] = {key: spec.loaded.raw.get(key) for key in ("name", "description")}  # a file's own name is none
+    words: dict[str, Any] = {key: spec.loaded.raw.get(key) for key in ("name", "description")}  # the default name does not count
     words |= {"params": {name: param.model_dump(mode="json") for name, param in model.params.items()}}
     runtime = _relocated(model.runtime.model_dump(mode="json"), shown)
-    raw = _relocated(spec.loaded.raw, shown)
-    return Side(
-        STDIN if name == "-" else name,
-        spec.hash,
-        meaning(model),
-        runtime,
-        words,
-        raw,
-        tuple(sorted(spec.loaded.texts.values())),
-        spec,
-        shown,
-    )
+    raw, texts = _relocated(spec.loaded.raw, shown), tuple(sorted(spec.loaded.texts.values()))
+    return Side(STDIN if name == "-" else name, spec.hash, meaning(model), runtime, words, raw, texts, spec, shown)
 
 
 def _relocated(value: Any, shown: tuple[str, str, str] | None) -> Any:
-    """Paths below the folder that stands for the root of the file system, as they are from there."""
+    """Removes the folder that stands for the root of the file system from paths."""
     if shown is None:
         return value
     if isinstance(value, dict):
@@ -290,7 +276,7 @@ def _relocated(value: Any, shown: tuple[str, str, str] | None) -> Any:
 def _renamed(
     findings: list[Diagnostic], texts: Mapping[str, str], shown: tuple[str, str, str] | None
 ) -> tuple[list[Diagnostic], Mapping[str, str]]:
-    """Findings and texts by the name of the revision, in place of that of the folder that it was written to."""
+    """Replaces the folder that a revision was written to by the revision's name in findings and texts."""
     if shown is None:
         return findings, texts
     top, folder, name = shown
@@ -318,7 +304,7 @@ def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
     for name in {**a.specs, **b.specs}:
         if name not in a.specs or name not in b.specs:
             how = "it is new" if name not in a.specs else GONE
-            yield Change("nothing", (name,), how, "a spec is locked" if name not in a.specs else "no lock holds it to anything")
+            yield Change("nothing", (name,), how, "the spec is locked now" if name not in a.specs else "the spec is not locked any more")
         else:
             for change in entry_changes(a.specs[name], b.specs[name])[0]:
                 yield replace(change, path=(name, *change.path))
@@ -326,11 +312,11 @@ def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
         old, new = a.git.get(name), b.git.get(name)
         if old != new:
             commits = (in_words(pin.commit[:12] if pin is not None else None) for pin in (old, new))
-            yield Change("nothing", ("git", name), " → ".join(commits), "what that changes is said of the specs that extend it")
+            yield Change("nothing", ("git", name), " → ".join(commits), "its effects are listed with the specs that extend it")
 
 
 def entry_changes(a: Entry, b: Entry) -> tuple[list[Change], Draws]:
-    """Returns what differs between a spec as it was locked once and as it was locked again, and what becomes of its draws."""
+    """Compares two entries of a spec in locks; also returns the effects on its draws."""
     found: list[Change] = []
     draws = Draws()
     if a.hash != b.hash:
@@ -354,7 +340,7 @@ def entry_changes(a: Entry, b: Entry) -> tuple[list[Change], Draws]:
 
 
 def meaning_changes(a: dict[str, object], b: dict[str, object]) -> tuple[list[Change], Draws]:
-    """Returns what differs between two meanings, and what becomes of the draws."""
+    """Compares two meanings; also returns the effects on the draws."""
     a, b, folded = fold_runs(a, b)
     steps, draws = step_changes(a, b)
     return [*section_changes(a, b), *steps, *folded], draws
@@ -370,7 +356,7 @@ def _data(a: Data | None, b: Data | None) -> Iterator[Change]:
         text = "files were added, removed, renamed or changed in size"
         yield Change("numbers", path, "; ".join([text, *counts]), "the data is not the same")
     elif None not in (a.content, b.content) and a.content != b.content:
-        yield Change("numbers", path, "files of the same names and sizes hold something else", "the data is not the same")
+        yield Change("numbers", path, "files of the same names and sizes have other contents", "the data is not the same")
     if a.classes != b.classes:
         yield Change("numbers", (*path, "classes"), f"{a.classes} → {b.classes}", "labels have other values")
 

@@ -1,4 +1,4 @@
-"""Checks splits without data: sizes, options that exclude each other, names of splits, lints."""
+"""Checks of `splits` that need no data: sizes, options that exclude each other, names, lints."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 _KNOWN = frozenset({"train", "validation", "test", "predict"})
-_ATTRIBUTES = frozenset({"train", "validation", "test"})
-"""The splits that are attributes of a pipeline."""
+_ATTRIBUTES = _KNOWN - {"predict"}
+"""Splits that are attributes of a pipeline."""
 
 
 def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Finds splits such as `val` and `training`, which nothing takes for `validation` and `train`.
+    """Finds splits such as `val` and `training`, which do not act as `validation` and `train`.
 
-    A name is the user's own where the split that it could be is there as well.
+    Accepts such a name if the spec also has the split that it resembles.
     """
     names = spec.split_names()
     taken: set[str] = set()
@@ -43,9 +43,8 @@ def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         if name in _KNOWN or right not in _KNOWN or right in names:
             continue
         places = _places(spec, name)
-        message = f"a split is named `{name}`, which nothing takes for `{right}`: {_WHY[right]}"
-        said = f'name it {{}}, here and wherever `{name}` is used; or read it as `pipe["{name}"]`'
-        help_ = write(right, "key", said)
+        message = f"the split `{name}` does not act as `{right}`: {_WHY[right]}"
+        help_ = write(right, "key", f'name it {{}}, here and wherever `{name}` is used; or read it as `pipe["{name}"]`')
         labels = [locate(place, key=True) for place in places]
         fix = _renamed(name, right, labels) if right not in taken else None
         taken.add(right)
@@ -53,7 +52,7 @@ def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def meant_split(name: str, splits: Collection[str]) -> str:
-    """Says which split Python code probably meant by a name that is none, and which there are; begins with a semicolon."""
+    """Suggests a split for an unknown name in Python code, and lists the splits; begins with a semicolon."""
     there = f"; the splits are {', '.join(splits)}"
     usual = {name, *(row.lines for row in rows(name, "split"))}
     alike = (split for split in splits if any(row.lines in usual for row in rows(split, "split")))
@@ -73,7 +72,7 @@ _WHY = {
 
 
 def uses(spec: PipelineSpec) -> Iterator[tuple[str, KeyPath]]:
-    """Yields the splits that a spec names beside their definitions, and where."""
+    """Yields each use of a split's name outside of its definition, with its place."""
     if isinstance(spec.batch.remainder, dict):
         yield from ((name, ("batch", "remainder", name)) for name in spec.batch.remainder)
     for i, step in enumerate(spec.transforms):
@@ -92,13 +91,13 @@ def uses(spec: PipelineSpec) -> Iterator[tuple[str, KeyPath]]:
 
 
 def _places(spec: PipelineSpec, name: str) -> list[KeyPath]:
-    """Returns where a spec names a split, its definition first."""
+    """Lists the places that name a split, its definition first."""
     definition: KeyPath = ("splits", "parts", name) if spec.source.split_names() is None else ("source", spec.source.op, name)
     return [definition, *(place for used, place in uses(spec) if used == name)]
 
 
 def _renamed(name: str, right: str, places: list[Label]) -> Fix | None:
-    """Returns the edit of every place that names the split; none where one stands in no file, or as something else than the bare name."""
+    """Renames every use of the split; `None` if one is outside of a file, or is not the bare name."""
     spans: list[Span] = [label.span for label in places if label.span is not None]
     if len(spans) < len(places) or any(s.line != s.end_line or s.end_column - s.column != len(name) for s in spans):
         return None
@@ -109,15 +108,15 @@ def _renamed(name: str, right: str, places: list[Label]) -> Fix | None:
 _PARTS = ("splits", "parts")
 _EXAMPLE = "{train: 0.8, validation: 0.2}"
 _GUESSES = 50
-"""Names of splits that get a suggestion: each takes time, and a damaged spec may hold thousands."""
+"""Names that get a suggestion: each takes time, and a damaged spec may hold thousands."""
 
 
 WITHOUT_DATA = frozenset({"PG626"})
-"""Findings that stand as long as nothing is known of the data, which says whether they are right."""
+"""Findings that hold only until the data is listed."""
 
 
 def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
-    """Every finding about splits that needs no data."""
+    """Finds what is wrong with splits, as far as that needs no data."""
     found = Diagnostics()
     if spec.source.mixed():
         found.extend(_mix(spec, locate))
@@ -139,28 +138,28 @@ def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
 
 
 def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports what is wrong with the splits and the epoch of a mix, and with the splits of its parts."""
+    """Checks the splits and the epoch of a mix, and the splits of its parts."""
     if spec.epoch != "pass":
         help_ = f"remove `epoch`; in the mix, `epoch: {spec.epoch.steps * spec.batch.size}` counts as many examples"
-        message = "the length of an epoch stands in the `mix`, so `epoch` has no place beside it"
-        yield make("PG460", message, locate(("epoch",), key=True), locate(("source", "mix", "epoch"), "it stands here"), help=help_)
+        message = "the `mix` sets the length of an epoch, so `epoch` is not allowed beside it"
+        yield make("PG460", message, locate(("epoch",), key=True), locate(("source", "mix", "epoch"), "it is set here"), help=help_)
     first = next(iter(spec.source.mixed()))
     for section, help_ in (
-        ("sampling", f"write it into a part, `source.mix.parts.{first}.sampling`: it says which examples a pass through that part has"),
-        ("order", f"write it into a part, `source.mix.parts.{first}.order`: it says of which of its examples that part draws"),
+        ("sampling", f"write it in a part, `source.mix.parts.{first}.sampling`: it chooses the examples of a pass through that part"),
+        ("order", f"write it in a part, `source.mix.parts.{first}.order`: it orders the examples of that part"),
     ):
         if getattr(spec, section) is not None:
-            message = f"the weights of a `mix` say how many examples of each part an epoch has, so `{section}` has no place beside it"
+            message = f"the weights of a `mix` set how many examples of each part an epoch has, so `{section}` is not allowed beside it"
             yield make("PG467", message, locate((section,), key=True), help=help_)
     for option in ("parts", "method", "stratify", "group", "folds", "seed"):
         if getattr(spec.splits, option) != getattr(Splits(), option):
-            message = f"each part of a `mix` has `splits` of its own, so `{option}` has no place here"
+            message = f"each part of a `mix` has `splits` of its own, so `{option}` is not allowed here"
             help_ = f"write it in `source.mix.parts.{first}.splits`, and in those of the other parts"
             yield make("PG302", message, locate(("splits", option), key=True), help=help_)
     trains = "train" in spec.split_names()
     for name, part in spec.source.mixed().items():
         if trains and "train" not in part.split_names() and any(part.weights()):
-            message = f"the part `{name}` has a weight and no split `train`, which is the one that is mixed"
+            message = f"the part `{name}` has a weight, but no split `train` to mix"
             advice = (f"give it one: `splits: {{parts: {_EXAMPLE}}}`", "or `weight: 0`, for a part that is not trained on")
             yield make("PG461", message, locate(part_path(name), key=True), help=advice)
         alone = check_splits(joined(spec, name).model_copy(update={"transforms": ()}), relocated_part(locate, spec, name))
@@ -168,11 +167,11 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports what names a column, where there is none."""
+    """Reports options that name a column if the source is not a table."""
     if spec.source.has_columns():
         return
     if isinstance(spec.splits.method, ColumnMethod):
-        message = f"`method: {{column: {spec.splits.method.column}}}` needs a table, and `{spec.source.op}` is none"
+        message = f"`method: {{column: {spec.splits.method.column}}}` needs a table, and `{spec.source.op}` is not one"
         yield make("PG302", message, locate(("splits", "method")), help="with folders, use `method: folder` or the source `by_split`")
     if isinstance(spec.splits.group, (str, int)):
         message = f"`group: {spec.splits.group}` names a column of a table, and `{spec.source.op}` has none"
@@ -246,33 +245,29 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _of_100(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Warns of counts that read as per cent."""
+    """Warns of counts that are probably percentages."""
     counts = {name: size for name, size in spec.splits.parts.items() if isinstance(size, int)}
-    if not 0 < len(counts) == len(spec.splits.parts) <= _PER_CENTS or spec.splits.folds is not None or sum(counts.values()) != 100:
+    at_most = 5  # more parts are rarely given in per cent
+    if not 0 < len(counts) == len(spec.splits.parts) <= at_most or spec.splits.folds is not None or sum(counts.values()) != 100:
         return
     message = f"{listed(counts)} {'are counts' if len(counts) > 1 else 'is a count'} of examples, and per cent sum to 100 as well"
-    yield make(
-        "PG626", message, locate(_PARTS), help=(per_cent(counts), "where 100 examples are meant, say so: `# pipegen: ignore[PG626]`")
-    )
-
-
-_PER_CENTS = 5
-"""The most parts that are given in per cent."""
+    help_ = (per_cent(counts), "if 100 examples are meant, silence this: `# pipegen: ignore[PG626]`")
+    yield make("PG626", message, locate(_PARTS), help=help_)
 
 
 def listed(counts: Mapping[str, int]) -> str:
-    """Lists the sizes of parts: `80 and 20`."""
+    """Joins the sizes of parts: `80 and 20`."""
     return join([str(size) for size in counts.values()], "and")
 
 
 def per_cent(counts: Mapping[str, int]) -> Advice:
-    """Says how counts that sum to 100 are written as per cent."""
+    """Suggests fractions for counts that sum to 100."""
     parts = ", ".join(f"{name}: {size / 100:g}" for name, size in counts.items())
     return write(f"{{{parts}}}", "value", "for per cent write {}", shown=f"parts: {{{parts}}}")
 
 
 def _lower(fractions: dict[str, Fraction], total: Fraction) -> str:
-    """Says which fraction of the largest part would make the sum 1, if one does."""
+    """Suggests a smaller fraction for the largest part, so that the sum is 1."""
     largest = max(fractions, key=lambda name: fractions[name])
     left = fractions[largest] - (total - 1)
     return f"with `{largest}: {float(left):g}` they sum to 1" if left > 0 else "lower them to a sum of at most 1"
@@ -286,12 +281,12 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         return
     if spec.source.split_names() is not None:
         for option in (o for o in ("parts", "method", "stratify", "folds") if named[o]):
-            message = f"`{spec.source.op}` says itself which record is in which split, so `{option}` has no place"
+            message = f"`{spec.source.op}` assigns records to splits itself, so `{option}` is not allowed"
             yield make("PG302", message, locate(("splits", option), key=True), help=f"remove `splits.{option}`")
         return
     if not splits.parts and splits.folds is None:
         for option in (o for o in ("method", "stratify", "group") if named[o]):
-            message = f"`{option}` says how to deal out parts, and there are no `parts`"
+            message = f"`{option}` needs `parts`"
             help_ = write(f"splits: {{parts: {_EXAMPLE}}}", "spec", "add {}", shown=f"parts: {_EXAMPLE}")
             yield make("PG302", message, locate(("splits", option), key=True), help=help_)
         return
@@ -310,7 +305,7 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _as_utility(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports `method: keras_utility` where Keras' utility could not have made the split."""
+    """Reports a `method: keras_utility` that Keras' utility could not reproduce."""
     splits, source = spec.splits, spec.source
     if splits.method != "keras_utility" or source.mixed():
         return
@@ -329,7 +324,7 @@ _KERAS_SEEDS = 2**32
 
 
 def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports what takes paths, where records are rows without any."""
+    """Reports options that need paths if records are rows without paths."""
     if spec.splits.method == "folder" and not spec.source.has_folders():
         help_ = f"use `method: random`, or the source `by_split` with `{spec.source.op}` for each split"
         what = "rows and no folders" if spec.source.has_rows() or spec.source.has_columns() else "files in several folders"
@@ -364,7 +359,7 @@ _REFUSED: dict[str, dict[str, str]] = {
 def _folds(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     folds = spec.splits.folds
     if folds is not None and folds.fold >= folds.count:
-        message = f"there is no fold {folds.fold}: with `count: {folds.count}` the folds are 0 to {folds.count - 1}"
+        message = f"fold {folds.fold} is out of range: with `count: {folds.count}` the folds are 0 to {folds.count - 1}"
         yield make("PG303", message, locate(("splits", "folds", "fold")), locate(("splits", "folds", "count"), "the count"))
     sized = {"train", "validation"} & set(spec.splits.parts)
     if folds is not None and not sized and sum(s for s in spec.splits.parts.values() if isinstance(s, float)) >= 1:
@@ -404,8 +399,8 @@ def _lints(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     dropped = [name for name in names if name not in ("train", "predict") and spec.batch.remainder_for(name) == "drop"]
     places = [("batch", "remainder")] if isinstance(remainder, str) else [("batch", "remainder", name) for name in dropped]
     if dropped:
-        listed = " and ".join(f"`{name}`" for name in dropped)
-        message = f"the last examples of {listed} are dropped when they do not fill a batch, so metrics miss them"
+        shown = " and ".join(f"`{name}`" for name in dropped)
+        message = f"the last examples of {shown} are dropped when they do not fill a batch, so metrics miss them"
         help_ = "`remainder: {train: drop}` drops in training only, and the others keep theirs"
         yield make("PG508", message, *(locate(place) for place in places), help=help_)
     if "predict" in names and spec.batch.remainder_for("predict") == "drop":

@@ -1,4 +1,4 @@
-"""From a spec to the manifest of its data: lists the source, leaves out what is excluded or missing, assigns the splits."""
+"""From a spec to the manifest of its data: lists the source, leaves out excluded and missing records, assigns the splits."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def collect(
     data: Mapping[str, object] | None = None,
     late_files: bool = False,
 ) -> Collected:
-    """List the data of a spec and deal it out to splits. Names and sizes are read, no pixels.
+    """Lists the data of a spec and assigns it to splits. Reads names and sizes, but no pixels.
 
     Args:
-        spec: The spec; where `check_splits` finds its splits in error, those findings come back alone.
+        spec: The spec; errors of `check_splits` are returned alone.
         locate: Finds the places that findings point at.
-        base: What relative paths are relative to; the working directory by default.
+        base: The folder of relative paths; the working directory by default.
         progress: Called with the number of files seen so far, now and then.
         data: The arrays of a source that takes them from Python.
-        late_files: Keep records whose file does not exist, which is an error when it is read.
+        late_files: Keep records whose file does not exist; reading them is an error later.
     """
     base = base or Path.cwd()
     diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
@@ -77,31 +77,28 @@ def collect(
 
 
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+")
-"""What differs between two findings of one kind: names and numbers."""
+"""Names and numbers, in which two findings of one kind differ."""
 _SHOWN = 3
 """Kinds of one code that have a line each; further ones are counted."""
 
 
 def warning_lines(manifest: Manifest) -> Iterator[str]:
-    """Yields a line for each kind of warning about the data: one such finding, and how many there are."""
+    """Yields a line for each kind of warning about the data: an example, and their number."""
     kinds: dict[str, dict[str, list[Diagnostic]]] = {}
     for finding in manifest.findings:
         if finding.severity is Severity.WARNING:
             kinds.setdefault(finding.code, {}).setdefault(_PARTICULAR.sub("", finding.message), []).append(finding)
     for code, of_code in kinds.items():
         for first, *others in [*of_code.values()][:_SHOWN]:
-            yield f"{code} {first.span or first.labels[0].path or 'the spec'}: {first.message}{_more(len(others))}"
+            more = f" ({len(others)} more like this)" if others else ""
+            yield f"{code} {first.span or first.labels[0].path or 'the spec'}: {first.message}{more}"
         rest = sum(map(len, [*of_code.values()][_SHOWN:]))
         if rest:
             yield f"{code}: {rest} more such finding{'s' * (rest > 1)}; `pipegen validate --data` shows all"
 
 
-def _more(number: int) -> str:
-    return f" ({number} more like this)" if number else ""
-
-
 def left_out(manifest: Manifest) -> list[str]:
-    """Counts what is in the data and in no split, a text for each reason."""
+    """Counts the data that is in no split, a text for each reason."""
     counted: dict[tuple[str, str], int] = {}
     for part in manifest.by_part().values():
         for one in (*(one for note in part.listing.notes for one in note.left_out), *_by_the_spec(part)):

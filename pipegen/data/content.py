@@ -1,4 +1,4 @@
-"""What is in the files of a listing: hashes, checksums, and files that two splits have."""
+"""The contents of a listing's files: hashes, checksums, and equal files of two splits."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Listing
 
 
+Array = np.ndarray[Any, Any]
 _BLOCK = 2**20
 _AT_ONCE = 256
-"""Files that are handed to the threads at a time, so that ten million take no memory."""
+"""Files handed to the threads at a time, so that ten million take no memory."""
+_CHUNK = 64
+"""Files between two reports of progress."""
 
 
 def content_digest(listing: Listing, progress: Callable[[int], None] | None = None) -> str:
-    """SHA-256, in hexadecimal, over the keys of the records and the SHA-256 of their files; of rows without files, over what they hold.
+    """Hashes the keys of the records and the SHA-256 of their files, or the contents of rows: SHA-256 in hexadecimal.
 
     Args:
         listing: The listing.
@@ -48,7 +51,7 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
     named, done = _named(listing), 0
     with ThreadPoolExecutor(available_cores()) as threads:
         while some := list(islice(named, _AT_ONCE)):
-            for (name, _), found in zip(some, threads.map(_file_digest, [path for _, path in some]), strict=True):
+            for (name, _), found in zip(some, threads.map(_sha256, [path for _, path in some]), strict=True):
                 digest.update(b"%b\0%b\n" % (name, found))
             done += len(some)
             if progress is not None:
@@ -57,9 +60,7 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
 
 
 def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -> str:
-    """The same of the members of archives, which are read by their numbers: that of the unpacked files."""
-    import numpy as np
-
+    """Computes the `content_digest` of members of archives: the same as that of the unpacked files."""
     digest = hashlib.sha256()
     splits = None if listing.parts is None else list(listing.parts)
     for done, record in enumerate(sorted(range(len(listing.keys)), key=lambda i: encode(listing.keys[i]))):
@@ -67,7 +68,7 @@ def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -
         if reader.archived:
             found = hashlib.sha256(reader.stored("image", np.array([listing.row(record)]))[0]).digest()
         else:
-            found = _file_digest(encode(listing.path(record)))
+            found = _sha256(encode(listing.path(record)))
         digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
         if progress is not None and not done % _AT_ONCE:
             progress(done)
@@ -75,7 +76,7 @@ def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -
 
 
 def _named(listing: Listing) -> Iterator[tuple[bytes, bytes]]:
-    """Yields the files, by what they are known as: sorted, so that the order of a listing leaves the digest alone."""
+    """Yields the name and path of each file, sorted by name, so that the digest does not depend on the order of the listing."""
     columns = [("", listing.keys, listing.files()), *((name, files.keys, files.paths) for name, files in sorted(listing.beside.items()))]
     for feature, keys, paths in columns:
         order = keys.order()
@@ -84,21 +85,22 @@ def _named(listing: Listing) -> Iterator[tuple[bytes, bytes]]:
             yield from ((b"%b\0%b" % (feature.encode(), key), place) for key, place in zip(some, places, strict=True))
 
 
-def _file_digest(path: bytes) -> bytes:
-    digest, at = hashlib.sha256(), 0
+def _hash_file(path: str | bytes, state: Any) -> bytes:
+    at = 0
     with Opened(os.fsdecode(path)) as stream:
         while block := stream.pread(_BLOCK, at):
-            digest.update(block)
+            state.update(block)
             at += len(block)
-    return digest.digest()
+    digest: bytes = state.digest()
+    return digest
+
+
+def _sha256(path: bytes) -> bytes:
+    return _hash_file(path, hashlib.sha256())
 
 
 def damaged_files(manifest: Manifest) -> Iterator[str]:
-    """Reads every file that has a checksum as a whole, and says what is wrong of each that is damaged, less those that the spec leaves out.
-
-    Args:
-        manifest: The records; of a mix those of all parts.
-    """
+    """Compares the checksums of all files that have one, and describes each damaged file; skips those that the spec excludes."""
     for part in manifest.by_part().values():
         excluded = {f"{part.listing.root}/{key}" for key in part.excluded}
         for reader in dict.fromkeys(part.listing.readers.values()):
@@ -111,21 +113,15 @@ def damaged_files(manifest: Manifest) -> Iterator[str]:
 
 
 def compared_checksums(manifest: Manifest) -> Iterator[str]:
-    """Says for each format that holds many records in a file which checksums of it are compared when all data is looked at."""
+    """Describes, for each format of shards, the checksums that `damaged_files` compares."""
     readers = [reader for part in manifest.by_part().values() for reader in part.listing.readers.values()]
     for which in dict.fromkeys(reader.checksums for reader in readers if reader.checksums is not None):
         yield f"checksums compared: {which}" if which else "the format has no checksums"
 
 
-Array = np.ndarray[Any, Any]
-_PIECE = 1 << 20
-_CHUNK = 64
-
-
 @dataclass(frozen=True, slots=True)
 class SameFile:
-    """Holds two records of different splits whose files have the same content; of several of one content, each beside the first one of
-    another split."""
+    """Two records of different splits with equal files; of several equal ones, each is paired with the first of another split."""
 
     split: str
     key: str
@@ -139,13 +135,13 @@ class SameFile:
 def same_files(
     manifest: Manifest, splits: Sequence[str], workers: int, progress: Callable[[int], None] | None = None
 ) -> tuple[list[SameFile], int]:
-    """Returns the pairs of records of two splits whose files are the same, and how many records were compared.
+    """Finds pairs of records of two splits whose files are equal; also returns the number of records compared.
 
     Args:
-        manifest: The records, each with a file; of several, the first is compared.
-        splits: The splits that are compared.
+        manifest: The records; of several files of a record, the first is compared.
+        splits: The splits to compare.
         workers: Threads that read.
-        progress: Called with how many records are done.
+        progress: Called with the number of records done.
 
     Raises:
         OpError: `PG702` for a file that cannot be read.
@@ -174,7 +170,7 @@ def same_files(
 
 
 def _sizes(manifest: Manifest, splits: Sequence[str], paths: Sequence[str]) -> Array:
-    """Returns the bytes of each file; where a record has several, the listing knows only their sum."""
+    """The size of each file in bytes; if a record has several files, the listing knows only their sum."""
     if not manifest.listing.beside:
         return np.concatenate([manifest.listing.sizes[manifest.members[split]].astype(np.int64) for split in splits])
     try:
@@ -184,7 +180,7 @@ def _sizes(manifest: Manifest, splits: Sequence[str], paths: Sequence[str]) -> A
 
 
 def _shared(sizes: Array, home: Array) -> Array:
-    """Returns the files whose size occurs in two splits."""
+    """Finds the files whose size occurs in two splits."""
     _, which = np.unique(sizes, return_inverse=True)
     least, most = np.full(which.max(initial=-1) + 1, home.max(initial=0)), np.zeros(which.max(initial=-1) + 1, np.int64)
     np.minimum.at(least, which, home)
@@ -193,15 +189,10 @@ def _shared(sizes: Array, home: Array) -> Array:
 
 
 def _digest(path: str) -> bytes:
-    state, at = hashlib.blake2b(digest_size=16), 0
     try:
-        with Opened(path) as stream:
-            while block := stream.pread(_PIECE, at):
-                state.update(block)
-                at += len(block)
+        return _hash_file(path, hashlib.blake2b(digest_size=16))
     except OSError as error:
         raise _unreadable(path, error) from None
-    return state.digest()
 
 
 def _unreadable(path: str, error: OSError) -> OpError:

@@ -1,4 +1,4 @@
-"""Reads the files of records to leave out: relative paths, one a line; `#` starts a comment line."""
+"""Lists of records to leave out: files of relative paths, one a line; `#` starts a comment line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _LARGEST = 2**26
-"""Bytes of a list."""
+"""The most bytes of a list."""
 EXCLUDE_HEADER = "# Files that cannot be read, for `errors: {exclude: FILE}`. Written by `pipegen validate --data --write-exclude`."
-"""The first line of a list that pipegen wrote."""
+"""First line of a list that `validate` wrote."""
 COPIES_HEADER = "# Copies of records of other splits, for `splits: {exclude: FILE}`. Written by `pipegen report --write-exclude`."
-"""Likewise."""
+"""First line of a list that `report` wrote."""
 SECTIONS = ("errors", "splits")
-"""The sections with an `exclude`: before records are assigned to splits, and after."""
+"""Sections with an `exclude`, which applies before records are assigned to splits, and after."""
 _ROW = re.compile(r"#\d+$")
 
 
@@ -40,16 +40,16 @@ def excluded_keys(
     section: str = "errors",
     gone: frozenset[str] = frozenset(),
 ) -> tuple[frozenset[str], list[Diagnostic]]:
-    """Returns the keys that the `exclude` of a section names, and a `PG413` finding when the file or an entry is no good.
+    """Reads the keys that the `exclude` of a section names; reports an unreadable file or unknown entries as `PG413`.
 
     Args:
         spec: The spec.
-        listings: The records: of a mix those of each part by its name, below which their keys stand, else those of the source under the
-            empty name. In `splits`, records that lie many in a file are known as `FILE#ROW`.
-        base: What the spec's paths are relative to.
+        listings: The records of each part of a mix by name (keys are `PART/KEY` then), or of a single source by "". In `splits`,
+            records that lie many in a file are `FILE#ROW`.
+        base: The folder of relative paths.
         locate: Finds the places that findings point at.
         section: `errors` or `splits`.
-        gone: Entries that name nothing any more, with which nothing is wrong.
+        gone: Unknown entries that are fine, since they were left out before.
     """
     path = str(base / (getattr(spec, section).exclude or ""))
     lines, unreadable = read_list(spec, base, locate, section)
@@ -63,9 +63,9 @@ def excluded_keys(
     keys = frozenset(entry for entry in entries if entry in known)
     if not unknown:
         return keys, []
-    message = f"{count(len(unknown), 'entry', 'entries')} of {path!r} {'is' if len(unknown) == 1 else 'are'} no record"
+    message = f"{count(len(unknown), 'entry', 'entries')} of {path!r} {'is not a record' if len(unknown) == 1 else 'are not records'}"
     if not _is_list(lines, entries, listings.values()):
-        # Whoever wrote the spec may have named any file of this machine, and whoever reads the finding may be they.
+        # The spec may name any file of this machine, and its author may read this finding: the file's lines stay secret.
         at = next(i for i, line in enumerate(lines, 1) if line.strip() == unknown[0].strip())
         help_ = f"the first is line {at}; the file does not look like a list of records, so its lines are not shown"
         return keys, [make("PG413", message, locate((section, "exclude")), help=help_)]
@@ -74,12 +74,12 @@ def excluded_keys(
 
 
 def below(part: str, key: str) -> str:
-    """Returns the key of a record of a part of a mix as the mix has it; of any other source, the key."""
+    """Prefixes the key of a record with its part of a mix, if it has one."""
     return f"{part}/{key}" if part else key
 
 
 def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> set[str]:
-    """Returns those of some texts that are keys of a listing, as it has them itself."""
+    """Selects the texts that are keys of a listing, without the prefix of the part."""
     start = below(part, "")
     own = {text.removeprefix(start) for text in asked if text.startswith(start)}
     if section == "splits" and listing.shards is not None:
@@ -91,7 +91,7 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
 
 
 def read_list(spec: PipelineSpec, base: Path, locate: Locate, section: str = "errors") -> tuple[list[str], list[Diagnostic]]:
-    """Returns the lines of a section's list, or the finding that it cannot be read; its entries are not looked at."""
+    """Reads the lines of a section's list without checking them; reports an unreadable file."""
     named = getattr(spec, section).exclude
     if named is None:
         return [], []
@@ -108,7 +108,7 @@ def read_list(spec: PipelineSpec, base: Path, locate: Locate, section: str = "er
 
 
 def _is_list(lines: list[str], entries: Iterable[str], listings: Iterable[Listing]) -> bool:
-    """Returns whether a file is a list of records: it says that pipegen wrote it, or every entry ends as some record does."""
+    """Decides if a file is a list of records: pipegen wrote it, or every entry has the extension of some record."""
     if lines[0] in (EXCLUDE_HEADER, COPIES_HEADER):
         return True
     endings = {os.path.splitext(key)[1].lower() for listing in listings for key in listing.keys}
@@ -116,7 +116,7 @@ def _is_list(lines: list[str], entries: Iterable[str], listings: Iterable[Listin
 
 
 def _likely(entry: str, listings: Mapping[str, Listing], section: str) -> str:
-    """Guesses what an entry that is no key was meant to be."""
+    """Suggests a key for an unknown entry."""
     row = _ROW.search(entry) if section == "splits" else None
     plain = (entry if row is None else entry[: row.start()]).replace("\\", "/").removeprefix("./")
     every = [below(part, key) for part, listing in listings.items() for key in listing.keys]

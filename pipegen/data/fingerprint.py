@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 _BLOCK = 1 << 14
-"""Numbers that are written as text at a time."""
+"""Numbers written as text at a time."""
 
 
 def example_ids(source_name: str, keys: Iterable[str]) -> Ints:
-    """The 64-bit ids of examples, which key all their random draws, from the source's op and the records' relative paths: uint64 `(n,)`."""
+    """Hashes the source's op and the records' relative paths to 64-bit example ids, the keys of all random draws: uint64 `(n,)`."""
     return _hashes(keys, encode(source_name) + b"\x00", person=b"pipegen.example")
 
 
 def split_hashes(keys: Iterable[str], seed: int) -> Ints:
-    """64-bit hashes of keys under a split seed: uint64 `(n,)`."""
+    """Hashes keys with a split seed: uint64 `(n,)`."""
     return _hashes(keys, b"", salt=seed.to_bytes(8, "big"), person=b"pipegen.split")
 
 
@@ -41,7 +41,7 @@ def _hashes(keys: Iterable[str], before: bytes, *, person: bytes, salt: bytes = 
 
 
 def fingerprint(listing: Listing) -> str:
-    """SHA-256, in hexadecimal, over the sorted relative paths and sizes of the records; also over what rows and tables hold."""
+    """Hashes the sorted relative paths and sizes of the records, and the contents of rows and tables: SHA-256 in hexadecimal."""
     digest = hashlib.sha256()
     for block in _covered(listing):
         digest.update(block)
@@ -52,7 +52,7 @@ def _covered(listing: Listing) -> Iterator[bytes]:
     if listing.numbered:
         yield "\n".join(f"{split} {reader.digest()}" for split, reader in listing.readers.items()).encode() + b"\n"
         yield from _classes(listing)
-    if listing.in_table:  # here the order of the records is what the table says, and not that of their names
+    if listing.in_table:  # the order of the records is the table's, not that of their names
         yield from _classes(listing)
         yield from (b"\n".join(block) + b"\n" for block in listing.keys.blocks())
         yield b"" if len(listing.keys) else b"\n"
@@ -83,7 +83,7 @@ def tuple_text(values: Ints) -> Iterator[bytes]:
 
 
 def _lines(order: Ints | None, sizes: Ints, *columns: Strings) -> Iterator[bytes]:
-    """Yields a line for each record, a block at a time: what the columns hold, and the size."""
+    """Yields a line for each record, a block at a time: the columns' texts and the size."""
     if order is not None:
         columns, sizes = tuple(column.take(order) for column in columns), sizes[order]
     at = 0

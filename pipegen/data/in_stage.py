@@ -1,4 +1,4 @@
-"""Fits a manifest to a stage of training, which may turn images otherwise than the spec does."""
+"""The manifest of a stage of training, which may turn images otherwise than the spec does."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def in_stage(spec: PipelineSpec, stage: PipelineSpec, manifest: Manifest) -> tuple[Manifest, tuple[Note, ...]]:
-    """The manifest with what lies on images turned as a stage decodes them, and what is to be said about that.
+    """Turns annotations as a stage decodes their images; returns notes, too.
 
     Args:
         spec: The spec that the manifest was made for.
-        stage: The spec as it is in the stage.
+        stage: The resolved spec of the stage.
         manifest: The records.
     """
     if isinstance(manifest, MixedManifest):
@@ -35,7 +35,7 @@ def in_stage(spec: PipelineSpec, stage: PipelineSpec, manifest: Manifest) -> tup
     images = [name for name, t in (manifest.listing.type or spec.source.infer()).items() if kind_of(t).levels]
     if all(ignores_exif(spec, image) == ignores_exif(stage, image) for image in images):
         return manifest, ()
-    # What the spec has turned is annotated as its images are decoded: its size says so, and the stage turns it back or on.
+    # Annotations lie on the image as `spec` decodes it; their size says so, and the stage turns them from there.
     listing = with_orientations(stage, replace(manifest.listing, notes=()), None)
     notes = listing.notes
     own, _ = with_sides(stage, replace(manifest, listing=replace(listing, notes=manifest.listing.notes), sides=None), path_only)

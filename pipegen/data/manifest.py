@@ -1,4 +1,4 @@
-"""The manifest: the records of the data and the split that each belongs to. The backend reads nothing else."""
+"""The manifest: the records of the data and their splits. The backend reads nothing else."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Manifest:
     """A listing and its splits.
 
     Attributes:
-        listing: The records in source order, less what `errors.exclude` lists.
+        listing: The records in source order, without those that `errors.exclude` names.
         members: For each split, in the spec's order, the indices of its records, rising: whole numbers `(n,)`.
         source_name: The source's op; it enters the example ids.
         excluded: The keys that `errors.exclude` left out.
-        by_place: Whether an example's id is that of its place in the listing, rather than of its key.
+        by_place: Make ids from positions in the listing, rather than from keys.
     """
 
     listing: Listing
@@ -42,23 +42,22 @@ class Manifest:
     excluded: tuple[str, ...] = ()
     by_place: bool = False
     left_out: tuple[str, ...] = ()
-    """The keys that `splits.exclude` left out: they are in the listing, and in no split."""
+    """Keys that `splits.exclude` left out: they are in the listing, but in no split."""
     spared: int = 0
-    """How many examples of the training split `sampling.subset` left out."""
+    """Number of training examples that `sampling.subset` left out."""
     findings: tuple[Diagnostic, ...] = ()
-    """What was found while the data was listed and assigned to splits, and is not an error."""
+    """Findings about the data that are not errors."""
     sides: np.ndarray[Any, Any] | None = None
-    """Height and width of the image of each record of the listing, in pixels, float64 `(n, 2)`, NaN where unknown; `None` unless batches
-    are of buckets."""
+    """Height and width of each record's image in pixels, float64 `(n, 2)`, NaN if unknown; `None` without buckets."""
 
     def __post_init__(self) -> None:
-        """Makes arrays of the members, which tensors can share."""
+        """Makes arrays of the members that tensors can share."""
         n = len(self.listing.keys)
         object.__setattr__(self, "members", {split: shareable(as_places(records, n)) for split, records in self.members.items()})
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits, in the order that the spec names them."""
+        """The splits, in the order of the spec."""
         return tuple(self.members)
 
     @property
@@ -68,25 +67,25 @@ class Manifest:
 
     @property
     def total(self) -> int:
-        """Counts the records of the data, in whichever split."""
+        """Number of records of the data, in all splits and in none."""
         return len(self.listing.keys)
 
     @property
     def ignored(self) -> int:
-        """Counts the records among those that no split is to have."""
+        """Number of records that must be in no split."""
         return 0
 
     @property
     def unused(self) -> int:
-        """Counts the records that the parts do not ask for, less those that are left out for other reasons."""
+        """Number of records that no part asks for, without those left out for other reasons."""
         return self.total - self.ignored - sum(map(len, self.members.values())) - len(self.left_out) - self.spared
 
     def numbers(self, split: str) -> Ints:
-        """Returns the numbers of a split's records among all, rising: whole numbers `(n,)`."""
+        """The numbers of a split's records among all, rising: whole numbers `(n,)`."""
         return self.members[split]
 
     def of(self, split: str) -> Mapping[str, Manifest]:
-        """Returns the parts of a mix that have a split, by name; of a single source, itself under the empty name."""
+        """The parts of a mix that have a split, by name, in their order; a single source is a part named ""."""
         return {"": self} if split in self.members else {}
 
     def num_examples(self, split: str) -> int:
@@ -94,48 +93,48 @@ class Manifest:
         return len(self.members[split])
 
     def epoch_examples(self, split: str) -> int:
-        """Counts the examples that a split goes through before it begins again."""
+        """Counts the examples in an epoch of a split."""
         return self.num_examples(split)
 
     def keys(self, split: str) -> Strings:
-        """The relative paths of a split, in source order."""
+        """The names of a split's records (relative paths), in source order."""
         return self.listing.keys.take(self.members[split])
 
     @property
     def every_key(self) -> Sequence[str]:
-        """Names the records of the data, in whichever split, by their numbers."""
+        """The names of all records; see `keys`."""
         return self.listing.keys
 
     @property
     def every_file(self) -> Sequence[str]:
-        """Names the files of these records, or what else `files` names them by."""
+        """The files of all records; see `files`."""
         return self.listing.files()
 
     @property
     def every_label(self) -> Ints | None:
-        """The class index of each record of the data, or `None` without labels."""
+        """Class index of each record of the data; `None` without labels."""
         return self.listing.labels
 
     def by_part(self) -> dict[str, Manifest]:
-        """Returns the manifest of each part of a mix, by name; of any other data this one, without a name."""
+        """The manifest of each part of a mix, by name; a single source is a part named ""."""
         return {"": self}
 
     def places(self, split: str) -> tuple[Ints, ...]:
-        """Returns where the reader of a split finds its records, in source order: their rows; none where each is a file."""
+        """The rows of a split's records, in source order, for its reader; empty if each record is a file."""
         rows = self.rows(split)
         return () if rows is None else (rows,)
 
     def narrowed(self, split: str, places: Ints) -> Manifest:
-        """Leaves a split those of its examples that are at some places of it, rising; the other splits stay as they are."""
+        """Keeps only the examples of a split at some positions, which rise."""
         spared = self.spared + self.num_examples(split) - len(places)
         return replace(self, members={**self.members, split: self.members[split][places]}, spared=spared)
 
     def files(self, split: str) -> Strings:
-        """The absolute paths of a split, in source order; of rows, their numbers as text."""
+        """The absolute paths of a split, in source order; for rows, their numbers as text."""
         return self.listing.files().take(self.members[split])
 
     def rows(self, split: str) -> Ints | None:
-        """For records that are read by their rows: the row of each record of a split in source order, int64."""
+        """The row of each record of a split in source order, int64; `None` if records are not read by row."""
         if not self.listing.reader(split).numbered:
             return None
         if self.listing.rows is not None:
@@ -143,43 +142,43 @@ class Manifest:
         return np.fromiter((int(key.rpartition("/")[2]) for key in self.keys(split)), np.int64, self.num_examples(split))
 
     def blocks(self, split: str) -> Ints | None:
-        """Returns the first example of each block that records are read by, int64 with the end; `None` where each is by itself."""
+        """The first example of each block that records are read by, int64 with the end; `None` if they are read one by one."""
         starts = self.listing.reader(split).starts
         return None if starts is None else np.searchsorted(self.rows(split), starts).astype(np.int64)
 
     def in_shards(self, split: str) -> InShards | None:
-        """Returns where the records of a split are, if they lie many in a file; else `None`."""
+        """The shards and rows of a split's records; `None` unless they lie many in a file."""
         return None
 
     @property
     def type(self) -> ElementType | None:
-        """The type of a record, where the data says more of it than the spec."""
+        """The type of a record, if the data tells more of it than the spec."""
         return self.listing.type
 
     @property
     def record(self) -> ElementType | Mapping[str, ElementType] | None:
-        """The same; of a mix, for those parts of which the data says more."""
+        """The `type`; for a mix, of each part that has one."""
         return self.type
 
     def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
-        """Features of which each record holds a few numbers: `(n, ...)` each, of a split in source order."""
+        """The features held in memory, a few numbers per record: `(n, ...)` each, for a split in source order."""
         return {name: values[self.members[split]] for name, values in self.listing.columns.items()}
 
     def beside(self, split: str) -> dict[str, Strings]:
-        """Returns the other files of a split's records, where they have several: by feature, the absolute paths, in source order."""
+        """Further files of a split's records: absolute paths by feature, in source order."""
         return {name: files.paths.take(self.members[split]) for name, files in self.listing.beside.items()}
 
     def lists(self, feature: str) -> bool:
-        """Returns whether a label or a number of every record is in the listing, and not read with the record."""
+        """Decides if a label or number is in the listing, rather than read with the record."""
         return self.listing.labels is not None or feature in self.listing.columns
 
     def labels(self, split: str) -> Ints | None:
-        """The class index of each example of a split, int64, or `None` without labels."""
+        """The class index of each example of a split, int64; `None` without labels."""
         labels = self.listing.labels
         return None if labels is None else labels[self.members[split]].astype("int64")
 
     def class_weights(self, split: str) -> dict[int, float] | None:
-        """Balanced weights of the classes of a split: examples / (classes × examples of the class); `None` without labels."""
+        """Computes balanced weights of the classes: examples / (classes × examples of the class); `None` without labels."""
         labels = self.labels(split)
         if labels is None:
             return None
@@ -196,7 +195,7 @@ class Manifest:
         """The 64-bit id of every record: uint64 `(n,)`.
 
         Raises:
-            InternalError: If two records share an id, which only chance could bring about.
+            InternalError: If two records share an id by chance.
         """
         keys = self.listing.keys
         if self.by_place:
@@ -216,12 +215,12 @@ class Manifest:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Identifies the data wherever it is mounted: files by relative paths and sizes, rows by what they hold."""
+        """Hash of the data, independent of where it is mounted: relative paths and sizes of files, contents of rows."""
         return fingerprint(self.listing)
 
     @cached_property
     def split_fingerprint(self) -> str:
-        """Identifies the data and, where a table's cells can say which split a row is in or records were left out, the splits as well."""
+        """Hash of the data and, for a table or if records were left out, of the splits."""
         if not self.listing.in_table and not self.left_out:
             return self.fingerprint
         digest = hashlib.sha256(f"{self.fingerprint}\n{{".encode())
@@ -233,6 +232,6 @@ class Manifest:
         return digest.hexdigest()
 
     def mean_bytes(self, split: str | None = None) -> float:
-        """The mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
+        """Computes the mean size of a stored record in bytes, in one split or in all; 0 without records."""
         sizes = self.listing.sizes if split is None else self.listing.sizes[self.members[split]]
         return int(sizes.sum(dtype="int64")) / len(sizes) if len(sizes) else 0.0

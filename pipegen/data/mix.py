@@ -1,4 +1,4 @@
-"""A mix: its parts listed one by one, their classes united, and how many examples of each an epoch has."""
+"""A mix: lists its parts one by one, unites their classes, and counts the examples of each in an epoch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from pipegen.data.exclude import below, excluded_keys
 from pipegen.data.manifest import Manifest
 from pipegen.data.mix_counts import epoch_examples, mixture, part_seed
 from pipegen.data.one_source import Collected, chosen, collect_part, collected, list_part
+from pipegen.data.ownership import finding_of
 from pipegen.data.sampling import epochs_of, paced
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, eq=False)
 class MixedManifest(Manifest):
     """The records of a mix, part by part.
@@ -48,7 +52,7 @@ class MixedManifest(Manifest):
     Attributes:
         parts: The manifest of each part, by name.
         source: The mix.
-        sampled: Of parts whose training split is sampled: which examples it has, were it alone.
+        sampled: The epochs of each part with a sampled training split, as if it were alone.
     """
 
     parts: Mapping[str, Manifest] = None  # type: ignore[assignment]
@@ -56,14 +60,13 @@ class MixedManifest(Manifest):
     sampled: Mapping[str, Epochs] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Leaves the members as they are."""
+        """Keeps the members as they are."""
 
     def of(self, split: str) -> dict[str, Manifest]:
-        """The parts that have a split, in their order."""
         return {name: part for name, part in self.parts.items() if split in part.members}
 
     def mixture(self, split: str) -> Mixture | None:
-        """The counts of each part in each epoch of the training split; `None` for the other splits, which are not mixed."""
+        """Counts of each part in each epoch of the training split; `None` for the other splits, which are not mixed."""
         return self._mixture if split == "train" else None
 
     @cached_property
@@ -76,7 +79,7 @@ class MixedManifest(Manifest):
 
     @cached_property
     def passes(self) -> dict[str, Repeats | Paced]:
-        """Finds which examples the passes through each sampled part have."""
+        """The examples of the passes through each sampled part."""
         places = {name: place for place, name in enumerate(self.of("train"))}
         return {
             name: paced(epochs, lambda epoch, place=places[name]: self._mixture.before(epoch)[place])  # type: ignore[misc]
@@ -86,12 +89,10 @@ class MixedManifest(Manifest):
         }
 
     def epoch_examples(self, split: str) -> int:
-        """Counts the examples in an epoch of a split."""
         return self._mixture.examples if split == "train" else self.num_examples(split)
 
     @property
     def total(self) -> int:
-        """Counts the records of all parts, in whichever split."""
         return sum(part.total for part in self.parts.values())
 
     @cached_property
@@ -101,73 +102,62 @@ class MixedManifest(Manifest):
         return dict(zip(self.parts, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
 
     def numbers(self, split: str) -> Ints:
-        """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
         return np.concatenate([np.asarray(part.numbers(split), np.int64) + self._firsts[name] for name, part in self.of(split).items()])
 
     @property
     def every_key(self) -> Sequence[str]:
-        """Names all records, part by part; see `keys`."""
         return _Several([_Below(f"{name}/", part.every_key) for name, part in self.parts.items()])
 
     @property
     def every_label(self) -> Ints | None:
-        """The class index of each record among the classes of all parts, or `None` where a part has no labels."""
-        each = [part.every_label for part in self.parts.values()]
-        known = [labels for labels in each if labels is not None]
-        return np.concatenate(known) if len(known) == len(each) and known else None
+        """Class index of each record among the classes of all parts; `None` if a part has no labels."""
+        return _all_or_none([part.every_label for part in self.parts.values()])
 
     def by_part(self) -> dict[str, Manifest]:
-        """Returns the manifest of each part."""
         return dict(self.parts)
 
     def num_examples(self, split: str) -> int:
-        """Counts the examples of a split, of all parts."""
         return sum(part.num_examples(split) for part in self.of(split).values())
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
-        """Names the records of a split, part by part: `PART/` and the key there."""
+        """`PART/KEY` of each record of a split, part by part."""
         return _Several([_Below(f"{name}/", part.keys(split)) for name, part in self.of(split).items()])
 
     def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
-        """Names the files of the records of a split, part by part; of rows, the part and the row."""
-        return _Several([_named(name, part, part.files(split)) for name, part in self.of(split).items()])
+        """Files of the records of a split, part by part; for rows, `PART/ROW`."""
+        own = [(name, part, part.files(split)) for name, part in self.of(split).items()]
+        return _Several([_Below(f"{name}/", files) if part.listing.numbered else files for name, part, files in own])
 
     def rows(self, split: str) -> Ints | None:
-        """Returns none: which row a record is, its part says."""
+        """Returns `None`: the parts know their rows."""
         return None
 
     def in_shards(self, split: str) -> None:
-        """Returns none: where a record is, its part says."""
+        """Returns `None`: the parts know their shards."""
 
     @property
     def record(self) -> dict[str, ElementType]:
-        """The type of a record of each part, where the data says more of it than the spec."""
         return {name: part.type for name, part in self.parts.items() if part.type is not None}
 
     def columns(self, split: str) -> dict[str, np.ndarray[Any, Any]]:
-        """Features of which each record holds a few numbers, as far as all parts have them: `(n, ...)` each, part by part."""
-        each = [part.columns(split) for part in self.of(split).values()]
-        shared = [name for name in (each[0] if each else {}) if all(name in own for own in each)]
+        """Columns of the features that all parts have in one shape: `(n, ...)` each, part by part."""
         found = {}
-        for name in shared:
-            values = [own[name] for own in each]
+        for name, values in _shared([part.columns(split) for part in self.of(split).values()]).items():
             if all(isinstance(v, np.ndarray) and v.shape[1:] == values[0].shape[1:] for v in values):
                 found[name] = np.concatenate(values)
         return found
 
     def beside(self, split: str) -> dict[str, Strings]:
-        """Returns the other files of the records, as far as all parts have them: by feature, the absolute paths, part by part."""
+        """Further files of the records, for the features that all parts have: absolute paths by feature, part by part."""
         each = [part.beside(split) for part in self.of(split).values()]
-        return {name: Strings.join([own[name] for own in each]) for name in (each[0] if each else {}) if all(name in own for own in each)}
+        return {name: Strings.join(paths) for name, paths in _shared(each).items()}
 
     def labels(self, split: str) -> Ints | None:
-        """The class index of each example of a split among the classes of all parts, int64, or `None` where a part has no labels."""
-        each = [part.labels(split) for part in self.of(split).values()]
-        known = [labels for labels in each if labels is not None]
-        return np.concatenate(known) if len(known) == len(each) and known else None
+        """Class index of each example of a split among the classes of all parts, int64; `None` if a part has no labels."""
+        return _all_or_none([part.labels(split) for part in self.of(split).values()])
 
     def class_weights(self, split: str) -> dict[int, float] | None:
-        """Balanced weights of the classes; in training, parts count by their final shares and examples as often as they are seen."""
+        """Computes balanced weights of the classes; in training, counts parts by their final shares and examples as often as seen."""
         made = self.mixture(split)
         if made is None:
             return super().class_weights(split)
@@ -184,26 +174,23 @@ class MixedManifest(Manifest):
         return {c: 1 / (present * n) if n else 0.0 for c, n in enumerate(seen.tolist())}
 
     def ids(self, split: str) -> Ints:
-        """The 64-bit example ids of a split, part by part: those of a part are made from its name and the records' keys."""
+        """The 64-bit example ids of a split, part by part; they are made from the part's name and the records' keys."""
         return np.concatenate([part.ids(split) for part in self.of(split).values()])
 
     @cached_property
     def all_ids(self) -> Ints:
-        """The 64-bit id of every record: uint64 `(n,)`."""
         return np.concatenate([part.all_ids for part in self.parts.values()])
 
     @cached_property
     def fingerprint(self) -> str:
-        """Identifies the data of all parts, and which part each is."""
+        """Hash of the data of all parts, and of their names."""
         return _digest({name: part.fingerprint for name, part in self.parts.items()})
 
     @cached_property
     def split_fingerprint(self) -> str:
-        """Identifies the data of all parts and, where that is needed, their splits."""
         return _digest({name: part.split_fingerprint for name, part in self.parts.items()})
 
     def mean_bytes(self, split: str | None = None) -> float:
-        """The mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
         parts = [part for part in self.parts.values() if split is None or split in part.members]
         counts = [part.total if split is None else part.num_examples(split) for part in parts]
         total = sum(part.mean_bytes(split) * n for part, n in zip(parts, counts, strict=True))
@@ -217,8 +204,19 @@ def _digest(parts: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
+def _all_or_none(each: Sequence[Ints | None]) -> Ints | None:
+    """Concatenates the labels of parts; `None` if a part has none."""
+    known = [labels for labels in each if labels is not None]
+    return np.concatenate(known) if known and len(known) == len(each) else None
+
+
+def _shared(each: Sequence[Mapping[str, T]]) -> dict[str, list[T]]:
+    """Collects the values of the keys that all mappings have."""
+    return {name: [own[name] for own in each] for name in (each[0] if each else ()) if all(name in own for own in each)}
+
+
 class _Below(Sequence[str]):
-    """Texts, each with one in front of it."""
+    """Texts with a common prefix."""
 
     def __init__(self, before: str, texts: Sequence[str]) -> None:
         self._before, self._texts = before, texts
@@ -231,7 +229,7 @@ class _Below(Sequence[str]):
 
 
 class _Several(Sequence[str]):
-    """Several sequences one after another."""
+    """A concatenation of sequences."""
 
     def __init__(self, parts: Sequence[Sequence[str]]) -> None:
         self._parts = parts
@@ -250,16 +248,11 @@ class _Several(Sequence[str]):
         return self._parts[part][i - (int(self._ends[part - 1]) if part else 0)]
 
     def order(self) -> None:
-        """Says that nothing has to be sorted: parts come in their order, and records in that of their part."""
+        """Returns `None`: the sequence counts as sorted."""
 
     def take(self, places: Ints) -> list[str]:
-        """Those at some places."""
+        """The texts at some positions."""
         return [self[int(i)] for i in places]
-
-
-def _named(name: str, part: Manifest, files: Sequence[str]) -> Sequence[str]:
-    """Files as they are; rows below the name of their part."""
-    return _Below(f"{name}/", files) if part.listing.numbered else files
 
 
 def collect_mixed(
@@ -274,14 +267,16 @@ def collect_mixed(
 ) -> Collected:
     """Lists the data of every part, unites their classes, and assigns the records of each to its splits; see `collect`.
 
-    Findings come to the `diagnostics` that are there.
+    Adds its findings to `diagnostics`.
     """
     listings: dict[str, Listing] = {}
     seen = 0
     for name in spec.source.mixed():
         own, at = joined(spec, name), relocated_part(locate, spec, name)
         own.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
-        listing, findings = list_part(own, at, base, _after(seen, progress), _data_of(name, own, data))
+        later = None if progress is None else lambda n, seen=seen: progress(seen + n)
+        given: Any = data.get(name) if own.source.needs_data() and isinstance(data, Mapping) else None
+        listing, findings = list_part(own, at, base, later, given)
         diagnostics.extend(findings)
         if listing is not None:
             listings[name] = listing
@@ -322,17 +317,17 @@ def collect_mixed(
 
 
 def _of_part(name: str, keys: frozenset[str]) -> frozenset[str]:
-    """The keys of one part, as it has them itself."""
+    """Selects the keys of one part and drops their prefix."""
     return frozenset(key.removeprefix(f"{name}/") for key in keys if key.startswith(f"{name}/"))
 
 
 def _of_single_examples(spec: PipelineSpec) -> PipelineSpec:
-    """The spec of a part, which need not fill a batch alone."""
+    """Sets a batch size of 1, since a part need not fill a batch alone."""
     return spec.model_copy(update={"batch": spec.batch.model_copy(update={"size": 1, "remainder": None})})
 
 
 def mixed_manifest(spec: PipelineSpec, parts: Mapping[str, Manifest]) -> MixedManifest:
-    """The manifest of a mix from those of its parts."""
+    """Joins the manifests of the parts of a mix."""
     source: Any = spec.source
     listing = _listing({name: part.listing for name, part in parts.items()})
     firsts = np.cumsum([0, *(part.total for part in parts.values())])
@@ -350,24 +345,13 @@ def mixed_manifest(spec: PipelineSpec, parts: Mapping[str, Manifest]) -> MixedMa
 
 
 def _sampled(spec: PipelineSpec, parts: Mapping[str, Manifest]) -> dict[str, Any]:
-    """Finds which examples a pass through each sampled part has; each part is gone through in an order of its own."""
+    """Computes the epochs of each sampled part, with a seed of its own."""
     seeded = ((name, joined(spec, name).model_copy(update={"seed": part_seed(spec.seed, name)})) for name in parts)
     return {name: epochs_of(own, parts[name]) for name, own in seeded if own.samples and "train" in parts[name].members}
 
 
-def _after(seen: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:
-    return None if progress is None else lambda n: progress(seen + n)
-
-
-def _data_of(name: str, spec: PipelineSpec, data: Mapping[str, object] | None) -> Any:
-    """Takes the part of `data` that one part of the mix reads."""
-    if data is None or not spec.source.needs_data():
-        return None
-    return data.get(name) if isinstance(data, Mapping) else None
-
-
 def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate, diagnostics: Diagnostics) -> dict[str, Listing]:
-    """The listings with labels that count the classes of all parts, in the order in which these have them, and what is filled."""
+    """Renumbers labels by the classes of all parts, in the order of the parts, and adds the features that parts fill in."""
     classes = tuple(dict.fromkeys(name for listing in listings.values() for name in listing.class_names))
     columns: dict[str, tuple[str, ...]] = {}
     for listing in listings.values():
@@ -377,7 +361,7 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
     for name, listing in listings.items():
         source = joined(spec, name).source
         if any(counts_classes(listing, column) for column in listing.columns) and listing.column_classes != columns:
-            message = f"the part `{name}` has other classes than the mix, by which the pixels of its mask count"
+            message = f"the part `{name}` has other classes than the mix, so the class numbers in its masks would be wrong"
             diagnostics.add(make("PG462", message, locate(part_path(name)), help="name them in each part: `classes: […]`"))
             continue
         made = merge_classes(listing, classes, columns, source.class_feature())
@@ -386,13 +370,13 @@ def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate,
                 made = filled(made, source.adapting, columns)
             except OpError as error:
                 at = (*part_path(name), *(error.field or "").split("."))
-                diagnostics.add(make(error.code, error.message, locate(at), help=error.help or ()))
+                diagnostics.add(finding_of(error, locate(at)))
         found[name] = made
-    return _as_long(found)
+    return _padded_alike(found)
 
 
-def _as_long(listings: Mapping[str, Listing]) -> dict[str, Listing]:
-    """The listings with as many places for the items of a ragged feature in each as the part needs that has the most."""
+def _padded_alike(listings: Mapping[str, Listing]) -> dict[str, Listing]:
+    """Pads each ragged feature to its largest number of items in any part."""
     types = [listing.type for listing in listings.values() if listing.type is not None]
     most: dict[str, int] = {}
     for name, t in (item for type_ in types for item in type_.items()):
@@ -407,40 +391,34 @@ def _as_long(listings: Mapping[str, Listing]) -> dict[str, Listing]:
 
 
 def _listing(parts: Mapping[str, Listing]) -> Listing:
-    """Joins the listings of the parts into one: its keys are those of the parts below their names."""
+    """Joins the listings of the parts; prefixes their keys with `PART/`."""
     every = tuple(parts.values())
     first = every[0]
     keys = Strings.join([listing.keys.below(f"{name}/") for name, listing in parts.items()])
     labels = [listing.labels for listing in every]
     sharded = any(listing.shards is not None for listing in every)
     known = [own for own in labels if own is not None]
-    beside = {
-        name: [listing.beside[name] for listing in every] for name in first.beside if all(name in listing.beside for listing in every)
-    }
+    paths = [listing.keys.below(f"{name}/") if listing.numbered else listing.files() for name, listing in parts.items()]
     return Listing(
         first.root,
         keys,
         np.concatenate(known) if len(known) == len(labels) and not sharded else None,
         first.class_names,
         np.concatenate([np.asarray(listing.sizes, np.int64) for listing in every]),
-        paths=Strings.join([_paths(name, listing) for name, listing in parts.items()]),
+        paths=Strings.join(paths),
         readers={name: listing.reader() for name, listing in parts.items()},
         in_table=any(listing.in_table for listing in every),
         column_classes=first.column_classes,
         beside={
             name: Files(Strings.join([f.keys for f in own]), Strings.join([f.paths for f in own]), np.concatenate([f.sizes for f in own]))
-            for name, own in beside.items()
+            for name, own in _shared([listing.beside for listing in every]).items()
         },
         shards=_shards(every) if sharded else None,
     )
 
 
-def _paths(name: str, listing: Listing) -> Strings:
-    return listing.keys.below(f"{name}/") if listing.numbered else listing.files()
-
-
 def _shards(every: Sequence[Listing]) -> Shards:
-    """The files of all parts as shards; one that holds a single record has one row."""
+    """Joins the shards of all parts; a file of a single record is a shard of one row."""
     made = [
         listing.shards
         if listing.shards is not None
@@ -452,13 +430,13 @@ def _shards(every: Sequence[Listing]) -> Shards:
 
 
 def _judged(spec: PipelineSpec, made: MixedManifest, locate: Locate) -> Diagnostics:
-    """Finds splits of the mix with an epoch of no or too many examples, or that fill no batch."""
+    """Reports splits of the mix whose epoch is empty, too long, or shorter than a batch."""
     found, size = Diagnostics(), spec.batch.size
     for split in made.members:
         try:
             examples = made.epoch_examples(split)
         except OpError as error:
-            found.add(make(error.code, error.message, locate(("source", "mix", error.field or "epoch")), help=error.help or ()))
+            found.add(finding_of(error, locate(("source", "mix", error.field or "epoch"))))
             continue
         if examples < size and spec.batch.remainder_for(split) == "drop":
             message = f"an epoch of `{split}` has {examples} examples of all parts, fewer than one batch of {size}: no step is left"

@@ -1,4 +1,4 @@
-"""Counts how many examples of each part of a mix an epoch has: whole numbers by largest remainder, without drift over epochs."""
+"""The number of examples of each part of a mix in an epoch: whole numbers by largest remainder, without drift over epochs."""
 
 from __future__ import annotations
 
@@ -16,33 +16,32 @@ if TYPE_CHECKING:
 
 
 UNIT = 2**31
-"""The largest denominator of a share. A remainder below it times the number of an epoch, up to 2^32, stays below 2^63."""
+"""The largest denominator of a share. A remainder below it, times an epoch's number up to 2^32, stays below 2^63."""
 COUNTED = 2**10
-"""Settled epochs that are counted one by one, where shares are less than an example an epoch."""
+"""Settled epochs that are counted one by one if shares are less than an example an epoch."""
 LONGEST = 2**31
-"""Examples that an epoch has at most, so that a position times a count stays below 2^63."""
+"""The most examples of an epoch, so that a position times a count stays below 2^63."""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Says how many examples each part of a mix has in each epoch.
+    """The number of examples of each part of a mix in each epoch.
 
-    Up to the end of `epoch` e, a part is owed the sum of its shares times `examples`. What it has had by then is that number rounded
-    by largest remainder over all parts (Hamilton), so that it is never an example away from it, and what rounding leaves is carried over
-    to the next epoch. Two cases differ, since largest remainders alone would take back what was given in an earlier epoch: a part whose
-    share falls to 0 has what it is owed taken over by the others; and where a share comes to less than one example an epoch, no count is
-    rounded below 0, and the settled epochs repeat themselves once all parts have had what they are owed.
+    Up to the end of an epoch, a part is owed the sum of its shares times `examples`. The examples that it has had by then are that sum,
+    rounded by largest remainder over all parts (Hamilton): less than one example away, and the rest is carried over to the next epoch.
+    Largest remainders alone would take back examples of earlier epochs in two cases, which therefore differ. If a share falls to 0, the
+    others take over what its part is owed. If a share is less than one example an epoch, no count is rounded below 0, and the settled
+    epochs repeat once all parts have had what they are owed.
 
     Attributes:
         examples: Examples of an epoch, N.
         unit: The denominator of the shares.
-        table: What each part has had before each epoch up to `settled`, which begins with zeros.
+        table: The examples of each part before each epoch up to `settled`; begins with zeros.
         settled: The first epoch from which on shares do not change.
         shares: Those shares, as numerators.
-        carried: What is owed to each part at the beginning of `settled`, times `unit`; they sum to 0.
-        period: What each part has had before each of the settled epochs that repeat themselves, with the end; empty where largest remainder
-            alone says it.
-        nested: Whether there are too many of those: the table has the first, and behind it parts are rounded down one after another.
+        carried: The examples owed to each part at the beginning of `settled`, times `unit`; they sum to 0.
+        period: The examples of each part before each of the settled epochs that repeat, with the end; empty if largest remainders suffice.
+        nested: The period is too long: the table has its first epochs, and later ones are rounded down part by part.
     """
 
     examples: int
@@ -55,11 +54,10 @@ class Mixture:
 
     @property
     def settled(self) -> int:
-        """The number of the first epoch from which on shares do not change."""
         return len(self.table) - 1
 
     def before(self, epoch: int) -> tuple[int, ...]:
-        """Counts the examples of each part in all epochs before one."""
+        """Counts the examples of each part in all epochs before `epoch`."""
         if epoch <= self.settled:
             return self.table[epoch]
         later = epoch - self.settled
@@ -79,11 +77,11 @@ class Mixture:
 
 
 def mixture(examples: int, weights: Sequence[Sequence[float]]) -> Mixture:
-    """Works out the counts of a mix.
+    """Computes the counts of a mix.
 
     Args:
         examples: Examples of an epoch.
-        weights: For each part its weight in each epoch; the last one stays. In no epoch are all of them 0.
+        weights: The weights of each part by epoch; the last one holds for all later epochs. In each epoch one is above 0.
     """
     lasts = [exact(own[-1]) for own in weights]
     unit, shares = _final(lasts)
@@ -92,9 +90,7 @@ def mixture(examples: int, weights: Sequence[Sequence[float]]) -> Mixture:
     table = [tuple(done)]
     for epoch in range(epochs):
         now = _shares([exact(own[min(epoch, len(own) - 1)]) for own in weights], unit)
-        owed = _handed_on([o + examples * share for o, share in zip(owed, now, strict=True)], now)
-        counts = _apportioned(owed, now, unit, examples)
-        owed = [o - unit * count for o, count in zip(owed, counts, strict=True)]
+        owed, counts = _next_epoch(owed, now, unit, examples)
         done = [a + b for a, b in zip(done, counts, strict=True)]
         table.append(tuple(done))
     owed = _handed_on(owed, shares)
@@ -108,7 +104,7 @@ def mixture(examples: int, weights: Sequence[Sequence[float]]) -> Mixture:
 
 
 def _period(examples: int, unit: int, shares: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Counts what parts have had before each epoch until all have what they are owed; empty where that takes many epochs."""
+    """Counts the examples of parts before each epoch until all have what they are owed; empty if that takes many epochs."""
     length = lcm(*(unit // gcd(unit, examples * share) for share in shares))
     table = _counted(examples, unit, shares, length) if length <= COUNTED else [()]
     met = [unit * had == length * examples * share for had, share in zip(table[-1], shares, strict=False)]
@@ -116,20 +112,25 @@ def _period(examples: int, unit: int, shares: Sequence[int]) -> tuple[tuple[int,
 
 
 def _counted(examples: int, unit: int, shares: Sequence[int], epochs: int) -> list[tuple[int, ...]]:
-    """Counts what parts have had before each of so many epochs, with the end."""
+    """Counts the examples of parts before each of `epochs` epochs, with the end."""
     owed, done = [0] * len(shares), [0] * len(shares)
     table = [tuple(done)]
     for _ in range(epochs):
-        owed = [o + examples * share for o, share in zip(owed, shares, strict=True)]
-        counts = _apportioned(owed, shares, unit, examples)
-        owed = [o - unit * count for o, count in zip(owed, counts, strict=True)]
+        owed, counts = _next_epoch(owed, shares, unit, examples)
         done = [a + b for a, b in zip(done, counts, strict=True)]
         table.append(tuple(done))
     return table
 
 
+def _next_epoch(owed: Sequence[int], shares: Sequence[int], unit: int, examples: int) -> tuple[list[int], list[int]]:
+    """Counts the examples of the next epoch; returns what is owed after it, and the counts."""
+    owed = _handed_on([o + examples * share for o, share in zip(owed, shares, strict=True)], shares)
+    counts = _apportioned(owed, shares, unit, examples)
+    return [o - unit * count for o, count in zip(owed, counts, strict=True)], counts
+
+
 def _final(weights: Sequence[Fraction]) -> tuple[int, list[int]]:
-    """The denominator of all shares, and those of the settled epochs: as they are where their denominator is small enough."""
+    """Computes the denominator of all shares, and the shares of the settled epochs: exact if the denominator is small enough."""
     total = sum(weights, Fraction(0))
     common = 1
     for weight in weights:
@@ -141,7 +142,7 @@ def _final(weights: Sequence[Fraction]) -> tuple[int, list[int]]:
 
 
 def _shares(weights: Sequence[Fraction], unit: int) -> list[int]:
-    """The shares that weights come to, as numerators that sum to `unit`; that of a weight above 0 is never 0 unless it is tiny."""
+    """Turns weights into shares: numerators that sum to `unit`, above 0 for weights above 0 unless they are tiny."""
     total = sum(weights, Fraction(0))
     quotas = [weight / total * unit for weight in weights]
     found = [int(quota) for quota in quotas]
@@ -152,7 +153,7 @@ def _shares(weights: Sequence[Fraction], unit: int) -> list[int]:
 
 
 def _rounded(owed: Sequence[int], unit: int, total: int) -> list[int]:
-    """Whole numbers that sum to `total`, each `owed / unit` rounded down or up: up where the remainder is largest, the first on a tie."""
+    """Rounds `owed / unit` to whole numbers that sum to `total`: up where the remainder is largest, the first on a tie."""
     found = [o // unit for o in owed]
     order = sorted(range(len(owed)), key=lambda i: (-(owed[i] % unit), i))
     for i in order[: total - sum(found)]:
@@ -161,7 +162,7 @@ def _rounded(owed: Sequence[int], unit: int, total: int) -> list[int]:
 
 
 def _apportioned(owed: Sequence[int], shares: Sequence[int], unit: int, total: int) -> list[int]:
-    """The counts of one epoch: as `_rounded`, but never below 0, and 0 for a part without a share."""
+    """Counts the examples of one epoch: as `_rounded`, but never below 0, and 0 for a part without a share."""
     active = [i for i, share in enumerate(shares) if share]
     found = [0] * len(owed)
     for i in active:
@@ -176,7 +177,7 @@ def _apportioned(owed: Sequence[int], shares: Sequence[int], unit: int, total: i
 
 
 def _handed_on(owed: Sequence[int], shares: Sequence[int]) -> list[int]:
-    """Hands what parts without a share are owed on to the others, in proportion to their shares."""
+    """Moves what parts without a share are owed to the others, in proportion to their shares."""
     idle = sum(o for o, share in zip(owed, shares, strict=True) if not share)
     if not idle:
         return [o if share else 0 for o, share in zip(owed, shares, strict=True)]
@@ -189,7 +190,7 @@ def _handed_on(owed: Sequence[int], shares: Sequence[int]) -> list[int]:
 
 
 def _nested(total: int, shares: Sequence[int]) -> list[int]:
-    """Whole numbers in the proportion of shares that sum to `total` and never fall as it grows: each the floor of what is left."""
+    """Splits `total` by shares into whole numbers that never fall as it grows: each is the floor of its part of the rest."""
     found, left = [], sum(shares)
     for share in shares:
         count = total * share // left if left else 0
@@ -202,13 +203,13 @@ def epoch_examples(epoch: int | str, sizes: Mapping[str, int], weights: Mapping[
     """Counts the examples of an epoch.
 
     Args:
-        epoch: A count; or `shortest`, `longest` or the name of a part: the epoch is then as long as takes that part once through its
-            examples, at the final weights.
+        epoch: A count; or `shortest`, `longest` or the name of a part: the epoch then goes once through the examples of that part, at
+            the final weights.
         sizes: Examples of each part.
         weights: The final weight of each.
 
     Raises:
-        OpError: `PG464` where the epoch would have no example, or too many.
+        OpError: `PG464` if the epoch would have no example, or too many.
     """
     if isinstance(epoch, int):
         return epoch
@@ -221,26 +222,26 @@ def epoch_examples(epoch: int | str, sizes: Mapping[str, int], weights: Mapping[
     else:
         found = int(once[epoch] + Fraction(1, 2))
     if not 0 < found <= LONGEST:
-        message = f"by `epoch: {epoch}` an epoch has {found:,} examples" + (f", more than {LONGEST:,}" if found else "")
+        message = f"with `epoch: {epoch}` an epoch has {found:,} examples" + (f", more than {LONGEST:,}" if found else "")
         raise OpError("PG464", message, field="epoch", help="give it a count of examples, such as `epoch: 10000`")
     return found
 
 
 def part_seed(seed: int, name: str) -> int:
-    """The seed of a part's own permutations: parts of one size would else go through their records in one order."""
+    """Derives the seed of a part, so that parts of equal size have different orders."""
     digest = hashlib.blake2b(name.encode(), digest_size=8, person=b"pipegen.part", salt=seed.to_bytes(8, "big"))
     return int.from_bytes(digest.digest(), "big") >> 1
 
 
 def interleave(position: int, counts: Sequence[int]) -> tuple[int, int]:
-    """Tells which part stands at a position of an epoch, and how many of its examples stand before, in the time of one look at each part.
+    """Finds the part at a position of an epoch, and the number of its examples before that: the reference of the graph's version.
 
     Args:
         position: From 0 up to the sum of the counts.
         counts: Examples of each part in the epoch.
 
     Returns:
-        The number of the part, and its rank.
+        The number of the part, and its examples before the position.
     """
     left = sum(counts)
     for part, count in enumerate(counts):
@@ -248,4 +249,4 @@ def interleave(position: int, counts: Sequence[int]) -> tuple[int, int]:
         if high > low:
             return part, low
         position, left = position - low, left - count
-    raise ValueError(f"there is no position {position} in an epoch of {sum(counts)} examples")
+    raise ValueError(f"position {position} is out of range for an epoch of {sum(counts)} examples")

@@ -1,4 +1,4 @@
-"""The records of one source: lists it, leaves out what is excluded, assigns the splits, checks. A mix has several."""
+"""The records of one source: lists them, leaves out excluded ones, assigns splits, checks. A mix has several sources."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
 from pipegen.data.manifest import Manifest
-from pipegen.data.ownership import argument, place_within
+from pipegen.data.ownership import argument, finding_of, place_within
 from pipegen.data.remote.localise import localised
 from pipegen.data.rounding import exact
 from pipegen.data.sampling import with_subset
 from pipegen.data.sides import with_orientations
 from pipegen.data.splits import assign, wrong_columns
-from pipegen.data.verdict import far_from_asked, judge
+from pipegen.data.verdict import check_assignment, far_from_asked
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
 from pipegen.errors import OpError, OpErrors
@@ -43,8 +43,8 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
     """Leaves out the records that lack a file.
 
     Returns:
-        The other records, or `None` where none is left, or none of a split whose source is its own; the keys of those that lack a file;
-        and a note about each group of them: an error unless the spec lets them go, and then a warning.
+        The other records, or `None` if none is left (or none of a split that has its own source); the keys of those that lack a file;
+        and a note about each group of them: a warning if the spec drops them, else an error.
     """
     if not listing.missing:
         return listing, (), ()
@@ -54,7 +54,7 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
             gone[group.records] = True
     unlisted = sum(len(group.keys) for group in listing.missing if group.records is None)
     is_left = not any(gone[own].all() for own in (slice(None), *_parts(listing)) if gone[own].size)
-    # The share counts in each split that has a source of its own, and in all together with what belongs to none.
+    # The limit holds for each split with its own source, and for all records together.
     counts = [(int(gone.sum()) + unlisted, len(gone) + unlisted), *((int(gone[own].sum()), int(own.sum())) for own in _parts(listing))]
     over = [(lost, total) for lost, total in counts if lost > exact(errors.most_missing) * total]
     drops = is_left and not over
@@ -75,12 +75,12 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
 
 
 def _parts(listing: Listing) -> list[Ints]:
-    """The records of each split whose source is its own, as truths `(n,)`; empty where one source has all."""
+    """Masks of the records of each split that has its own source, bool `(n,)`; empty if one source has all."""
     return [] if listing.parts is None else [listing.parts.codes == code for code in range(len(listing.parts.names))]
 
 
 def _total(group: Missing, listing: Listing, unlisted: int) -> int:
-    """Counts the records that a group is some of: those of its splits, where each has a source of its own."""
+    """Counts the records that could be in a group: those of its splits if each has its own source, else all."""
     if group.records is None or listing.parts is None:
         return len(listing.keys) + unlisted
     return sum(int(own.sum()) for own in _parts(listing) if own[group.records].any())
@@ -100,25 +100,25 @@ def _note(group: Missing, total: int, why: str, *, drops: bool, ways_out: tuple[
 
 @dataclass(frozen=True)
 class Collected:
-    """Holds what is known about the data: the manifest, or `None` when an error stands in the way, and every finding.
+    """The manifest of the data (`None` after an error) and every finding.
 
-    `assigned` is the manifest also when the errors came after the split assignment, or are about records that lack a file: the other files
-    can be looked at.
+    `assigned` is the manifest also if the errors came after the split assignment, or are about records that lack a file:
+    the other files can still be looked at.
     """
 
     manifest: Manifest | None
     diagnostics: Diagnostics
     assigned: Manifest | None = None
     missing: tuple[str, ...] = ()
-    """The keys of records that lack a file."""
+    """Keys of records that lack a file."""
     lost: tuple[Diagnostic, ...] = ()
-    """The findings about these."""
+    """Findings about these."""
     excluded: tuple[str, ...] = ()
-    """The keys that `errors.exclude` left out."""
+    """Keys that `errors.exclude` left out."""
 
 
 def collected(manifest: Manifest | None, diagnostics: Diagnostics, missing: Sequence[str], lost: Sequence[Diagnostic]) -> Collected:
-    """Collects what is known about the data; the manifest keeps the findings that are no errors."""
+    """Puts the results together; the manifest keeps the findings that are not errors."""
     if manifest is not None:
         manifest = replace(manifest, findings=tuple(d for d in diagnostics.items if d.severity is not Severity.ERROR))
     left_out = manifest.excluded if manifest is not None else ()
@@ -128,7 +128,7 @@ def collected(manifest: Manifest | None, diagnostics: Diagnostics, missing: Sequ
 def list_part(
     spec: PipelineSpec, locate: Locate, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None
 ) -> tuple[Listing | None, Diagnostics]:
-    """Lists the records of a source, or of one part of a mix, with every finding; for arguments see `collect`."""
+    """Lists the records of a source, or of one part of a mix; for arguments see `collect`."""
     diagnostics = Diagnostics()
     try:
         local = localised(spec.source, spec.runtime)
@@ -136,7 +136,7 @@ def list_part(
         with local.errors_named():
             listing = with_orientations(spec, local.listing(_list(spec, base, progress, data)), progress)
     except OpError as error:
-        diagnostics.extend(make(e.code, e.message, locate(argument(spec, e.field)), help=e.help or ()) for e in error.every)
+        diagnostics.extend(finding_of(e, locate(argument(spec, e.field))) for e in error.every)
         listed = error.listing if isinstance(error, OpErrors) else None
         diagnostics.extend(_beside(spec, error, None if listed is None else local.listing(listed), base, locate))
         return None, diagnostics
@@ -152,12 +152,12 @@ def chosen(
     Args:
         spec: The spec.
         listing: The records.
-        excluded: The keys to leave out, which are not looked for.
+        excluded: The keys to leave out.
         locate: Finds the places that findings point at.
-        late_files: Keep records that lack a file, which is an error when it is read.
+        late_files: Keep records that lack a file; reading them is an error later.
 
     Returns:
-        The records that are left, or `None` where none is; the keys of those that lack a file; and findings about these.
+        The records that are left, or `None`; the keys of those that lack a file; and findings about these.
     """
     if excluded:
         listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
@@ -170,21 +170,21 @@ def chosen(
 
 
 def _not_excluded(group: Missing, excluded: frozenset[str]) -> Missing:
-    """Leaves out of files that belong to no record those that are excluded; records are left out of the listing."""
+    """Drops the excluded keys of a group of files without a record; records are dropped from the listing instead."""
     return group if group.records is not None else group.only(np.flatnonzero([key not in excluded for key in group.keys]))
 
 
 def collect_part(
     spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str | None = None, also: frozenset[str] = frozenset()
 ) -> tuple[Manifest | None, Diagnostics]:
-    """Assigns what was listed to splits, with every finding.
+    """Assigns listed records to splits and checks the splits.
 
     Args:
         spec: The spec.
         listing: The records.
         locate: Finds the places that findings point at.
-        base: What relative paths are relative to.
-        name: What the ids of the records are made from, beside their keys: that of a part of a mix; by default the source's.
+        base: The folder of relative paths.
+        name: The name that ids are made from, beside the keys: a part's in a mix; by default the source's.
         also: Keys of records to leave out besides those that `splits.exclude` names.
     """
     diagnostics = Diagnostics()
@@ -195,18 +195,13 @@ def collect_part(
         manifest, further = _narrowed(spec, manifest, locate)
     except OpError as error:
         path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
-        diagnostics.add(make(error.code, error.message, locate(path), help=error.help or ()))
+        diagnostics.add(finding_of(error, locate(path)))
         return None, diagnostics
-    diagnostics.extend([*judge(spec, manifest, locate), *far, *findings, *further])
+    diagnostics.extend([*check_assignment(spec, manifest, locate), *far, *findings, *further])
     return manifest, diagnostics
 
 
 def _dealt(spec: PipelineSpec, listing: Listing, name: str) -> Manifest:
-    """The records with their splits.
-
-    Raises:
-        OpError: As `assign`.
-    """
     if listing.shards is not None:
         from pipegen.data.shard_manifest import sharded_manifest
 
@@ -217,8 +212,7 @@ def _dealt(spec: PipelineSpec, listing: Listing, name: str) -> Manifest:
 def _without_copies(
     spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, also: frozenset[str]
 ) -> tuple[Manifest, list[Diagnostic]]:
-    """The manifest without the records that `splits.exclude` names, and `also`, with what is wrong with the list; all others are where
-    they were."""
+    """Removes the records of `splits.exclude` and `also` from their splits; returns the findings about the list, too."""
     listing = manifest.listing
     keys, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
     keys |= also
@@ -238,32 +232,32 @@ def _without_copies(
 
 
 def _narrowed(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[Manifest, list[Diagnostic]]:
-    """The manifest with the examples of the training split that the spec trains on, and what stands in the way."""
+    """Applies `sampling.subset` to the training split."""
     try:
         return with_subset(manifest, spec.sampling.subset if spec.sampling is not None else None), []
     except OpError as error:
         at = ("sampling", "subset", *((error.field,) if error.field is not None else ()))
-        return manifest, [make(error.code, error.message, locate(at), help=error.help or ())]
+        return manifest, [finding_of(error, locate(at))]
 
 
 def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:
-    """The listing of the source; `method: folder` looks one level deeper for the classes.
+    """Lists the source; `method: folder` looks one level deeper for the classes.
 
     Raises:
         OpError: As `Source.list`.
     """
     if data is not None and not spec.source.needs_data():
-        message = f"`build(data=)` was given arrays, and the source `{spec.source.op}` reads files"
+        message = f"`build(data=)` needs a source that takes arrays, and `{spec.source.op}` reads files"
         raise OpError("PG418", message, help="leave `data` out; `arrays` without a `path` and `dataframe` take it")
-    _refuse_bombs(spec, base)
+    _check_unpacked_size(spec, base)
     if spec.splits.method == "folder":
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
         return spec.source.list_parts(base, folders, progress)
     return spec.source.list(base, progress, data)
 
 
-def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
-    """Checks that what has to be unpacked fits the RAM budget, before it is unpacked.
+def _check_unpacked_size(spec: PipelineSpec, base: Path) -> None:
+    """Checks that compressed arrays fit the RAM budget, before they are unpacked.
 
     Raises:
         OpError: `PG410`.
@@ -272,30 +266,25 @@ def _refuse_bombs(spec: PipelineSpec, base: Path) -> None:
     budget = ram_budget(spec.runtime) if need else 0
     if need > budget:
         message = f"the compressed arrays take {format_bytes(need)} in memory, and the RAM budget is {format_bytes(budget)}"
-        help_ = "`np.savez` writes them uncompressed: then they are read from the disk as they are needed"
+        help_ = "write them uncompressed, with `np.savez`: then they are read from the disk when needed"
         raise OpError("PG410", message, field="path" if "path" in type(spec.source).model_fields else None, help=help_)
 
 
 def _beside(spec: PipelineSpec, error: OpError, listed: Listing | None, base: Path, where: Locate) -> list[Diagnostic]:
-    """Reports what is wrong with the list of excluded files, the files as far as they are listed, and the columns that splits name."""
+    """After an error of the listing, also checks the list of excluded files, the files listed so far, and the columns of `splits`."""
     found = [finding for section in SECTIONS for finding in read_list(spec, base, where, section)[1]]
     if listed is not None:
         found += chosen(spec, listed, excluded_keys(spec, {"": listed}, base, where)[0], where)[2]
     if isinstance(error, OpErrors) and error.cells is not None:
         wrong = wrong_columns(spec.splits, error.cells)
-        found += [make(e.code, e.message, where(("splits", *(e.field or "").split("."))), help=e.help or ()) for e in wrong]
+        found += [finding_of(e, where(("splits", *(e.field or "").split(".")))) for e in wrong]
     return found
 
 
 def findings_of(spec: PipelineSpec, notes: Sequence[Note], locate: Locate) -> list[Diagnostic]:
-    """The findings that notes of a listing are."""
-    return [
-        make(
-            note.code,
-            note.message,
-            locate(argument(spec, note.field)),
-            help=note.help or (),
-            severity=Severity(note.severity) if note.severity is not None else None,
-        )
-        for note in notes
-    ]
+    """Turns notes of a listing into findings."""
+    found = []
+    for note in notes:
+        severity = Severity(note.severity) if note.severity is not None else None
+        found.append(make(note.code, note.message, locate(argument(spec, note.field)), help=note.help or (), severity=severity))
+    return found

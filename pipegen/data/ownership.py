@@ -1,4 +1,4 @@
-"""The folders and files that a spec names: claimed for writing, missing, and where findings about them point."""
+"""The folders and files that a spec names: claims on them, missing ones, and the places of findings about them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from pipegen.spec.trust import REPORT
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.errors import OpError
     from pipegen.spec.addresses import Address
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Marks the folders of a spec's caches as pipegen's; yields a finding for each place that holds something else."""
+    """Marks the folders of a spec's caches as pipegen's; yields a finding for each that holds something else."""
     folders: list[tuple[tuple[str, ...], str]] = []
     if isinstance(spec.runtime.cache, DiskCache):
         folders.append((("runtime", "cache", "disk"), spec.runtime.cache.disk))
@@ -39,18 +40,12 @@ def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             claim(Path(folder))
         except ForeignFolderError as foreign:
             message = f"{folder!r} is not a folder of pipegen: it holds {foreign}"
-            help_ = (
-                "name a folder that does not exist yet, or an empty one; pipegen writes to it and deletes from it",
-                f"if an earlier pipegen made it, delete {folder!r} yourself: it is made anew",
-            )
+            help_ = "name a folder that does not exist yet, or an empty one; pipegen writes to it and deletes from it"
             yield make("PG674", message, locate(path), help=help_)
     skip = spec.errors.skip
     if skip is not None and skip.report is not None and is_foreign(skip.report):
         message = f"{skip.report!r} exists, and is not a report of damaged records"
-        help_ = (
-            "name a file that does not exist yet: pipegen adds only to reports that it began",
-            f"if an earlier pipegen wrote it, delete or rename {skip.report!r} yourself: a new one is begun",
-        )
+        help_ = "name a file that does not exist yet: pipegen adds only to reports that it began"
         yield make("PG674", message, locate(REPORT), help=help_)
     elif skip is not None and skip.report is not None:
         above = next(folder for folder in Path(skip.report).absolute().parents if folder.exists())
@@ -71,29 +66,34 @@ def _has_addresses(spec: PipelineSpec) -> bool:
 
 
 def path_only(path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:  # noqa: ARG001
-    """A label that knows the key path alone."""
+    """Makes a label of a key path alone, without a place in a file."""
     return Label(None, text, format_path(path))
 
 
 def argument(spec: PipelineSpec, field: str | None) -> tuple[str | int, ...]:
-    """The key path of an argument of the source, dotted where it is nested; `parts.SPLIT` is one of `splits`."""
+    """The key path of an argument of the source; `field` is dotted if it is nested, and `parts.SPLIT` lies in `splits`."""
     if field is not None and field.startswith("parts.") and spec.splits.method == "folder":
         return ("splits", *field.split("."))
     return ("source", spec.source.op, *(field.split(".") if field else ()))
 
 
 def place_within(spec: PipelineSpec, field: str, section: str = "") -> tuple[str | int, ...]:
-    """The key path of what turned out wrong while the data of a section was looked at: in a feature of the source, or in the section."""
+    """The key path of an error's `field`: in a feature of the source, else in the section."""
     if field.startswith("features."):
         return argument(spec, field)
     return (*filter(None, [section]), *field.split("."))
+
+
+def finding_of(error: OpError, label: Label) -> Diagnostic:
+    """Turns an error into a finding."""
+    return make(error.code, error.message, label, help=error.lines)
 
 
 _WILD = re.compile(r"[*?\[]")
 
 
 def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
-    """Returns notes on the paths of a source that lead nowhere on this machine; the spec is plain values, with absolute paths."""
+    """Reports paths of a source that do not exist on this machine; `raw` is the spec as plain values, with absolute paths."""
     found = []
     for path, value in source_paths(raw.get("source"), ("source",)):
         parts = value.split("/")
@@ -111,14 +111,14 @@ def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
 
 
 def _in_archive(place: str) -> bool:
-    """Tells whether a path leads into an archive that is there, which is not opened."""
+    """Finds an existing archive on the path, without opening it."""
     from pipegen.ops.sources.records.archives.archive import split_path
 
     return split_path(place) is not None
 
 
 def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Returns the paths among the arguments of a source, with where they stand."""
+    """Yields the paths among the arguments of a source, with their places."""
     for holder, key, here in places(node, at):
         value = holder[key]
         if key not in (ADDRESS, SNAPSHOT):

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SLACK = Fraction(1, 10**6)
-"""How far from 1 a sum of fractions still counts as 1."""
+"""Tolerance for a sum of fractions that should be 1."""
 
 
 def exact(value: float) -> Fraction:
-    """A fraction as it was written, so that 0.1 of 30 is 3."""
+    """Converts a float to the decimal fraction that was written, so that 0.1 of 30 is 3."""
     return Fraction(repr(value))
 
 
 def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
-    """Whole numbers that sum to `total`, each less than one away from its share of it (largest remainder).
+    """Splits `total` into whole numbers, each less than one away from its share (largest remainder).
 
     The shares sum to 1. On a tie the larger share wins, then the later one.
     """
@@ -32,7 +32,7 @@ def apportion(total: int, shares: Sequence[Fraction]) -> list[int]:
 
 
 def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
-    """A table with these sums of its rows and columns, each cell less than one away from its proportional value.
+    """Computes a table with these sums of rows and columns, each cell less than one away from its proportional value.
 
     Such a table always exists. Rows are rounded up one after the other where their remainders are largest; where every
     such column is full, a unit is moved along rows that were rounded before (an augmenting path of a flow).
@@ -53,7 +53,7 @@ def round_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
 
 
 class _Rounding:
-    """Chooses the cells that are rounded up; `holders` has for each column the rows whose cell in it is, in order."""
+    """Chooses the cells to round up; `holders` has the rows of these cells for each column, in order."""
 
     def __init__(self, remainders: list[list[int]], room: list[int]) -> None:
         self.remainders = remainders
@@ -64,7 +64,7 @@ class _Rounding:
         return self.remainders[row][column] > 0 and row not in self.holders[column]
 
     def round_up(self, row: int) -> None:
-        """Round up one more cell of a row."""
+        """Rounds up one more cell of a row."""
         starts = [j for j in range(len(self.room)) if self._may(row, j)]
         starts.sort(key=lambda j: -self.remainders[row][j])
         came: dict[int, tuple[int, int] | None] = dict.fromkeys(starts)  # column -> (the column before, the row that moves)

@@ -1,8 +1,7 @@
-"""Which examples an epoch of the training split has: how often each is seen, and in which order."""
+"""The examples of an epoch of the training split: how often each is seen, and in which order."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -12,7 +11,7 @@ import numpy as np
 from pipegen.data.epochs import BITS, UNIT, Easiest, Paced, Repeats, settled
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import exact
-from pipegen.data.shards import mix64
+from pipegen.data.shards import mix64, seed_salt
 from pipegen.data.splits import Ranked, deal_by_class
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sources.listing.strings import as_places, shareable
@@ -31,16 +30,16 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _SLACK = 1e-9
-"""How far above a whole number of examples a share still counts as it, so that 0.1 of 30 is 3."""
+"""Tolerance for rounding a share up to whole examples, so that 0.1 of 30 is 3."""
 
 
 def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: int, seed: int) -> Easiest:
-    """Lets epoch e draw from the ⌈share · n⌉ easiest of n examples, with the share of that epoch (Bengio et al. 2009).
+    """Draws each epoch from the ⌈share · n⌉ easiest of n examples, with that epoch's share (Bengio et al. 2009).
 
     Args:
-        difficulty: Numbers `(n,)`: the lowest is the easiest. Examples of one difficulty stand in the order of their ids, which is random.
+        difficulty: Numbers `(n,)`: the lowest is the easiest. Ties are broken by id, which is random.
         ids: The example ids, uint64 `(n,)`.
-        shares: The share of each epoch from 0 on, above 0 and at most 1; the last one stays.
+        shares: The share of each epoch from 0 on, above 0 and at most 1; the last one holds for all later epochs.
         size: The examples of an epoch.
         seed: The spec's seed.
     """
@@ -51,10 +50,10 @@ def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: 
 
 
 def paced(easiest: Easiest, before: Callable[[int], int]) -> Paced:
-    """Lets a part of a mix go through its easiest records.
+    """Makes a part of a mix go through its easiest records.
 
     Args:
-        easiest: Of how many records each epoch draws.
+        easiest: The easiest records of each epoch.
         before: Counts the examples of the part in all epochs before one.
     """
     firsts = np.flatnonzero(np.diff(easiest.counts, prepend=0))
@@ -67,11 +66,11 @@ def paced(easiest: Easiest, before: Callable[[int], int]) -> Paced:
 def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
     """Repeats examples of rare classes (Gupta, Dollár and Girshick 2019, LVIS, section 3.5).
 
-    A class that a share f of the examples has is repeated r = max(1, √(threshold / f)) times, rounded to 2⁻¹⁶, and an example as its
-    class with the largest r. An epoch has the rounded sum of all r.
+    A class in a share f of the examples is repeated r = max(1, √(threshold / f)) times, rounded to 2⁻¹⁶.
+    An example takes the largest r of its classes. An epoch has the rounded sum of all r.
 
     Args:
-        labels: Class indices `(n,)`; or `(n, classes)`, 1 for each class that an example has.
+        labels: Class indices `(n,)`; or multi-hot `(n, classes)`.
         threshold: The share below which a class is rare.
         seed: The spec's seed.
     """
@@ -85,7 +84,7 @@ def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
         return _by_group(labels, lambda sizes: sizes * factors(sizes), None, seed)
     counts = labels.sum(0, dtype=np.int64)
     rarest = np.argsort(np.where(counts > 0, counts, n + 1), kind="stable")
-    # The rarest class of an example comes first; one that has none is in a group of its own, behind all others.
+    # An example belongs to its rarest class; those without a class form a group behind all others.
     has: Array = labels[:, rarest].astype(bool)
     group = np.where(has.any(1), rarest[has.argmax(1)], len(counts))
     each: Array = np.append(factors(counts), UNIT)
@@ -93,7 +92,7 @@ def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
 
 
 def balanced(labels: Array, power: float, seed: int) -> Repeats:
-    """Gives classes shares of an epoch in proportion to their sizes to the power of 1 - `power`; an epoch stays as long as it is.
+    """Balances classes: their shares of an epoch are proportional to size^(1 - `power`). The length of an epoch stays.
 
     Args:
         labels: Class indices `(n,)`.
@@ -109,7 +108,7 @@ def balanced(labels: Array, power: float, seed: int) -> Repeats:
 
 
 def weighted(weights: Array, seed: int) -> Repeats:
-    """Lets examples be seen in proportion to their weights; an epoch has as many as there are.
+    """Repeats examples in proportion to their weights; the length of an epoch stays.
 
     Args:
         weights: Numbers of 0 or more `(n,)`, not all 0.
@@ -122,18 +121,15 @@ def weighted(weights: Array, seed: int) -> Repeats:
 
 
 def _by_group(group: Array, units: Callable[[Array], Array], examples: int | None, seed: int) -> Repeats:
-    """Repeats the records of numbered groups, of which `units` says from their sizes how long they are."""
+    """Repeats the records of numbered groups; `units` computes the lengths of groups from their sizes."""
     sizes = np.bincount(group).astype(np.int64)
     wanted = units(sizes)
     count = (int(wanted.sum()) + UNIT // 2) >> BITS if examples is None else examples
     stored = bool((group[1:] >= group[:-1]).all())
-    members = None if stored else shareable(as_places(_by_value(group, len(sizes)), len(group)))
+    # NumPy sorts 16-bit numbers in linear time.
+    order = np.argsort(group.astype(np.uint16) if len(sizes) <= UNIT else group, kind="stable")
+    members = None if stored else shareable(as_places(order, len(group)))
     return Repeats(_bounds(settled(wanted, count)), sizes, members, seed)
-
-
-def _by_value(group: Array, groups: int) -> Array:
-    """The records of one group behind those of another; small numbers are sorted in linear time."""
-    return np.argsort(group.astype(np.uint16) if groups <= UNIT else group, kind="stable")
 
 
 def _bounds(units: Array) -> Array:
@@ -145,7 +141,7 @@ _TRAIN = "train"
 
 
 def examples_of_epoch(spec: PipelineSpec, manifest: Manifest, split: str) -> int:
-    """Counts the examples in one pass over a split, or in an epoch where it is sampled.
+    """Counts the examples of an epoch of a split.
 
     Raises:
         OpError: As `epochs_of`.
@@ -154,13 +150,13 @@ def examples_of_epoch(spec: PipelineSpec, manifest: Manifest, split: str) -> int
 
 
 def epochs_of(spec: PipelineSpec, manifest: Manifest) -> Epochs:
-    """Returns the epochs of the training split of a spec that samples; for one manifest they are worked out once.
+    """Computes the epochs of the training split of a spec that samples; caches them by manifest.
 
     Raises:
-        OpError: `PG472` where the data does not have the feature, or its numbers cannot be used. `field` is the whole path.
+        OpError: `PG472` if the data lacks the feature, or its numbers cannot be used. `field` is the whole path.
     """
     known = _found.setdefault(manifest, {})
-    # A new size of the batch makes an epoch of so many steps longer.
+    # A larger batch makes an epoch of a given number of steps longer.
     size = manifest.num_examples(_TRAIN) if spec.epoch == "pass" else spec.epoch.steps * spec.batch.size
     key = repr((spec.seed, spec.sampling and spec.sampling.meaning(), spec.order and (spec.order.meaning(), size)))
     if key not in known:
@@ -169,7 +165,7 @@ def epochs_of(spec: PipelineSpec, manifest: Manifest) -> Epochs:
 
 
 def class_weights(spec: PipelineSpec, manifest: Manifest) -> dict[int, float] | None:
-    """Balanced weights of the training classes, whose examples count as often as they are seen; `None` without labels.
+    """Computes balanced weights of the training classes; counts an example as often as it is seen. `None` without labels.
 
     Raises:
         OpError: As `epochs_of`.
@@ -186,7 +182,7 @@ def class_weights(spec: PipelineSpec, manifest: Manifest) -> dict[int, float] | 
 def _repeated(spec: PipelineSpec, manifest: Manifest) -> Epochs:
     sampling = spec.sampling
     if sampling is None:
-        raise InternalError("a spec that samples nothing was asked for its epochs")
+        raise InternalError("epochs of a spec without `sampling` and `order`")
     if sampling.repeat_factor is not None:
         return repeated(_labels(spec, manifest, sampling), sampling.repeat_factor.threshold, spec.seed)
     if sampling.balanced is not None:
@@ -203,18 +199,16 @@ def _repeated(spec: PipelineSpec, manifest: Manifest) -> Epochs:
 
 
 def _ordered(order: Any, manifest: Manifest, size: int, seed: int) -> Epochs:
-    by = order.by
-    difficulty = _numbers(manifest, by, ("order", "by"))
+    difficulty = _numbers(manifest, order.by, ("order", "by"))
     wrong = int((~np.isfinite(difficulty)).sum())
     if wrong:
-        message = f"`by: {by}`: {count(wrong, 'example')} of split `train` have no finite number"
+        message = f"`by: {order.by}`: {count(wrong, 'example')} of split `train` have no finite number"
         raise OpError("PG472", message, field="order.by", help="give each example a number, or leave such examples out")
-    ids = manifest.ids(_TRAIN)
-    return easiest_first(difficulty if order.rising else -difficulty, ids, order.shares(), size, seed)
+    return easiest_first(difficulty if order.rising else -difficulty, manifest.ids(_TRAIN), order.shares(), size, seed)
 
 
 def _labels(spec: PipelineSpec, manifest: Manifest, sampling: Sampling) -> Array:
-    """The classes of the training split's examples: `(n,)`, or `(n, classes)` where an example can have several."""
+    """The classes of the training examples: `(n,)`, or multi-hot `(n, classes)`."""
     name = str(sampling.feature)
     labels = manifest.labels(_TRAIN) if name == spec.source.class_feature() else manifest.columns(_TRAIN).get(name)
     if labels is None:
@@ -223,7 +217,7 @@ def _labels(spec: PipelineSpec, manifest: Manifest, sampling: Sampling) -> Array
 
 
 def _numbers(manifest: Manifest, name: str, path: tuple[str, ...]) -> Array:
-    """The number of each example of the training split: float64 `(n,)`."""
+    """The values of a feature of the training examples: float64 `(n,)`."""
     values = manifest.columns(_TRAIN).get(name)
     if values is None:
         raise _unknown(manifest, name, path)
@@ -231,20 +225,18 @@ def _numbers(manifest: Manifest, name: str, path: tuple[str, ...]) -> Array:
 
 
 def _unknown(manifest: Manifest, name: str, path: tuple[str, ...]) -> OpError:
-    """Says that a feature is not known before records are read."""
-    message = f"`{name}` of `{manifest.source_name}` is not known before a record is read, and would decide which one is"
+    message = f"`{name}` of `{manifest.source_name}` is known only after a record is read, so it cannot choose the record"
     return OpError("PG472", message, field=".".join(path), help="put it into a column of a table, and read that with `csv` or `parquet`")
 
 
 def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:
-    """Keeps the examples of the training split that a predicate selects, and of those the ones whose hashed ids rank first, or first
-    within their classes.
+    """Keeps the training examples that a predicate selects, and of those the ones whose hashed ids rank first (within their classes).
 
-    So a smaller subset of one seed is a part of a larger one, which holds within each class to one example where it is stratified.
+    So a smaller subset of one seed is a part of a larger one; a stratified one is so in each class, to within one example.
 
     Raises:
-        OpError: `PG409` where there are fewer examples than the subset asks for, `PG404` where it has none, `PG421` and `PG452` for columns
-            that are not there, or cannot be compared. `field` is relative to `sampling.subset`.
+        OpError: `PG409` for a subset larger than the split, `PG404` for an empty one, `PG421` and `PG452` for columns that are missing
+            or cannot be compared. `field` is relative to `sampling.subset`.
     """
     n = manifest.num_examples(_TRAIN) if _TRAIN in manifest.splits else 0
     if subset is None or not n:
@@ -261,24 +253,23 @@ def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:
     if not wanted:
         message = f"the subset of {subset.fraction:g} of {count(n, 'example')} is less than one"
         raise OpError("PG404", message, field="fraction", help="ask for a larger fraction")
-    chosen = np.sort(_first(manifest, wanted, subset))
-    return manifest.narrowed(_TRAIN, chosen)
+    return manifest.narrowed(_TRAIN, np.sort(_first(manifest, wanted, subset)))
 
 
 def _selected(manifest: Manifest, where: str) -> Array:
-    """The places in the training split of the examples that a predicate selects, rising."""
+    """The positions in the training split of the examples that a predicate selects, rising."""
     columns = _Columns(manifest)
     try:
         chosen = parse_predicate(where).select(columns, range(manifest.num_examples(_TRAIN)))
     except OpError as error:
         raise OpError(error.code, error.message, field="where", help=error.help) from None
     if not chosen:
-        raise OpError("PG404", f"no example of split `train` is as `where: {where}` says", field="where")
+        raise OpError("PG404", f"`where: {where}` matches no example of split `train`", field="where")
     return np.array(chosen, np.int64)
 
 
 class _Columns:
-    """The columns of a table, as predicates read them: a row is an example's place in the training split."""
+    """The columns of a table, as predicates read them: a row is an example's position in the training split."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
@@ -287,7 +278,7 @@ class _Columns:
         self._read: dict[str, Sequence[str]] = {}
 
     def cells(self, column: str, rows: Sequence[int]) -> tuple[list[str], Callable[[int], str]]:
-        """Returns the texts of these rows, in their order, and from a row to what its example is called."""
+        """Reads the texts of these rows, in their order; also returns a function that names a row's example."""
         if column not in self._read:
             read = self._manifest.listing.cells
             if read is None:
@@ -297,14 +288,9 @@ class _Columns:
         return [cells[number] for number in self._numbers[list(rows)].tolist()], lambda row: f"the example {self._keys[row]!r}"
 
 
-def _salt(seed: int) -> np.uint64:
-    digest = hashlib.blake2b(seed.to_bytes(8, "big"), digest_size=8, person=b"pipegen.subset")
-    return np.uint64(int.from_bytes(digest.digest(), "big"))
-
-
 def _first(manifest: Manifest, wanted: int, subset: Subset) -> Array:
-    """The places in the training split of so many examples."""
-    hashes = mix64(manifest.ids(_TRAIN) ^ _salt(subset.seed))
+    """The positions in the training split of `wanted` examples."""
+    hashes = mix64(manifest.ids(_TRAIN) ^ seed_salt(subset.seed, b"pipegen.subset"))
     labels = manifest.labels(_TRAIN) if subset.stratify is not None else None
     if labels is None:
         return np.argpartition(hashes, wanted - 1)[:wanted]

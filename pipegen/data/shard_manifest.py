@@ -1,4 +1,4 @@
-"""The manifest of a source whose files hold many records: a row for each file, and for a record at most a bit a split."""
+"""The manifest of a source whose files hold many records each: a row per file, and at most a bit per record and split."""
 
 from __future__ import annotations
 
@@ -27,35 +27,33 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class ShardedManifest(Manifest):
-    """A listing of shards and its splits: `members` says for each, in the spec's order, which records of which shards it has."""
+    """A listing of shards and its splits, in the spec's order."""
 
     members: Mapping[str, Selected]  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Leaves the members as they are."""
+        """Keeps the members as they are."""
 
     @property
     def total(self) -> int:
-        """Counts the records of the source, in whichever split."""
         return shards_of(self.listing).total
 
     @property
     def ignored(self) -> int:
-        """Counts the records that `ignore` of a label leaves out."""
+        """Number of records that `ignore` of a label leaves out."""
         return shards_of(self.listing).ignored
 
     @cached_property
     def bases(self) -> Array:
-        """Computes what the ids of each shard's records are made from, uint64 `(shards,)`; see `shard_bases`."""
+        """The upper bits of the ids of each shard's records, uint64 `(shards,)`; see `shard_bases`."""
         return shard_bases(self.source_name, self.listing, shards_of(self.listing).rows)
 
     def numbers(self, split: str) -> Array:
-        """Returns the numbers of a split's records among all, rising: int64 `(n,)`."""
         return self.members[split].numbers(np.arange(self.num_examples(split)))
 
     @cached_property
     def split_fingerprint(self) -> str:
-        """Identifies the data and, where records were left out, the splits as well."""
+        """Hash of the data and, if records were left out, of the splits."""
         if not self.left_out:
             return self.fingerprint
         lines = "".join(f"{name}\n" for name in sorted(self.left_out))
@@ -63,12 +61,11 @@ class ShardedManifest(Manifest):
 
     @property
     def every_key(self) -> Sequence[str]:
-        """Names all records, made when asked for; see `keys`."""
         return Names(self._every, self.listing.keys.__getitem__)
 
     @property
     def every_file(self) -> Sequence[str]:
-        """Names the files of all records and their rows there, made when asked for."""
+        """`FILE#ROW` of each record, with the absolute path."""
         return Names(self._every, self.listing.path)
 
     @cached_property
@@ -78,16 +75,14 @@ class ShardedManifest(Manifest):
 
     @property
     def every_label(self) -> Array | None:
-        """Returns the class index of each record, listed when first asked for."""
         return self._labels
 
     def places(self, split: str) -> tuple[Array, ...]:
-        """Returns the number of the file that each record of a split lies in, as the reader knows it, and its row there."""
+        """The reader's number of the file of each record of a split, and the row in that file."""
         shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
         return shards_of(self.listing).numbers[shard], row
 
     def narrowed(self, split: str, places: Array) -> ShardedManifest:
-        """Leaves a split those of its examples that are at some places of it, rising, at a bit for each record of the source."""
         held = self.members[split]
         mask: Array = np.zeros(self.total, bool)
         mask[held.numbers(places)] = True
@@ -96,31 +91,29 @@ class ShardedManifest(Manifest):
         return replace(self, members=members, spared=self.spared + len(held) - len(places))
 
     def keys(self, split: str) -> Sequence[str]:  # type: ignore[override]
-        """Names the records of a split wherever the data is mounted, in source order: `FILE#ROW`, made when asked for."""
+        """`FILE#ROW` of each record of a split, with the relative path, in source order."""
         return Names(self.members[split], self.listing.keys.__getitem__)
 
     def files(self, split: str) -> Sequence[str]:  # type: ignore[override]
-        """Names the files of a split's records and their rows there, in source order, made when asked for."""
+        """`FILE#ROW` of each record of a split, with the absolute path, in source order."""
         return Names(self.members[split], self.listing.path)
 
     def in_shards(self, split: str) -> InShards:
-        """Returns where the records of a split are."""
         return InShards(self.members[split], self.bases, shards_of(self.listing).numbers, self.listing.files())
 
     def blocks(self, split: str) -> Array:
-        """Returns the first example of each file, or of each block of a file, int64 with the end."""
+        """The first example of each file, or of each block of a file, int64 with the end."""
         return self.members[split].blocks(shards_of(self.listing).block_rows)
 
     def columns(self, split: str) -> dict[str, Array]:
-        """Returns none: what a record holds is read with it."""
+        """Returns no column: features are read with their records."""
         return {}
 
     def lists(self, feature: str) -> bool:
-        """Returns that it is read with the record."""
+        """Returns `False`: features are read with their records."""
         return False
 
     def labels(self, split: str) -> Array | None:
-        """Returns the class index of each example of a split, int64, listed when first asked for; `None` without labels."""
         return None if self._labels is None else self.members[split].gather(self._labels).astype(np.int64)
 
     @cached_property
@@ -128,19 +121,18 @@ class ShardedManifest(Manifest):
         return listed_labels(self.listing)
 
     def ids(self, split: str) -> Array:
-        """Computes the 64-bit example ids of a split, in source order, uint64. A graph computes those of its batch instead."""
+        """The 64-bit example ids of a split, in source order, uint64 `(n,)`. A graph computes those of its batch itself."""
         shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
         return mix64(self.bases[shard] + row.astype(np.uint64))
 
     def mean_bytes(self, split: str | None = None) -> float:
-        """Returns the mean size of a stored record in bytes, of one split or of all; 0 when there is none."""
         rows = shards_of(self.listing).rows
         files = slice(None) if split is None else self.members[split].shards
         return float(np.asarray(self.listing.sizes, np.int64)[files].sum()) / max(1, int(rows[files].sum()))
 
 
 def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> ShardedManifest:
-    """Assigns the records of shards to splits; their ids are made from `name`.
+    """Assigns the records of shards to splits; makes their ids from `name`.
 
     Raises:
         OpError: As `assign_shards`; `PG414` for a shard of too many records.
@@ -149,12 +141,12 @@ def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> Sharded
     manifest = ShardedManifest(
         listing, assign_shards(spec.splits, listing, spec.split_names(), name, folder), name, tuple(sorted(listing.excluded))
     )
-    _ = manifest.bases  # now, since what is wrong with them is wrong with the data
+    _ = manifest.bases  # computed now, so that its errors are reported with those of the data
     return manifest
 
 
 def record_numbers(listing: Listing, names: Iterable[str]) -> dict[str, int]:
-    """Returns the numbers of some records among all, by their names; what names no record is left out."""
+    """Finds records by their names `FILE#ROW` and returns their numbers; skips unknown names."""
     wanted: dict[str, list[tuple[str, int]]] = {}
     for name in names:
         file, mark, row = name.rpartition("#")
@@ -172,7 +164,7 @@ def record_numbers(listing: Listing, names: Iterable[str]) -> dict[str, int]:
 
 
 def without_records(manifest: ShardedManifest, names: Iterable[str]) -> ShardedManifest:
-    """Returns the manifest without some records, which are in no split then; all others are where they were."""
+    """Removes records from their splits."""
     numbers = record_numbers(manifest.listing, names)
     stays: Array = np.ones(manifest.total, bool)
     stays[[*numbers.values()]] = False

@@ -1,4 +1,4 @@
-"""Manifests of files that hold many records each. It is imported where a source lists such, and NumPy with it."""
+"""Records of files that hold many each: sets of records, their ids, and their assignment to splits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 BLOCK = 4096
-"""Records that one entry of the directory counts; its 8 bytes add 1.6 % to the bits."""
+"""Records per entry of the directory; its 8 bytes add 1.6 % to the bits."""
 _BYTES = BLOCK // 8
 _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1).astype(np.uint8)
 
@@ -54,7 +54,7 @@ class Bitmap:
         return int(self.before[-1])
 
     def select(self, member: Array) -> Array:
-        """Finds the records that are the given members, counted from 0: int64 `(n,)` each."""
+        """Finds the records of the given members, counted from 0: int64 `(n,)` each."""
         block = np.searchsorted(self.before, member, side="right") - 1
         counted = np.cumsum(self._unpacked(block), axis=1, dtype=np.int16)
         found: Array = block * BLOCK + (counted <= (member - self.before[block])[:, None]).sum(1)
@@ -72,7 +72,7 @@ class Bitmap:
 
 
 class BitmapWriter:
-    """Makes the bitmap of `size` records out of consecutive masks, of which all but the last hold whole blocks."""
+    """Makes the bitmap of `size` records from consecutive masks; all but the last hold whole blocks."""
 
     def __init__(self, size: int) -> None:
         blocks = max(1, -(-size // BLOCK))
@@ -81,7 +81,7 @@ class BitmapWriter:
         self._block = 0
 
     def add(self, mask: Array) -> None:
-        """Append the next records: bool `(n,)`, whether each is a member."""
+        """Appends the mask of the next records: bool `(n,)`, true for members."""
         count = -(-len(mask) // BLOCK)
         here = slice(self._block, self._block + count)
         packed = np.packbits(mask, bitorder="little")
@@ -90,7 +90,7 @@ class BitmapWriter:
         self._block += count
 
     def done(self) -> Bitmap:
-        """Returns the bitmap, all counted."""
+        """Finishes the bitmap."""
         return Bitmap(self._bits, np.cumsum(self._before))
 
 
@@ -102,7 +102,7 @@ def bitmap_of(mask: Array) -> Bitmap:
 
 
 ROW_BITS = 24
-"""Bits of an id's origin that number the row; the other 40 are the shard's."""
+"""Bits for the row in an id before it is mixed; the other 40 are the shard's."""
 MIX_SHIFTS = (30, 27, 31)
 MIX_FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
@@ -115,11 +115,11 @@ def mix64(value: Array) -> Array:
 
 
 def shard_bases(source_name: str, listing: Listing, rows: Array) -> Array:
-    """Computes what the rows of each shard are numbered from: 40 bits of its key's hash in front of 24 zeros, uint64 `(n,)`.
+    """Computes the base of each shard's ids: 40 bits of its key's hash, then 24 zeros for the row; uint64 `(n,)`.
 
     Raises:
         OpError: `PG414` for a shard with more than 2^24 records.
-        InternalError: If two shards share those bits, which only chance could bring about.
+        InternalError: If two shards share those bits by chance.
     """
     largest = int(np.argmax(rows)) if len(rows) else 0
     if len(rows) and rows[largest] > 1 << ROW_BITS:
@@ -128,33 +128,34 @@ def shard_bases(source_name: str, listing: Listing, rows: Array) -> Array:
     bases = example_ids(source_name, listing.keys) >> np.uint64(ROW_BITS) << np.uint64(ROW_BITS)
     order = np.argsort(bases, kind="stable")
     same = np.flatnonzero(bases[order[1:]] == bases[order[:-1]])
-    pairs = ((listing.keys[int(order[i])], listing.keys[int(order[i + 1])]) for i in same)  # of one file, parts may be listed
+    # A file may be listed several times, with a part of its records each.
+    pairs = ((listing.keys[int(order[i])], listing.keys[int(order[i + 1])]) for i in same)
     first, second = next(((a, b) for a, b in pairs if a != b), ("", ""))
     if first != second:
         raise InternalError(f"two files of records share 40 bits of their hashes by chance; rename one of them: {first!r} and {second!r}")
     return bases
 
 
-def split_salt(seed: int) -> np.uint64:
-    """Computes what is mixed into ids that decide on splits, which so depend on the split seed and are independent of all draws."""
-    digest = hashlib.blake2b(seed.to_bytes(8, "big"), digest_size=8, person=b"pipegen.split")
+def seed_salt(seed: int, purpose: bytes) -> np.uint64:
+    """Hashes a seed and its purpose; mixed into ids, it makes their order depend on the seed and independent of all draws."""
+    digest = hashlib.blake2b(seed.to_bytes(8, "big"), digest_size=8, person=purpose)
     return np.uint64(int.from_bytes(digest.digest(), "big"))
 
 
 FORMAT = 1
 _ALIGNED = 64
 LEAST = 10**7
-"""Records of which it is worth while: fewer are counted in a second."""
+"""Records from which on bitmaps are kept: fewer are counted in a second."""
 
 
 def bitmaps_key(splits: Splits, listing: Listing, source_name: str) -> str:
-    """Makes 32 hexadecimal digits that name the bitmaps: they cover the data, the ids and the section."""
+    """Names the bitmaps by a hash of the data, the ids and the section: 32 hexadecimal digits."""
     covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
     return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
-    """Reads the bitmaps of `size` records from a file, or else counts and keeps them."""
+    """Reads the bitmaps of `size` records from a file; on a miss counts and keeps them."""
     name = f"{key}.{SPLITS}"
     try:
         return _mapped(folder, name, names, size)
@@ -168,18 +169,18 @@ def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, cou
 
 
 def _parts(bitmap: Bitmap) -> Iterator[bytes | memoryview]:
-    """Yields the directory, filled up so that the bits lie where memory is aligned, and the bits."""
+    """Yields the directory, padded so that the bits are aligned in memory, and the bits."""
     yield bitmap.before.data.cast("B")
     yield bytes(-bitmap.before.nbytes % _ALIGNED)
     yield bitmap.bits.data.cast("B")
 
 
 def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[str, Bitmap]:
-    """The bitmaps of a file: for each split, the directory and then the bits.
+    """Maps the bitmaps of a file: for each split, the directory and then the bits.
 
     Raises:
-        OSError: When there is none.
-        ValueError: When it is not whole.
+        OSError: If it cannot be opened.
+        ValueError: If it has another size.
     """
     blocks = max(1, -(-size // BLOCK))
     directory, bits = -(-8 * (blocks + 1) // _ALIGNED) * _ALIGNED, blocks * BLOCK // 8
@@ -200,9 +201,9 @@ class Selected:
 
     Attributes:
         rows: Records in every shard of the source: int64 `(shards,)`.
-        shards: The shards that the split has records of, rising: int64 `(m,)`.
-        bitmap: Which of all records belong to the split; `None` where it has whole shards.
-        offsets: The row that each shard begins with, where that is not 0 for all: int64 `(shards,)`.
+        shards: The shards with records of the split, rising: int64 `(m,)`.
+        bitmap: The split's records among all; `None` if it has whole shards.
+        offsets: The first row of each shard, unless that is 0 for all: int64 `(shards,)`.
     """
 
     rows: Array
@@ -243,19 +244,18 @@ class Selected:
         return shard, self.bitmap.select(member)
 
     def among(self, kept: Array) -> Selected:
-        """Returns those of them that are among some of all records, bool `(records,)`."""
+        """Intersects with a mask of all records, bool `(records,)`."""
         mine: Array = np.zeros(int(self.first[-1]), bool)
         mine[self.numbers(np.arange(len(self)))] = True
         return Selected(self.rows, self.shards, bitmap_of(mine & kept), self.offsets)
 
     def blocks(self, block_rows: Array | None) -> Array:
-        """Returns the first member of each block, int64 with the end: of each shard, or of `block_rows` records of one."""
+        """The first member of each block, int64 with the end. A block is a shard, or `block_rows` of its records."""
         if block_rows is None:
             return self.starts
         each = np.maximum(block_rows[self.shards], 1)
-        before = (
-            np.zeros_like(each) if self.offsets is None else self.offsets[self.shards] % each
-        )  # rows of the first block that are cut off
+        # The rows that a shard's offset cuts off its first block.
+        before = np.zeros_like(each) if self.offsets is None else self.offsets[self.shards] % each
         counts = -(-(self.rows[self.shards] + before) // each)
         number = np.arange(counts.sum()) - np.repeat(_cumulative(counts)[:-1], counts)
         within = np.maximum(number * np.repeat(each, counts) - np.repeat(before, counts), 0)
@@ -264,7 +264,7 @@ class Selected:
         return np.append(self.bitmap.rank(np.repeat(self.first[self.shards], counts) + within), len(self.bitmap))
 
     def gather(self, column: Array) -> Array:
-        """Takes the split's part of a column with an entry for each record of the source."""
+        """Selects the split's entries of a column that covers all records of the source."""
         if self.bitmap is not None:
             return column[np.unpackbits(self.bitmap.bits.reshape(-1), count=len(column), bitorder="little").view(bool)]
         return np.concatenate([column[self.first[s] : self.first[s + 1]] for s in self.shards] or [column[:0]])
@@ -272,12 +272,12 @@ class Selected:
 
 @dataclass(frozen=True, eq=False)
 class InShards:
-    """Records that lie many in a file.
+    """Records of a split that lie many in a file.
 
     Attributes:
-        selected: Those of the split.
-        bases: What the ids in each shard are made from, uint64 `(shards,)`.
-        numbers: What the reader knows each file as, int64 `(shards,)`.
+        selected: The records.
+        bases: The base of the ids in each shard, uint64 `(shards,)`.
+        numbers: The reader's number of each file, int64 `(shards,)`.
         files: The absolute paths of all files.
     """
 
@@ -288,7 +288,7 @@ class InShards:
 
 
 class Names(Sequence[str]):
-    """Names the records of a split when they are asked for: `FILE#ROW`."""
+    """The names of a split's records, `FILE#ROW`, made on access."""
 
     def __init__(self, selected: Selected, name: Callable[[int], str]) -> None:
         self._selected = selected
@@ -311,18 +311,18 @@ def _cumulative(rows: Array) -> Array:
 
 
 _AT_ONCE = 256 * BLOCK
-"""Records that are hashed at a time."""
+"""Records hashed at a time."""
 RANKED = 10**7
-"""The most records that are ranked, each under a name of its own."""
+"""The most records that are ranked, each by its own name."""
 
 
 def assign_shards(
     splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None = None
 ) -> dict[str, Selected]:
-    """Assigns the records of shards to splits, as `assign` does others; what takes long to count is kept in `folder`.
+    """Assigns the records of shards to splits, like `assign`; keeps what takes long to count in `folder`.
 
     Raises:
-        OpError: As `assign`, and `PG302` for a method that has to rank more records than `RANKED`.
+        OpError: As `assign`; `PG302` for a method that would rank more records than `RANKED`.
     """
     members = _assigned(splits, listing, names, source_name, folder)
     kept = shards_of(listing).kept
@@ -330,7 +330,7 @@ def assign_shards(
 
 
 def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
-    """The records of each split, also those that do not count."""
+    """Assigns all records to splits, also those that `ignore` leaves out."""
     rows, offsets = shards_of(listing).rows, shards_of(listing).offsets
     if splits.method == "folder" and listing.parts is None:
         listing = replace(listing, parts=Parts.hold([_part(splits, key) for key in listing.keys]))
@@ -352,12 +352,12 @@ def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_nam
 
 
 def _part(splits: Splits, key: str) -> str:
-    """The split whose folder a file lies in; empty where it is none's."""
+    """The split whose folder holds a file, or ""."""
     return next((name for name, folder in splits.parts.items() if key.startswith(f"{str(folder).strip('/')}/")), "")
 
 
 def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, Bitmap]:
-    """Ranks every record beside all others, as those of a listing of single files: the records of each part."""
+    """Ranks all records by name, as if each were a file, and deals them out."""
     shards = shards_of(listing)
     if shards.total > RANKED:
         raise _too_many(splits, shards.total)
@@ -378,7 +378,6 @@ def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str
 
 
 def _too_many(splits: Splits, total: int) -> OpError:
-    """Says that records cannot be ranked, and what goes without."""
     by = "folds" if splits.folds is not None else "stratify" if splits.stratify is not None else "method"
     what = f"`method: {splits.method}`" if by == "method" else f"`{by}`"
     message = f"{what} puts all records in one order, and there are {total:,} of them, more than {RANKED:,}"
@@ -391,10 +390,10 @@ def _too_many(splits: Splits, total: int) -> OpError:
 
 
 def by_hash(splits: Splits, rows: Array, bases: Array, offsets: Array | None = None) -> dict[str, Bitmap]:
-    """Counts the records of each part, by intervals of the hashes of their ids, so that no record ever moves."""
+    """Assigns records to parts by intervals of their hashed ids, so that records never move when others are added."""
     share = shares(splits.parts)
-    numbered = {i: (part, BitmapWriter(int(rows.sum()))) for i, part in enumerate(share) if part}  # and not what no part asks for
-    salt = split_salt(splits.seed)
+    numbered = {i: (part, BitmapWriter(int(rows.sum()))) for i, part in enumerate(share) if part}  # without the unused rest
+    salt = seed_salt(splits.seed, b"pipegen.split")
     # The bases of ids end in zeros, to which the row is added.
     for ids in _ids(rows, bases if offsets is None else bases + offsets.astype(np.uint64)):
         own = intervals(mix64(ids ^ salt), share.values())
@@ -404,7 +403,7 @@ def by_hash(splits: Splits, rows: Array, bases: Array, offsets: Array | None = N
 
 
 def _ids(rows: Array, bases: Array) -> Iterator[Array]:
-    """The ids of all records, some at a time."""
+    """Yields the ids of all records, some at a time."""
     ends = np.cumsum(rows, dtype=np.int64)
     firsts = ends - rows
     size = int(ends[-1]) if len(ends) else 0
@@ -412,10 +411,10 @@ def _ids(rows: Array, bases: Array) -> Iterator[Array]:
         stop = min(start + _AT_ONCE, size)
         here = slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(firsts, stop, side="left")))
         counts = np.minimum(ends[here], stop) - np.maximum(firsts[here], start)
-        origin: Array = np.repeat(bases[here] - firsts[here].astype(np.uint64), counts)  # less its first record, plus the record: the row
+        origin: Array = np.repeat(bases[here] - firsts[here].astype(np.uint64), counts)  # record - first record = row
         yield mix64(origin + np.arange(start, stop, dtype=np.uint64))
 
 
 def with_any(everywhere: Selected) -> Selected:
-    """Returns the same records, with those shards alone that hold any."""
+    """Drops the shards without any record of the split."""
     return replace(everywhere, shards=everywhere.shards[np.diff(everywhere.starts) > 0])

@@ -1,4 +1,4 @@
-"""Which rows of a global batch each host takes, and how large the windows of its orders are."""
+"""The rows of a global batch that each host takes, and the sizes of shuffle windows."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def rows_of(size: int, index: int, count: int) -> tuple[int, int]:
-    """Returns the rows of a batch of `size` that one host of `count` takes: the first, and one past the last."""
+    """Computes the rows of a batch of `size` that one host of `count` takes: the first, and one past the last."""
     return size * index // count, size * (index + 1) // count
 
 
 def share_problem(size: int, count: int, *, uneven: bool) -> tuple[str, tuple[str, ...]] | None:
-    """Says why a global batch cannot be shared out, and what to do; `None` where it can.
+    """Describes why hosts cannot share a global batch, and the ways out; `None` if they can.
 
     Args:
         size: Examples of the batch.
         count: Hosts.
-        uneven: Whether some hosts may take more examples than others.
+        uneven: Allow some hosts to take more examples than others.
     """
     if size < count:
         return f"a global batch of {size} has less than one example for each of {count} hosts", (f"use {count} or more",)
@@ -41,13 +41,13 @@ def share_problem(size: int, count: int, *, uneven: bool) -> tuple[str, tuple[st
 
 
 def last_batch(spec: PipelineSpec, split: str, examples: int, hosts: int, locate: Locate) -> Iterator[Diagnostic]:
-    """Yields what is wrong with the last batch of an epoch of so many examples, which hosts share.
+    """Checks that hosts can share the last batch of an epoch.
 
     Args:
-        spec: The spec; of a stage, its own.
+        spec: The spec, or the resolved one of a stage.
         split: The split.
         examples: Examples in an epoch.
-        hosts: How many hosts there are.
+        hosts: Number of hosts.
         locate: Finds the place of a key.
     """
     rest = examples % spec.batch.size
@@ -60,9 +60,9 @@ def last_batch(spec: PipelineSpec, split: str, examples: int, hosts: int, locate
 
 
 def unequal_parts(spec: PipelineSpec, split: str, examples: int, count: int, who: str, locate: Locate) -> Iterator[Diagnostic]:
-    """Yields a warning where the parts of a training batch that so many hosts or replicas take are of different sizes.
+    """Warns if hosts or replicas take parts of different sizes of a training batch.
 
-    Where hosts may have uneven shares, their loops weigh examples alike.
+    Hosts with `shares: uneven` are exempt: their loops weigh examples alike.
     """
     size, own = spec.batch.size, who == "hosts" and spec.runtime.shares == "uneven"
     if split != "train" or count < 2 or own:
@@ -88,18 +88,18 @@ def _count(examples: int) -> str:
 
 
 USUAL = 2**30
-"""Bytes of a window where a spec shuffles globally and a record cannot be read by itself."""
+"""Bytes of a window of a global shuffle if records cannot be read one by one."""
 HELD = 2
-"""Windows in memory at a time: the one that is being read, and the next one's beginning."""
+"""Windows in memory at a time: the current one, and the beginning of the next."""
 
 
 def window_bytes(asked: int | None, manifest: Manifest, split: str) -> int:
-    """Returns the bytes of a window: what the spec says, else a usual size, or one block where that is more."""
+    """The size of a window in bytes: the spec's, else the default, but at least one block."""
     return asked or max(USUAL, int(manifest.listing.reader(split).at_once * manifest.mean_bytes(split)))
 
 
 def judge_windows(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    """Warns where the windows of the training split do not fit in memory, so that blocks are read again and again."""
+    """Warns if the windows of the training split do not fit in memory, so that blocks would be read again and again."""
     if "train" not in manifest.splits or spec.shuffle == "none" or manifest.listing.reader("train").at_once == 1:
         return []
     asked = spec.shuffle.window if spec.shuffle != "global" else None
@@ -117,7 +117,7 @@ def judge_windows(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> lis
 
 
 def judge_fetching(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    """Warns where the order of the training split jumps about among more than the cache of remote files may keep."""
+    """Warns if a shuffle window of the training split is larger than the cache of remote files."""
     if "train" not in manifest.splits or spec.shuffle == "none" or not manifest.listing.reader("train").fetches:
         return []
     size = int(manifest.mean_bytes("train") * manifest.num_examples("train"))
@@ -135,6 +135,6 @@ def judge_fetching(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> li
 
 
 def _rounded(num_bytes: int) -> str:
-    """Writes a size as a spec does, rounded down."""
+    """Formats a size for a spec, rounded down."""
     unit, name = next(((unit, name) for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")) if num_bytes >= 4 * unit), (1, "B"))
     return f"{max(1, num_bytes // unit)}{name}"

@@ -1,4 +1,4 @@
-"""How large images are before any is decoded, which way they are turned, and in which bucket they belong."""
+"""Sizes and orientations of images, read before any is decoded, and the buckets that follow from them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from pipegen.types import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 _FORMAT = 1
 _WORTH_KEEPING = 1000
-"""Files whose headers take long enough to read that what they say is kept."""
+"""Files from which on the results of reading their headers are kept."""
 _AT_ONCE = 256
 """Files between two reports of progress."""
 
@@ -55,7 +56,7 @@ _AT_ONCE = 256
 def with_sides(
     spec: PipelineSpec, manifest: Manifest, locate: Locate, progress: Callable[[int], None] | None = None
 ) -> tuple[Manifest, list[Diagnostic]]:
-    """The manifest with the height and the width of each image of a split that has batches of buckets, and what is to be said about that.
+    """Adds the height and width of each image of the splits with batches of buckets; returns findings, too.
 
     An image whose header cannot be read counts as a square: it is an error, or replaced, when it is decoded.
     """
@@ -75,7 +76,7 @@ def with_sides(
         return replace(manifest, sides=sides), []
     listing = manifest.listing
     if listing.shards is not None or not listing.in_files or listing.numbered:
-        message = f"`{manifest.source_name}` does not say how large an image is before it is read, and buckets go by that"
+        message = f"buckets need the sizes of images, and `{manifest.source_name}` knows them only after reading a record"
         help_ = ("`measured: {columns: [HEIGHT, WIDTH]}` takes the sizes from features of a table", "or give the step a size")
         return manifest, [make("PG262", message, at, help=help_)]
     files = listing.beside[feature].paths if feature in listing.beside else listing.files()
@@ -85,13 +86,13 @@ def with_sides(
     ignored = ignores_exif(chosen, feature)
     sides[wanted] = found[wanted][:, 2:] if ignored else found[wanted][:, :2]
     sides[~(sides > 0).all(1)] = np.nan
-    took = "was kept of an earlier run" if from_file else f"took {time.perf_counter() - began:.1f} s"
-    message = f"the headers of {count(len(wanted), 'file')} say how large images are, which {took}"
+    took = "kept from an earlier run" if from_file else f"in {time.perf_counter() - began:.1f} s"
+    message = f"image sizes were read from the headers of {count(len(wanted), 'file')}, {took}"
     return replace(manifest, sides=sides), [make("PG481", message, at)]
 
 
 def image_of(spec: PipelineSpec) -> str:
-    """Returns the image whose size decides on the bucket."""
+    """The feature whose image size selects the bucket."""
     named = spec.batch.buckets.image if spec.batch.buckets is not None else None
     return named or next((name for name, t in spec.source.infer().items() if kind_of(t).levels), "image")
 
@@ -100,7 +101,7 @@ def _by_columns(manifest: Manifest, named: Columns, splits: Sequence[str], at: A
     columns = [manifest.listing.columns.get(name) for name in named.columns]
     lacking = next((name for name, column in zip(named.columns, columns, strict=True) if column is None), None)
     if lacking is not None:
-        message = f"`{lacking}` is not known before a record is read, and is to say which batch it is in"
+        message = f"`{lacking}` is known only after a record is read, so it cannot choose the record's batch"
         return manifest, [make("PG262", message, at, help="put it into a column of a table, and read that with `csv` or `parquet`")]
     sides = np.stack([np.asarray(column, np.float64).reshape(len(manifest.listing.keys)) for column in columns], 1)
     for split in splits:
@@ -108,14 +109,14 @@ def _by_columns(manifest: Manifest, named: Columns, splits: Sequence[str], at: A
         if len(wrong):
             record = int(manifest.members[split][wrong[0]])
             height, width = sides[record].tolist()
-            message = f"{manifest.listing.keys[record]!r} has a height of {height:g} and a width of {width:g}; so it is with {len(wrong)}"
-            help_ = "give the pixels of each image"
-            return manifest, [make("PG262", f"{message} of {count(len(manifest.members[split]), 'example')} of `{split}`", at, help=help_)]
+            which = f"{len(wrong)} of {count(len(manifest.members[split]), 'example')} of `{split}` have no valid size"
+            message = f"{which}: {manifest.listing.keys[record]!r} has a height of {height:g} and a width of {width:g}"
+            return manifest, [make("PG262", message, at, help="give the size of each image in pixels")]
     return replace(manifest, sides=sides), []
 
 
 def ignores_exif(spec: PipelineSpec, feature: str) -> bool:
-    """Returns whether images are decoded as they are stored, and not turned as their EXIF says."""
+    """Decides if images are decoded as stored, without turning them by their EXIF orientation."""
     steps = [step for step in spec.transforms if isinstance(step, DecodeTransform) and step.feature in (None, feature)]
     return bool(steps) and getattr(steps[0], "exif", "apply") == "ignore"
 
@@ -123,17 +124,12 @@ def ignores_exif(spec: PipelineSpec, feature: str) -> bool:
 def _kept_or_read(
     spec: PipelineSpec, key: str, files: Sequence[str], wanted: Array, total: int, progress: Callable[[int], None] | None
 ) -> tuple[Array, bool]:
-    """Height and width of files, upright and as stored, int32 `(total, 4)`, 0 where unknown; and whether they were kept."""
-    folder, name = kept_folder(spec.runtime, INDEXES), f"{key}.sides.{INDEXES}"
+    """Height and width of files, upright and as stored, int32 `(total, 4)`, 0 if unknown; and if they were kept."""
+    folder = kept_folder(spec.runtime, INDEXES) if len(wanted) >= _WORTH_KEEPING else None
+    held = _read_kept(folder, f"{key}.sides", np.dtype(np.int32), 4 * total)
+    if held is not None and held.reshape(total, 4)[wanted].any(1).all():
+        return held.reshape(total, 4), True
     found: Array = np.zeros((total, 4), np.int32)
-    if folder is not None and len(wanted) >= _WORTH_KEEPING:
-        try:
-            with open_kept(folder, name) as stream:
-                held = np.frombuffer(stream.read(), np.int32).reshape(total, 4)
-            if held[wanted].any(1).all():
-                return held, True
-        except (OSError, ValueError):
-            pass
     with ThreadPoolExecutor(threads(spec.runtime)) as pool:
         for begin in range(0, len(wanted), _AT_ONCE):
             some = wanted[begin : begin + _AT_ONCE]
@@ -141,24 +137,41 @@ def _kept_or_read(
             found[some] = [(0, 0, 0, 0) if own is None else (*own.upright[::-1], *own.stored[::-1]) for own in each]
             if progress is not None:
                 progress(begin + len(some))
-    if folder is not None and len(wanted) >= _WORTH_KEEPING:
-        try:
-            keep(folder, name, [found.tobytes()])
-        except OSError as error:
-            log.warning("the sizes of images cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+    _keep(folder, f"{key}.sides", found, "the sizes of images")
     return found, False
 
 
+def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int) -> Array | None:
+    """Reads an array that `_keep` wrote; `None` if it is missing or has another length."""
+    if folder is None:
+        return None
+    try:
+        with open_kept(folder, f"{name}.{INDEXES}") as stream:
+            held: Array = np.frombuffer(stream.read(), dtype)
+    except (OSError, ValueError):
+        return None
+    return held if len(held) == length else None
+
+
+def _keep(folder: Path | None, name: str, values: Array, what: str) -> None:
+    if folder is None:
+        return
+    try:
+        keep(folder, f"{name}.{INDEXES}", [values.tobytes()])
+    except OSError as error:
+        log.warning("%s cannot be kept in %s: %s", what, folder, (error.strerror or str(error)).lower())
+
+
 _LOOKED_AT = 32
-"""Images of another machine that are looked at: where none of them is turned, the others are taken not to be."""
+"""Remote images to look at: if none of them is turned, the others count as not turned."""
 
 
 def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[int], None] | None) -> Listing:
-    """Turns what annotations say of images with the images, and notes where nothing tells which way they were drawn.
+    """Turns annotations with their images, and notes images whose annotations have an unknown orientation.
 
-    An image whose sides its EXIF swaps is annotated as it is stored, or upright: its annotated size says which. Features in columns, such
-    as boxes, are turned to lie on the image as it is decoded. Nothing tells it of an image that is square, mirrored or upside down, or
-    of annotations without a size: these are taken to be of the image as it is decoded.
+    An image whose sides its EXIF swaps is annotated as stored, or upright: the annotated size tells which. Features in columns, such as
+    boxes, are turned to lie on the image as it is decoded. The size cannot tell for an image that is square, mirrored or upside down,
+    or without an annotated size: its annotations count as those of the decoded image.
     """
     type_ = listing.type or spec.source.infer()
     for image, lying in _annotated(listing, type_).items():
@@ -167,7 +180,7 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
 
 
 def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
-    """The images that are files, and what lies on each."""
+    """The images that are files, with the features aligned with each."""
     if listing.shards is not None or not listing.in_files or listing.numbered:
         return {}
     found: dict[str, list[str]] = {}
@@ -207,8 +220,8 @@ def _turned(
 
 
 def _with_columns(listing: Listing, type_: ElementType, lying: Sequence[str], turn: Array) -> Listing:
-    """The listing with items turned where `turn` says an orientation, and with the sides of their images."""
-    assert listing.sides is not None  # noqa: S101 - which have said so
+    """Turns items by the EXIF orientations `turn` (0 for none), and the sides of their images."""
+    assert listing.sides is not None  # noqa: S101 - `turn` follows from them
     sides = np.array(listing.sides, np.float64)
     columns = dict(listing.columns)
     for name in lying:
@@ -226,9 +239,10 @@ def _with_columns(listing: Listing, type_: ElementType, lying: Sequence[str], tu
 
 
 def _told(files: Sequence[str], records: Array, *, ignored: bool) -> Note:
-    first = f"the annotations of {files[int(records[0])]} are of the image {'upright' if ignored else 'as it is stored'}"
-    message = f"{first}, as the size in them says, and are turned with it; so it is with {len(records):,} of {count(len(files), 'image')}"
-    return Note("PG660", message)
+    drawn = "upright" if ignored else "as it is stored"
+    example = f"such as those of {files[int(records[0])]}"
+    message = f"annotations of {len(records):,} of {count(len(files), 'image')} are turned with their image, {example}"
+    return Note("PG660", f"{message}: their size is that of the image {drawn}")
 
 
 def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Sequence[str], *, ignored: bool) -> Note:
@@ -239,8 +253,8 @@ def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Seq
     taken = "as they are stored" if ignored else "upright"
     message = f"{which}, {example}, and no size tells how {names} {'was' if len(lying) == 1 else 'were'} drawn: taken for {taken}"
     if ignored:
-        return Note("PG661", message, "where they were drawn on the upright images, leave `exif: ignore` out")
-    return Note("PG661", message, "where they were drawn on the stored pixels, begin with `decode: {exif: ignore}`")
+        return Note("PG661", message, "if they were drawn on the upright images, leave `exif: ignore` out")
+    return Note("PG661", message, "if they were drawn on the stored pixels, begin with `decode: {exif: ignore}`")
 
 
 def _stored(path: str) -> tuple[int, int]:
@@ -249,31 +263,21 @@ def _stored(path: str) -> tuple[int, int]:
 
 
 def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Sequence[str], progress: Callable[[int], None] | None) -> Array:
-    """The orientation of each image, uint8 `(n,)`."""
+    """Reads the EXIF orientation of each image, uint8 `(n,)`."""
     total = len(files)
     folder = kept_folder(spec.runtime, INDEXES) if total >= _WORTH_KEEPING else None
     bare = replace(listing, columns={}, labels=None, beside={image: listing.beside[image]} if image in listing.beside else {})
     key = hashlib.sha256(f"{fingerprint(bare)}\n{image}\n{_FORMAT}".encode()).hexdigest()[:32] if folder is not None else ""
-    name = f"{key}.turns.{INDEXES}"
-    if folder is not None:
-        try:
-            with open_kept(folder, name) as stream:
-                held: Array = np.frombuffer(stream.read(), np.uint8)
-            if len(held) == total:
-                return held
-        except (OSError, ValueError):
-            pass
+    held = _read_kept(folder, f"{key}.turns", np.dtype(np.uint8), total)
+    if held is not None:
+        return held
     found: Array = np.ones(total, np.uint8)
     first = range(0, total, max(1, total // _LOOKED_AT)) if mounted(files[0]) is not None else range(total)
     with ThreadPoolExecutor(threads(spec.runtime)) as pool:
         _look(pool, files, first, found, progress)
         if len(first) < total and (found > 1).any():
             _look(pool, files, range(total), found, progress)
-    if folder is not None:
-        try:
-            keep(folder, name, [found.tobytes()])
-        except OSError as error:
-            log.warning("the orientations of images cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+    _keep(folder, f"{key}.turns", found, "the orientations of images")
     return found
 
 
@@ -287,12 +291,12 @@ def _look(pool: ThreadPoolExecutor, files: Sequence[str], which: range, found: A
 
 @dataclass(frozen=True, eq=False)
 class InBuckets:
-    """Says which bucket each record of a split is in.
+    """The assignment of a split's records to buckets.
 
     Attributes:
-        of: The bucket of each, int32 `(n,)`.
-        counts: The records of each bucket.
-        members: The records, bucket behind bucket and in each as they are stored, int64 `(n,)`.
+        of: The bucket of each record, int32 `(n,)`.
+        counts: The number of records of each bucket.
+        members: The records, bucket by bucket and in stored order within each, int64 `(n,)`.
     """
 
     of: Ints
@@ -301,36 +305,35 @@ class InBuckets:
 
     @classmethod
     def by_size(cls, sizes: tuple[tuple[int, int], ...], sides: Any) -> InBuckets:
-        """Chooses the bucket of each record by the height and the width of its image, float64 `(n, 2)`; NaN counts as a square."""
+        """Chooses buckets by the height and width of images, float64 `(n, 2)`; NaN counts as a square."""
         of = nearest(sizes, np.where(np.isfinite(sides).all(1)[:, None], sides, 1.0))
         counts = np.bincount(of, minlength=len(sizes))
         return cls(of, tuple(counts.tolist()), np.argsort(of, kind="stable").astype(np.int64))
 
 
 def in_buckets(spec: PipelineSpec, manifest: Manifest, split: str) -> InBuckets | None:
-    """Returns which bucket each record of a split is in; `None` where its batches have one size."""
+    """Assigns the records of a split to buckets; `None` if its batches have one size."""
     if spec.batch.buckets is None or not bucketed(spec, split):
         return None
     if manifest.sides is None:
-        raise InternalError("nobody has asked how large images are")
+        raise InternalError("image sizes were not collected")
     return InBuckets.by_size(spec.batch.buckets.sizes, manifest.sides[manifest.members[split]])
 
 
 def epoch_counts(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[int, ...]:
-    """Counts the examples in an epoch of a split; where batches are of buckets, those of each, which end in a batch of their own."""
+    """Counts the examples in an epoch of a split, or of each of its buckets, which end in a batch of their own."""
     found = in_buckets(spec, manifest, split)
     return (examples_of_epoch(spec, manifest, split),) if found is None else found.counts
 
 
 def stored_order(spec: PipelineSpec, manifest: Manifest, split: str) -> Ints | None:
-    """Returns the records of a split that is not trained on in the order that its batches have; `None` for that of the listing."""
+    """The records of an evaluation split in the order of its batches; `None` for the order of the listing."""
     found = in_buckets(spec, manifest, split) if split != "train" else None
     return None if found is None else found.members
 
 
 def judge_buckets(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Iterator[Diagnostic]:
-    """Yields a finding for each bucket of a split that has no whole batch, where what fills none is dropped, and what is wrong with the
-    last batch of one for the hosts that the spec names."""
+    """Reports buckets with less than one batch if remainders are dropped, and last batches that hosts cannot share."""
     shard = spec.runtime.shard
     for split in manifest.splits:
         found, buckets = in_buckets(spec, manifest, split), spec.batch.buckets
@@ -347,13 +350,13 @@ def judge_buckets(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Ite
             yield make("PG407", message, at, help=f"lower `batch.size` to {max(found.counts)} or less, or name fewer sizes")
         elif thin:
             named = ", ".join(f"{times(own)} has {n}" for own, n in thin)
-            message = f"of split `{split}`, {named}, and what fills no batch of {size} is dropped: a model never sees these"
+            message = f"of split `{split}`, {named}, and what fills no batch of {size} is dropped: the model never sees these"
             help_ = f"name fewer sizes, lower `batch.size`, or keep smaller batches: `remainder: {{{split}: keep}}`"
             yield make("PG480", message, at, help=help_)
 
 
 def bucket_line(spec: PipelineSpec, manifest: Manifest, split: str) -> str:
-    """Says how many examples of a split are in each bucket; nothing where there are none."""
+    """Lists the examples of a split in each bucket; "" without buckets."""
     found, buckets = in_buckets(spec, manifest, split), spec.batch.buckets
     if found is None or buckets is None:
         return ""

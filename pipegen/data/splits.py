@@ -1,7 +1,7 @@
 """Assigns each record to a split.
 
-Membership depends on relative paths, labels and `splits` alone: not on the top-level seed, nor on the order of the parts.
-Bins are filled in a canonical order: the parts other than `train` by name, then what no part asks for, then `train`.
+Membership depends on relative paths, labels and `splits` alone, not on the top-level seed, nor on the order of the parts.
+Bins are filled in a canonical order: the parts other than `train` by name, then the unused rest, then `train`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Ranked:
-    """Records in stretches of so many (`sizes`), those of one class or group after those of another, each by rank."""
+    """Records class by class or group by group, by rank within each; `sizes` counts them."""
 
     def __init__(self, records: Ints, of: Ints, order: Ints) -> None:
-        """Takes ranked records, what each record of the source belongs to, and the order of what they belong to."""
+        """Takes ranked records, the class or group of each record of the source, and the order of these."""
         place: Ints = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         own = place[of[records]]
@@ -41,24 +41,23 @@ class Ranked:
         self._ends = [0, *accumulate(self.sizes)]
 
     def __getitem__(self, stretch: int) -> Ints:
-        """The records of one stretch."""
+        """The records of one class or group."""
         return self.records[self._ends[stretch] : self._ends[stretch + 1]]
 
     def picked(self, stretches: Sequence[int]) -> Ints:
-        """The records of some stretches, which rise."""
+        """The records of some classes or groups, which rise."""
         chosen: Ints = np.zeros(len(self.sizes), bool)
         chosen[stretches] = True
         return self.records[chosen.repeat(self.sizes)]
 
 
 def deal_plain(ranked: Ints, sizes: Sequence[int]) -> list[Ints]:
-    """Consecutive stretches of the ranked records, of exactly these sizes."""
-    ends = list(accumulate(sizes))
-    return [ranked[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    """Cuts ranked records into consecutive bins of exactly these sizes."""
+    return [ranked[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def deal_by_class(classes: Ranked, sizes: Sequence[int]) -> list[Ints]:
-    """Exactly these sizes, which sum to all, and of each class in each bin its share to less than one record.
+    """Deals records to bins of exactly these sizes, which sum to all; each bin has its share of each class to within one record.
 
     Ties are settled in the order of the classes.
     """
@@ -68,10 +67,10 @@ def deal_by_class(classes: Ranked, sizes: Sequence[int]) -> list[Ints]:
 
 
 def deal_groups(groups: Ranked, sizes: Sequence[int]) -> list[Ints]:
-    """Whole groups, which are ranked, with sizes close to these, which sum to all.
+    """Deals whole groups, in their order, to bins of about these sizes, which sum to all.
 
-    Each bin but the last walks the groups in their order and takes what still fits, then one more if that brings it
-    nearer to its size. The last takes what is left.
+    Each bin but the last takes the groups that still fit, then one more if that brings it nearer to its size. The last bin takes
+    the rest.
     """
     left = list(range(len(groups.sizes)))
     bins: list[Ints] = []
@@ -94,10 +93,9 @@ def deal_groups(groups: Ranked, sizes: Sequence[int]) -> list[Ints]:
 
 
 def deal_groups_evenly(groups: Ranked, sizes: Sequence[int], labels: Ints | None) -> list[Ints]:
-    """Whole groups, so that each bin has about its size and about its share of each class; without labels sizes alone count.
+    """Deals whole groups so that each bin has about its size and about its share of each class; without labels only sizes count.
 
-    The largest groups go first, each to the bin where the sum of squared deviations, relative to what the bin should
-    hold, grows least.
+    The largest groups go first, each to the bin where the sum of squared deviations, relative to the bin's target, grows least.
     """
     if not len(groups.records):
         return [groups.records] * len(sizes)
@@ -122,7 +120,7 @@ def deal_groups_evenly(groups: Ranked, sizes: Sequence[int], labels: Ints | None
 
 
 def _tally(records: Ints, labels: Ints | None) -> dict[int, int]:
-    """Counts the records of each class, or all together; the classes in the order that the records name them."""
+    """Counts the records of each class, in order of appearance; without labels, all together."""
     if labels is None:
         return {0: len(records)}
     counts: dict[int, int] = {}
@@ -133,7 +131,7 @@ def _tally(records: Ints, labels: Ints | None) -> dict[int, int]:
 
 if TYPE_CHECKING:
     Members: TypeAlias = dict[str, Ints]
-    """For each split, the indices of its records, rising: int32, or int64 for 2³¹ records and more."""
+    """The indices of each split's records, rising: int32, or int64 from 2³¹ records on."""
 
 
 T = TypeVar("T")
@@ -142,12 +140,12 @@ _REST = ""
 
 
 def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
-    """Deal the records of a listing out to splits, named in the order of the spec; what the parts do not ask for is in none.
+    """Assigns the records of a listing to splits; records that no part asks for are in none.
 
     Raises:
-        OpError: `PG409` when the parts ask for more than there is, `PG105` when the pattern of `group` does not match
-            every path, `PG302` when splits given by the data tear a group apart, `PG404` when no row has the value of a part, `PG421` when
-            a table has no such column. `field` is relative to `splits`.
+        OpError: `PG409` if the parts ask for more than there is, `PG105` if the pattern of `group` does not match every path,
+            `PG302` if splits given by the data divide a group, `PG404` if no row has the value of a part, `PG421` if a table lacks a
+            column. `field` is relative to `splits`.
     """
     groups = _groups(splits, listing)
     n = len(listing.keys)
@@ -174,7 +172,7 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
 
 
 def shares(parts: Mapping[str, object]) -> dict[str, Fraction]:
-    """The share of each part in canonical order, and of what no part asks for under the empty name; they sum to 1."""
+    """Computes the share of each part, in canonical order; the unused rest is named "". They sum to 1."""
     given = {name: exact(value) for name, value in parts.items() if isinstance(value, float)}
     total = sum(given.values(), Fraction(0))
     if abs(1 - total) <= SLACK:
@@ -188,7 +186,7 @@ def _canonical(parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
 
 
 def _sizes(splits: Splits, n: int) -> dict[str, int]:
-    """Returns how many of `n` records each part gets, in canonical order."""
+    """Computes how many of `n` records each part gets, in canonical order."""
     counts = {name: value for name, value in splits.parts.items() if isinstance(value, int)}
     if not counts:
         share = shares(splits.parts)
@@ -201,7 +199,7 @@ def _sizes(splits: Splits, n: int) -> dict[str, int]:
 
 
 class _Groups(NamedTuple):
-    """Holds what is kept together: the groups, and the place of each record's among them."""
+    """The groups that stay whole: their names, and the index of each record's group."""
 
     names: tuple[str, ...]
     of: Ints
@@ -218,15 +216,15 @@ class _Dealer:
         self.ranked = as_places(_by_rank(split_hashes(listing.keys, splits.seed)), len(listing.keys))
 
     def parts(self) -> dict[str, Ints]:
-        """The records of each part, and what is left over under the empty name."""
+        """Deals the records to the parts; the unused rest is named ""."""
         sizes = _sizes(self._splits, len(self.ranked))
         return dict(zip(sizes, self.deal(self.ranked, list(sizes.values())), strict=True))
 
     def deal(self, ranked: Ints, sizes: Sequence[int], *, folds: bool = False) -> list[Ints]:
-        """Deal ranked records out to bins of about these sizes, as `stratify` and `group` ask."""
+        """Deals ranked records to bins of about these sizes, as `stratify` and `group` ask."""
         seed = self._splits.seed
         if self._groups is not None:
-            # Groups of one hash stand in the order of their names.
+            # Sorted by name first, so that groups of equal hash keep that order.
             named = sorted(range(len(self._groups.names)), key=self._groups.names.__getitem__)
             hashes = split_hashes([self._groups.names[g] for g in named], seed)
             groups = Ranked(ranked, self._groups.of, as_places(named, len(named))[_by_rank(hashes)])
@@ -239,12 +237,11 @@ class _Dealer:
 
 
 def _by_rank(hashes: Ints) -> Ints:
-    """The places of hashes in their order; equal ones stay in theirs."""
     return hashes.argsort(kind="stable")
 
 
 def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups | None) -> dict[str, Ints]:
-    """Cross-validation: what `parts` names is taken first, the same for every fold; the rest is cut into folds."""
+    """Deals `parts` first, alike for every fold, then cuts the rest into folds of cross-validation."""
     dealer = _Dealer(splits, listing, groups)
     first = dealer.parts() if splits.parts else {_REST: dealer.ranked}
     pool: Ints = np.zeros(len(listing.keys), bool)
@@ -257,7 +254,7 @@ def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups |
 
 
 def _by_threshold(splits: Splits, groups: _Groups | None, listing: Listing) -> dict[str, Ints]:
-    """The method `hash`: each part is an interval of hashes, so that no record ever moves."""
+    """The method `hash`: each part is an interval of hashes, so that records never move when others are added."""
     share = shares(splits.parts)
     own = intervals(split_hashes(groups.names if groups is not None else listing.keys, splits.seed), share.values())
     if groups is not None:
@@ -266,7 +263,7 @@ def _by_threshold(splits: Splits, groups: _Groups | None, listing: Listing) -> d
 
 
 def intervals(hashes: Ints, shares: Iterable[Fraction]) -> Ints:
-    """The number of the share whose interval of 64 bits each hash lies in, int16."""
+    """Finds the interval of each 64-bit hash, where intervals are as long as the shares: int16 `(n,)`."""
     found: Ints = np.zeros(len(hashes), np.int16)
     for total in accumulate(shares):
         if total < 1:  # the last interval ends at 2⁶⁴, which no hash reaches and no uint64 holds
@@ -275,7 +272,7 @@ def intervals(hashes: Ints, shares: Iterable[Fraction]) -> Ints:
 
 
 def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
-    """The method `keras`: of each class, sorted by folder and then by name, the first files are validation; else the first rows."""
+    """The method `keras`: the first files of each class, sorted by folder and then by name, are validation; else the first rows."""
     other, fraction = _other_part(splits)
     classes = _classes_as_keras(listing)
     cuts = [int(fraction * len(records)) for records in classes]  # in binary floating point, as Keras computes it
@@ -285,16 +282,15 @@ def _keras(splits: Splits, listing: Listing) -> dict[str, Ints]:
 
 
 def _keras_utility(splits: Splits, listing: Listing) -> dict[str, Ints]:
-    """The method `keras_utility`: all files, class by class, are shuffled by NumPy's old generator; the last of them are validation."""
+    """The method `keras_utility`: shuffles all files, class by class, with NumPy's legacy generator; the last ones are validation."""
     other, fraction = _other_part(splits)
     records = np.concatenate(_classes_as_keras(listing))
-    np.random.RandomState(splits.seed).shuffle(records)  # what Keras draws from, and NumPy never changes
+    np.random.RandomState(splits.seed).shuffle(records)  # Keras draws from it, and NumPy has frozen its stream
     cut = len(records) - int(fraction * len(records))
     return {"train": records[:cut], other: records[cut:]}
 
 
 def _other_part(splits: Splits) -> tuple[str, float]:
-    """The part beside `train`, and its fraction."""
     other = next(name for name in splits.parts if name != "train")
     return other, float(splits.parts[other])
 
@@ -314,7 +310,7 @@ def _classes_as_keras(listing: Listing) -> list[Ints]:
 
 
 def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Ints]:
-    """The method `{column: NAME}`: each part is the rows with its value there; rows with another value are in none."""
+    """The method `{column: NAME}`: each part is the rows with its value; rows with another value are in none."""
     values = _cells(listing, column, "method.column")
     of = {str(value): i for i, value in enumerate(splits.parts.values())}
     own = np.fromiter((of.get(value, -1) for value in values), np.int16, len(values))
@@ -328,7 +324,7 @@ def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Int
 
 
 def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
-    """Reports what is wrong with the columns that splits name."""
+    """Collects the errors of the columns that splits name."""
     tried = Attempts()
     if isinstance(splits.method, ColumnMethod):
         tried.of(cells, splits.method.column, "method.column")
@@ -339,18 +335,17 @@ def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
 
 def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:
     if listing.cells is None:
-        raise InternalError("a column was asked of records that have none")
+        raise InternalError("a column of records without columns")
     return listing.cells(column, field)
 
 
 def count_groups(splits: Splits, listing: Listing) -> int:
-    """Counts the groups that are kept together."""
+    """Counts the groups that stay whole."""
     groups = _groups(splits, listing)
     return len(groups.names) if groups is not None else 0
 
 
 def _groups(splits: Splits, listing: Listing) -> _Groups | None:
-    """The group of each record, or `None` without `group`."""
     if splits.group is None:
         return None
     n = len(listing.keys)
@@ -367,7 +362,7 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
 
 
 def _numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
-    """The names that there are, and the place of each record's among them."""
+    """Numbers distinct names in order of appearance; returns them, and the number of each record's name."""
     place: dict[T, int] = {}
     of = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int32 if count < 2**31 else np.int64, count)
     return tuple(place), of

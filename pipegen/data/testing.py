@@ -1,4 +1,4 @@
-"""Runs the tests of a spec that need no more than its listed data, and says of every test how it came out."""
+"""Runs the tests of a spec that need only its listed data, and makes the results of all tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pipegen.data.shards import mix64
 from pipegen.data.verdict import ClassCounts, class_counts
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
@@ -37,17 +38,17 @@ Status = Literal["passed", "failed", "warned", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class DataTestResult:
-    """Says how one test came out.
+    """The result of one test.
 
     Attributes:
-        id: Its name in reports.
-        test: What kind of test it is, such as `balance`.
-        path: Its key path in the spec, such as `tests[2].balance`.
-        place: The same as `file:line:column`, where the spec is a file.
-        status: `passed`, `failed`, `warned` (it failed, and its severity is `warning`), or `skipped`, since it needs what was not there.
-        seen: What it looked at and saw, in a few words; of a skipped one, why.
-        seconds: How long it took; of tests that look at the same examples, the share of each in what that took.
-        findings: How the data fails it.
+        id: The test's name in reports.
+        test: The kind of test, such as `balance`.
+        path: The test's key path in the spec, such as `tests[2].balance`.
+        place: The test's `file:line:column` if the spec is a file, else `path`.
+        status: `passed`, `failed`, `warned` (failed with severity `warning`), or `skipped` (something that it needs is missing).
+        seen: What the test saw, in a few words; for a skipped one, why it was skipped.
+        seconds: The time that the test took; tests that look at the same examples share their time.
+        findings: The failures.
     """
 
     id: str
@@ -62,7 +63,7 @@ class DataTestResult:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Holds a test that is to run, with its place among those of the spec and its id."""
+    """A test to run, with its index in the spec and its id."""
 
     index: int
     id: str
@@ -70,10 +71,10 @@ class Chosen:
 
 
 def choose(spec: PipelineSpec, select: Sequence[str] = ()) -> list[Chosen]:
-    """Returns the tests whose id or kind is like one of the patterns, such as `range`, `range#2` or `im*`; without patterns, all.
+    """Selects the tests whose id or kind matches a pattern, such as `range`, `range#2` or `im*`; without patterns, all.
 
     Raises:
-        ValueError: For a pattern that no test is like.
+        ValueError: For a pattern that matches no test.
     """
     ids = ids_of(spec.tests)
     every = [Chosen(i, test_id, test) for i, (test_id, test) in enumerate(zip(ids, spec.tests, strict=True))]
@@ -83,16 +84,16 @@ def choose(spec: PipelineSpec, select: Sequence[str] = ()) -> list[Chosen]:
         if not found:
             near = closest(pattern, dict.fromkeys((*ids, *(test.op for test in spec.tests))))
             hint = f"did you mean {near!r}?" if near else f"the tests are {', '.join(ids)}" if ids else "the spec has none"
-            raise ValueError(f"no test is called {pattern!r}; {hint}")
+            raise ValueError(f"no test matches {pattern!r}; {hint}")
         chosen |= found
     return [c for c in every if not select or c.index in chosen]
 
 
 class ListedData:
-    """Answers what tests ask of listed data; each answer is worked out once.
+    """The listed data as tests see it.
 
     Args:
-        known: What is known of the spec.
+        known: The facts about the spec.
         manifest: The data.
         find_copies: Reads the files of splits for `copies`.
     """
@@ -109,17 +110,17 @@ class ListedData:
         return self.manifest.num_examples(split)
 
     def keys(self, split: str) -> Sequence[str]:
-        """Names the examples of a split; of rows, where they stand."""
+        """The names of the examples of a split; for rows, their places."""
         if split not in self._keys:
             rows = self.manifest.listing.in_table and self.manifest.listing.numbered
             self._keys[split] = self.manifest.files(split) if rows else self.manifest.keys(split)
         return self._keys[split]
 
     def class_counts(self, split: str, feature: str) -> ClassCounts:
-        """Returns how many examples of a split, or items on them, have each class of a label; of several labels, each counts.
+        """Counts the examples of a split, or the items on them, by class; multi-label examples count once per label.
 
         Raises:
-            OpError: `PG702` where the listing has no labels.
+            OpError: `PG702` if the label is not in the listing.
         """
         found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature())
         if found is None:
@@ -127,10 +128,10 @@ class ListedData:
         return found
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:
-        """Returns the text of a column for each example of a split.
+        """Reads the texts of a column for the examples of a split.
 
         Raises:
-            OpError: `PG702` where the data has no such column.
+            OpError: `PG702` if the data lacks the column.
         """
         listing = self.manifest.listing
         if listing.cells is None:
@@ -144,14 +145,14 @@ class ListedData:
         return found
 
     def numbers(self, split: str, feature: str) -> Array | None:
-        """Returns the values of a feature that is held in memory and that no step acts on, `(n, ...)`; else `None`."""
+        """The values of a numeric feature held in memory, `(n, ...)`; `None` for other features."""
         type_ = dict((self.manifest.type or self.known.source.infer()).items()).get(feature)
         if type_ is None or not kind_of(type_).numbers:
             return None
         return self.manifest.columns(split).get(feature)
 
     def files(self, split: str, feature: str) -> Sequence[str] | None:
-        """Returns the path of a feature's file for each example of a split; `None` where it has none."""
+        """The path of a feature's file for each example of a split; `None` for features without files."""
         type_ = dict(self.known.source.infer().items())
         if feature not in type_ or not type_[feature].encoded or self.manifest.listing.shards is not None:
             return None
@@ -161,14 +162,14 @@ class ListedData:
         return beside[feature] if feature in beside else self.manifest.files(split)
 
     def copies(self, splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
-        """Returns the pairs of copies between splits, and how many records were compared."""
+        """Finds pairs of copies between splits, and counts the records compared."""
         if self._find_copies is None:
-            raise InternalError("a test reads files where none are to be read")
+            raise InternalError("a test reads files although it needs only the listing")
         return self._find_copies(splits, near)
 
 
 class Report:
-    """Turns outcomes of tests into results, with findings that point at the tests.
+    """A maker of results, whose findings point at the tests.
 
     Args:
         locate: Finds the places in the spec.
@@ -178,18 +179,18 @@ class Report:
         self._locate = locate
 
     def result(self, chosen: Chosen, outcome: Outcome, seconds: float) -> DataTestResult:
-        """Returns the result of a test that ran."""
+        """Makes the result of a test that ran."""
         findings = tuple(self._finding(chosen, failure) for failure in outcome.failures)
         bad = any(finding.severity is Severity.ERROR for finding in findings)
         return self._made(chosen, "failed" if bad else "warned" if findings else "passed", outcome.seen, seconds, findings)
 
     def error(self, chosen: Chosen, error: OpError, seconds: float = 0.0) -> DataTestResult:
-        """Returns the result of a test that could not run, which is an error whatever its severity is."""
+        """Makes the result of a test that could not run: an error, whatever its severity."""
         finding = self._finding(chosen, Failure(error.code, error.message, error.field, error.lines), Severity.ERROR)
         return self._made(chosen, "failed", error.message, seconds, (finding,))
 
     def skipped(self, chosen: Chosen, why: str) -> DataTestResult:
-        """Returns the result of a test that was left out."""
+        """Makes the result of a test that was left out."""
         return self._made(chosen, "skipped", why, 0.0, ())
 
     def _made(self, chosen: Chosen, status: Status, seen: str, seconds: float, findings: tuple[Diagnostic, ...]) -> DataTestResult:
@@ -211,37 +212,34 @@ def _path(chosen: Chosen) -> KeyPath:
 def run_listed(
     chosen: Iterable[Chosen], data: ListedData, report: Report, progress: Callable[[int], None] | None = None
 ) -> Iterator[tuple[Chosen, DataTestResult | None]]:
-    """Runs the tests that read nothing but the listing, in order.
+    """Runs the tests that read only the listing, in order.
 
     Yields:
         Each test with its result; `None` for one that reads more.
     """
     for done, each in enumerate(chosen, 1):
-        start = time.perf_counter()
-        try:
-            outcome = _listed_outcome(each.test, data)
-        except OpError as error:
-            yield each, report.error(each, error, time.perf_counter() - start)
-        else:
-            yield each, None if outcome is None else report.result(each, outcome, time.perf_counter() - start)
+        yield each, _timed(each, lambda test=each.test: _listed_outcome(test, data), report)  # type: ignore[misc]
         if progress is not None:
             progress(done)
 
 
 def run_files(chosen: Iterable[Chosen], data: ListedData, report: Report) -> Iterator[tuple[Chosen, DataTestResult | None]]:
-    """Runs the tests that read files, in order, with an answer as `run_listed` has them."""
+    """Runs the tests that read files, in order; yields like `run_listed`."""
     for each in chosen:
-        start = time.perf_counter()
-        try:
-            outcome = each.test.run(data) if each.test.reads == "files" else None
-        except OpError as error:
-            yield each, report.error(each, error, time.perf_counter() - start)
-        else:
-            yield each, None if outcome is None else report.result(each, outcome, time.perf_counter() - start)
+        yield each, _timed(each, lambda test=each.test: test.run(data) if test.reads == "files" else None, report)  # type: ignore[misc]
+
+
+def _timed(each: Chosen, run: Callable[[], Outcome | None], report: Report) -> DataTestResult | None:
+    start = time.perf_counter()
+    try:
+        outcome = run()
+    except OpError as error:
+        return report.error(each, error, time.perf_counter() - start)
+    return None if outcome is None else report.result(each, outcome, time.perf_counter() - start)
 
 
 def _listed_outcome(test: DataTest, data: ListedData) -> Outcome | None:
-    """Returns the outcome of a test that needs no more than the listing; else `None`."""
+    """Runs a test that needs only the listing; `None` for others."""
     if not isinstance(test, ExampleTest):
         return test.run(data) if test.reads == "listing" else None
     splits = test.splits(data.known.splits)
@@ -255,17 +253,13 @@ def _listed_outcome(test: DataTest, data: ListedData) -> Outcome | None:
 
 
 def pick(manifest: Manifest, split: str, sample: int | Literal["all"]) -> Array:
-    """Returns the numbers of a sample of a split's examples, rising: int64 `(n,)`.
+    """Samples the examples of a split and returns their numbers, rising: int64 `(n,)`.
 
-    An example is in a sample by the rank of a hash of its id (the finaliser of SplitMix64; G. L. Steele, D. Lea, C. H. Flood, "Fast
-    splittable pseudorandom number generators", 2014), so that a smaller sample is a part of a larger one, and one that is added to the
-    data displaces one at most.
+    Takes the examples whose hashed ids rank first (the finaliser of SplitMix64; G. L. Steele, D. Lea, C. H. Flood, "Fast splittable
+    pseudorandom number generators", 2014). So a smaller sample is a part of a larger one, and a new example displaces at most one.
     """
     count = manifest.num_examples(split)
     if sample == "all" or sample >= count:
         return np.arange(count)
-    z = manifest.ids(split) ^ np.uint64(0x7E57_DA7A_7E57_DA7A)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
-    z = z ^ (z >> np.uint64(31))
-    return np.sort(np.argpartition(z, sample - 1)[:sample])
+    hashes = mix64(manifest.ids(split) ^ np.uint64(0x7E57_DA7A_7E57_DA7A))
+    return np.sort(np.argpartition(hashes, sample - 1)[:sample])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pipegen.data.check import listed, per_cent
-from pipegen.data.ownership import place_within
+from pipegen.data.ownership import finding_of, place_within
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import judge_fetching, judge_windows, last_batch
 from pipegen.data.splits import count_groups
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
 
 
-def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    """Every finding about the splits of a manifest."""
+def check_assignment(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
+    """Checks the splits of a manifest."""
     found: list[Diagnostic] = []
     for split in manifest.splits:
         n = manifest.num_examples(split)
@@ -63,13 +63,13 @@ def judge(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagno
 
 
 def _shared_out(spec: PipelineSpec, manifest: Manifest, split: str, n: int, locate: Locate) -> Iterator[Diagnostic]:
-    """Yields what is wrong with the last batch of a split for the hosts that the spec names; of stages, the first of them."""
+    """Checks that the hosts of the spec can share the last batch of a split; reports only the first stage with a problem."""
     shard = spec.runtime.shard
     if not isinstance(shard, ShardIndex):
         return
     each = ((stage.resolved, examples_of_epoch(stage.resolved, manifest, split)) for stage in spec.stages)
     for model, examples in each if split == "train" and spec.stages else [(spec, n)]:
-        if bucketed(model, split):  # which has a last batch in each, of images whose sizes are not known yet
+        if bucketed(model, split):  # each bucket has a last batch, but image sizes are not known yet
             continue
         found = list(last_batch(model, split, examples, shard.count, locate))
         if found:
@@ -78,7 +78,7 @@ def _shared_out(spec: PipelineSpec, manifest: Manifest, split: str, n: int, loca
 
 
 def _sampled(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[int, Diagnostic | None]:
-    """The examples of an epoch of the training split, or what stands in the way of choosing them."""
+    """Counts the examples of a sampled epoch of the training split, or reports why they cannot be chosen."""
     section = "order" if spec.order is not None else "sampling"
     at_once = manifest.listing.reader("train").at_once
     if at_once > 1:
@@ -88,12 +88,11 @@ def _sampled(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[in
     try:
         return examples_of_epoch(spec, manifest, "train"), None
     except OpError as error:
-        return 0, make(error.code, error.message, locate(place_within(spec, error.field or section)), help=error.help or ())
+        return 0, finding_of(error, locate(place_within(spec, error.field or section)))
 
 
 def _batches(spec: PipelineSpec, manifest: Manifest, split: str, n: int) -> Iterator[tuple[int, KeyPath, int]]:
-    """Yields how many of the `n` examples of a split an epoch has, and the batches that they are cut into, with the place that says so:
-    stages of training have their own."""
+    """Yields the examples of an epoch, and the size of its batches with its place in the spec; for each stage, if there are any."""
     if split != "train" or not spec.stages:
         yield n, ("batch", "size"), spec.batch.size
     for number, stage in enumerate(spec.stages):
@@ -102,7 +101,7 @@ def _batches(spec: PipelineSpec, manifest: Manifest, split: str, n: int) -> Iter
 
 
 def place_of(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
-    """Returns the key path of a split's definition."""
+    """The key path of a split's definition."""
     if spec.source.split_names() is not None:
         return ("source", spec.source.op, split)
     if split in spec.splits.parts:
@@ -111,14 +110,14 @@ def place_of(spec: PipelineSpec, split: str) -> tuple[str | int, ...]:
 
 
 def far_from_asked(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    """Warns of parts whose share of the records is far from the fraction that the spec asks for; before any record is taken out of a split.
+    """Warns of parts that are off from their fraction by more than 5 per cent of all records, and by 2 records or more.
 
-    A part is far off by more than 5 per cent of all records, and by 2 records or more.
+    Call it before records are removed from splits.
     """
     total = manifest.total - manifest.ignored
     fractions = {name: size for name, size in spec.splits.parts.items() if isinstance(size, float) and name in manifest.members}
     off = {name: abs(len(manifest.members[name]) - size * total) for name, size in fractions.items()}
-    far = [name for name, by in off.items() if by > _FAR_SHARE * total and by >= _FAR_COUNT]
+    far = [name for name, by in off.items() if by > 0.05 * total and by >= 2]
     if not far or any(not len(records) for records in manifest.members.values()):  # an empty part is an error already
         return []
     shown = ", ".join(f"`{name}` {len(manifest.members[name]):,} ({len(manifest.members[name]) / total:.0%})" for name in fractions)
@@ -135,12 +134,6 @@ def far_from_asked(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> li
     return [make("PG627", message, locate(place_of(spec, far[0])), help=help_)]
 
 
-_FAR_SHARE = 0.05
-"""The share of all records that a part may be off."""
-_FAR_COUNT = 2
-"""The least number of records that a part is off before it counts."""
-
-
 def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> Diagnostic:
     n = manifest.total
     size = spec.splits.parts.get(split)
@@ -153,7 +146,7 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
         asked = f"there are {count(n, 'example')} in {groups}, which stay whole" if n else asked
         help_ = "give the part a larger share, or make the groups smaller"
     elif spec.splits.method == "keras":
-        asked = "Keras takes the whole part of the fraction of each class, which is 0 for each"
+        asked = "Keras rounds down in each class, here to 0"
     elif spec.splits.method == "hash":
         asked += "; with `method: hash` sizes hold on average only"
         help_ = "use `method: random`, whose sizes are exact, or add data"
@@ -163,7 +156,7 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
 
 
 def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> list[Diagnostic]:
-    if manifest.listing.shards is not None:  # nothing here depends on labels that are read with their records
+    if manifest.listing.shards is not None:  # labels are read with the records
         return []
     labels = manifest.labels(split)
     if labels is None:
@@ -210,7 +203,7 @@ def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diag
 
 
 def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
-    """Files of 0 bytes, which would stop the first epoch that reads them; training may be told to skip them."""
+    """Reports files of 0 bytes, which would stop the first epoch that reads them, unless training skips them."""
     if manifest.listing.shards is not None:
         return []
     listing, further = manifest.listing, manifest.listing.beside.values()
@@ -221,19 +214,19 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
     if not empty:
         return []
     message = f"{count(len(empty), 'image file')} of 0 bytes cannot be decoded: {quoted(empty)}"
-    help_ = "remove them, or list them in `errors: {exclude: FILE}`; in training `errors: {decode: {skip: {}}}` passes over them"
+    help_ = "remove them, or list them in `errors: {exclude: FILE}`; in training `errors: {decode: {skip: {}}}` skips them"
     return [make("PG406", message, locate(("source",)), help=help_)]
 
 
 @dataclass(frozen=True, slots=True)
 class ClassCounts:
-    """Says how often each class occurs in a split.
+    """Counts of the classes in a split.
 
     Attributes:
         names: The classes.
-        counts: How many examples, or items, have each.
-        total: How many examples, or items, there are.
-        each: Whether an `example` has a class, or an `item` on it, such as a box.
+        counts: Examples, or items, of each class.
+        total: Examples, or items, in all.
+        each: What has a class: an `example`, or an `item` on it, such as a box.
     """
 
     names: tuple[str, ...]
@@ -243,13 +236,13 @@ class ClassCounts:
 
 
 def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool) -> ClassCounts | None:
-    """Counts the classes of a label; `None` where the listing does not hold it.
+    """Counts the classes of a label; `None` if it is not in the listing.
 
     Args:
         manifest: The data.
         split: The split.
         feature: The label.
-        main: Whether it is the one that gives the data its classes.
+        main: The label is the one that gives the data its classes.
     """
     listing, name = manifest.listing, feature or ""
     names = listing.column_classes.get(name, listing.class_names)
@@ -268,7 +261,7 @@ def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: b
 
 
 def shown_label(manifest: Manifest) -> str | None:
-    """Returns the label that stands for the data where none is named: `None` for that of whole examples, else the first that is listed."""
+    """The default label of the data: `None` for that of whole examples, else the first in the listing."""
     if any(manifest.labels(split) is not None for split in manifest.splits):
         return None
     return next(iter(manifest.listing.column_classes), None)

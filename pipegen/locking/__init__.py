@@ -1,1 +1,1 @@
-"""Writes down what a spec is made of (texts, packages, commits, data, functions, versions), and says in words what has moved since."""
+"""Locks: records of all that a spec depends on (texts, packages, commits, data, functions, versions), and checks against them."""

@@ -1,4 +1,4 @@
-"""What a spec is made of, as a lock writes it down, and what has moved since."""
+"""The entries of a lock: what a spec depends on, and what has changed since."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipegen.spec.bases.lock_file import Data, Entry, digest
 from pipegen.spec.bases.packages import PackageFile, parse
 from pipegen.spec.extends import through_chain
 from pipegen.spec.source_map import format_path
-from pipegen.spec.spec_hash import known_hashes, meaning
+from pipegen.spec.spec_hash import meaning
 from pipegen.spec.steps import ids_of
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 def entry_of(spec: Spec, lock: Path, data: Data | None = None, learned: Iterable[Learned] = ()) -> Entry:
-    """Describes a spec: its texts by their paths from the lock, and whatever else decides its numbers.
+    """Makes the entry of a spec: its texts by their paths from the lock, and all else that decides its numbers.
 
     Args:
         spec: The spec.
-        lock: Where the lock is, or will be.
-        data: What `data_of` says of its data, where that is known.
-        learned: What its steps have learned, where that is known.
+        lock: The path of the lock, which need not exist yet.
+        data: Its data, from `data_of`, if it is known.
+        learned: The statistics that its steps have learned, if they are known.
     """
-    texts = {_name(name, lock): digest(text.encode("utf-8", "surrogatepass")) for name, text in spec.loaded.texts.items()}
+    texts = {entry_name(name, lock): digest(text.encode("utf-8", "surrogatepass")) for name, text in spec.loaded.texts.items()}
     addresses = [parse(name) for name in spec.loaded.texts if is_address(name)]
     functions = {name: function_source(name) for name in python_functions(spec.model)}
     return Entry(
@@ -60,36 +60,32 @@ def numbers_of(spec: Spec, learned: Iterable[Learned]) -> dict[str, str]:
 
 
 def data_of(manifest: Manifest, content: str | None = None) -> Data:
-    """Describes listed data; `content` is what `content_digest` says of its bytes."""
+    """Describes listed data; `content` is the `content_digest` of its bytes."""
     counts = {split: manifest.num_examples(split) for split in manifest.splits}
     return Data(fingerprint=manifest.split_fingerprint, examples=counts, classes=len(manifest.class_names), content=content)
 
 
 def unfound_functions(spec: Spec) -> list[str]:
-    """Returns the functions that a spec names and whose source is not found, so that no lock holds them."""
+    """Lists the functions of a spec whose source is not found, so that a lock cannot cover them."""
     return [name for name in python_functions(spec.model) if function_source(name) is None]
 
 
 def entry_name(file: str, lock: Path) -> str:
-    """The name of a spec in a lock: its path from there."""
-    return _name(file, lock)
-
-
-def _name(file: str, lock: Path) -> str:
+    """The name of a spec, or of a text, in a lock: its path relative to the lock, or its address."""
     return file if is_address(file) else os.path.relpath(os.path.abspath(file), lock.parent).replace(os.sep, "/")
 
 
 MOVED, ALIKE = "PG531", "PG534"
-"""The findings: something has moved; it has moved and means the same."""
+"""The findings: something changed; something changed, but means the same."""
 _AGAIN = "if that is meant, run `pipegen lock` with this spec and commit the lock"
 _SHOWN = {"pipegen": "pipegen", "tensorflow": "TensorFlow"}
 
 
 def differences(spec: Spec, old: Entry, new: Entry) -> list[Diagnostic]:
-    """Returns a finding for each thing that has moved; what `new` does not say of data and numbers is passed over."""
+    """Makes a finding for each change; data and statistics that `new` lacks are not compared."""
     where = spec.loaded.locate.label
-    same = old.hash in (new.hash, *known_hashes(spec.model))
-    meaning = [] if same else [c for c in meaning_changes(old.meaning, new.meaning)[0] if c.kind in ("numbers", "perhaps")]
+    changes = meaning_changes(old.meaning, new.meaning)[0] if old.hash != new.hash else []
+    meaning = [c for c in changes if c.kind in ("numbers", "perhaps")]
     texts = [*_texts(old, new), *_packages(old, new)]
     found = [_of_meaning(change, where(() if change.gone else change.path), texts) for change in meaning]
     if not meaning:
@@ -147,14 +143,14 @@ def _data(old: Data | None, new: Data | None) -> Iterator[str]:
             counts.append(f"there are {new.classes:,} classes and were {old.classes:,}")
         yield "the data differs: " + ("; ".join(counts) or "there are as many examples, but names, sizes or rows differ")
     elif None not in (old.content, new.content) and old.content != new.content:
-        yield "the data differs: names and sizes are the same, but what is in the files is not"
+        yield "the data differs: names and sizes are the same, but the contents of files are not"
 
 
 def _fitted(old: Entry, new: Entry) -> Iterator[str]:
     for name in old.fitted.keys() & new.fitted.keys():
         if old.fitted[name] != new.fitted[name]:
             step, _, feature = name.rpartition(".")
-            yield f"the numbers that `{step}` has learned of `{feature}` differ"
+            yield f"the numbers that `{step}` has learned from `{feature}` differ"
 
 
 def _versions(old: Entry, new: Entry) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The Python functions and packages that a spec names, hashed without running any of it."""
+"""Hashes of the Python functions and packages that a spec names, found without running any code."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 _HOPS = 8
-"""Modules that a function may be imported through."""
+"""The most modules that a function may be imported through."""
 
 
 def python_functions(spec: PipelineSpec) -> list[str]:
-    """Returns the functions that the steps of a spec call, in whichever stage of training, as `module:function`."""
+    """Lists the functions that the steps of a spec call, in all stages of training, as `module:function`."""
     every = (spec, *(stage.resolved for stage in spec.stages))
     return list(dict.fromkeys(name for one in every for name in _called(one.transforms)))
 
 
 def _called(steps: Iterable[Transform]) -> Iterator[str]:
-    """Yields the functions that steps call, and those within them."""
+    """Yields the functions that steps and their inner steps call."""
     for step in steps:
         if isinstance(step, CustomTransform):
             yield step.function
@@ -43,10 +43,10 @@ def _called(steps: Iterable[Transform]) -> Iterator[str]:
 
 
 def function_source(function: str) -> FunctionSource | None:
-    """Returns the hashes of a function's lines and of its module; `None` where no source is found.
+    """Hashes a function's lines and its module; `None` if the source is not found.
 
-    The source is read where `import` would look, and in the working directory. A name that a module imports from another one is followed
-    there. A change beside the function in its module counts, too, since the function may call what is there.
+    Looks where `import` would look, and in the working directory, and follows names that a module imports from another one. The module
+    counts, too, since the function may call other code in it.
     """
     module, _, name = function.partition(":")
     for _ in range(_HOPS):
@@ -83,7 +83,7 @@ def _defines(node: ast.stmt) -> Iterator[str]:
 
 
 def _module_path(module: str) -> Path | None:
-    """Finds the source of a module by its top-level name alone, so that no package on the way is run."""
+    """Finds the source of a module by its top-level name, so that packages on the way are not run."""
     top, *below = module.split(".")
     spec = next((s for s in (_find(finder, top) for finder in sys.meta_path) if s is not None), None)
     spec = spec or PathFinder.find_spec(top, [os.getcwd()])
@@ -105,14 +105,13 @@ def _find(finder: object, top: str) -> ModuleSpec | None:
 
 
 _LISTS = ("RECORD", "SOURCES.txt", "installed-files.txt")
-"""What lists the files of a distribution, by who has installed it."""
+"""Lists of a distribution's files; the name depends on the installer."""
 
 
 def distribution_of(address: PackageFile) -> tuple[str, str | None]:
-    """Returns the name and the version of the distribution that a base comes from; of none, the package's name and `None`.
+    """Finds the distribution of a base: its name and version; else the package's name and `None`.
 
-    Only the metadata of what is installed beside the package is read, and where that does not know the file, what says that it was
-    installed from a folder to be edited.
+    Reads only the metadata beside the package and, if that does not list the file, the metadata of editable installs.
     """
     path = package_file(address)
     site = search_path(address, path)
@@ -130,7 +129,7 @@ def distribution_of(address: PackageFile) -> tuple[str, str | None]:
 
 
 def _edited(found: Distribution) -> Path | None:
-    """The folder that a distribution was installed from to be edited."""
+    """The source folder of an editable install."""
     try:
         said = json.loads(found.read_text("direct_url.json") or "{}")
     except ValueError:

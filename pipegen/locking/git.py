@@ -1,4 +1,4 @@
-"""Base specs in git repositories: fetched, and resolved by what a lock has or anew, for `pipegen lock` and nothing else."""
+"""Base specs in git repositories, which only `pipegen lock` fetches; commits come from the lock or are resolved again."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 120.0
-"""Seconds that one command of git may take."""
+"""The time limit of a git command in seconds."""
 _LARGEST = "1m"
-"""Files above this size are no specs, and are not fetched where the server can leave them out."""
+"""The largest file that is fetched, if the server can filter: larger ones are not specs."""
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -40,12 +40,12 @@ _OF_ANOTHER_REPOSITORY = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR",
     "GIT_PREFIX", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH", "GIT_SHALLOW_FILE", "GIT_TEMPLATE_DIR", "GIT_ALLOW_PROTOCOL", "GIT_CONFIG",
 )  # fmt: skip
-"""What the environment of a hook says, such as that of pre-commit, which is about the repository that it runs in."""
+"""Variables that hooks such as pre-commit set for the repository that they run in."""
 
 
 @dataclass(slots=True)
 class Repositories:
-    """Fetches each repository at most once; used with `with`."""
+    """Repositories, each fetched at most once; a context manager."""
 
     _folder: tempfile.TemporaryDirectory[str] | None = field(default=None, init=False)
     _fetched: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
@@ -59,10 +59,10 @@ class Repositories:
             self._folder.cleanup()
 
     def resolve(self, address: GitFile) -> str:
-        """Returns the commit that a tag or a branch stands for now; a commit stands for itself.
+        """Resolves a tag or a branch to its present commit; a commit stays itself.
 
         Raises:
-            BaseProblem: `PG533` where the repository cannot be asked, or has no such tag.
+            BaseProblem: `PG533` if the repository cannot be reached, or lacks the tag.
         """
         if address.is_commit:
             return address.revision
@@ -77,28 +77,27 @@ class Repositories:
         return commit
 
     def text(self, address: GitFile, commit: str, most: int) -> bytes:
-        """Returns the bytes of a file at a commit.
+        """Reads the bytes of a file at a commit.
 
         Raises:
-            BaseProblem: `PG533` where it cannot be fetched, is no regular file, or is larger than `most`.
+            BaseProblem: `PG533` if it cannot be fetched, is not a regular file, or is larger than `most`.
         """
         folder = self._at(address, commit)
         listed = _git(["ls-tree", "-z", "--full-tree", commit, "--", address.file], address, folder, remote=False)
         mode, _, rest = listed.partition(b"\0")[0].partition(b" ")
         if not listed:
-            names = _git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], address, folder, remote=False).decode(
-                errors="replace"
-            )
-            near = closest(address.file, [name for name in names.split("\0") if name.endswith((".yaml", ".yml"))])
+            names = _git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], address, folder, remote=False)
+            every = names.decode(errors="replace").split("\0")
+            near = closest(address.file, [name for name in every if name.endswith((".yaml", ".yml"))])
             hint = (f"did you mean `{near}`?",) if near else ()
             raise BaseProblem("PG533", f"{address.place} has no file {address.file}", *hint)
         if mode not in (b"100644", b"100755"):
-            raise BaseProblem("PG533", f"{address.file} in {address.place} is a link or a folder, and no file", "name the file itself")
+            raise BaseProblem("PG533", f"{address.file} in {address.place} is a link or a folder, not a file", "name the file itself")
         blob = rest.split()[1].decode()
         too_large = BaseProblem("PG533", f"{address.file} in {address.place} is larger than any spec", "name the file of the spec")
         try:
             size = int(_git(["cat-file", "-s", blob], address, folder, remote=False))
-        except BaseProblem:  # left out when the commit was fetched
+        except BaseProblem:  # filtered out when the commit was fetched
             raise too_large from None
         if size > most:
             raise too_large
@@ -110,18 +109,16 @@ class Repositories:
 
     def _home(self) -> Path:
         if self._folder is None:
-            raise RuntimeError("repositories are fetched within a `with`")
+            raise RuntimeError("`Repositories` is used outside of `with`")
         return Path(self._folder.name)
 
     def _at(self, address: GitFile, commit: str) -> Path:
-        """A bare repository with one commit."""
+        """Fetches one commit into a bare repository, and returns its folder."""
         key = (address.url, commit)
         if key not in self._fetched:
             folder = self._home() / str(len(self._fetched))
-            format_ = "sha256" if len(commit) == 64 else "sha1"
-            _git(
-                ["init", "--quiet", "--bare", "--template=", f"--object-format={format_}", str(folder)], address, self._home(), remote=False
-            )
+            kind = f"--object-format={'sha256' if len(commit) == 64 else 'sha1'}"
+            _git(["init", "--quiet", "--bare", "--template=", kind, str(folder)], address, self._home(), remote=False)
             _git(["config", "remote.origin.url", address.url], address, folder, remote=False)
             options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", f"--filter=blob:limit={_LARGEST}"]
             _git(["fetch", *options, "origin", commit], address, folder)
@@ -130,18 +127,18 @@ class Repositories:
 
 
 def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool = True) -> bytes:
-    """Runs git, which may use the network only where it is `remote`.
+    """Runs git, which may use the network only if `remote` is set.
 
     Raises:
-        BaseProblem: `PG533` where it fails or takes too long.
+        BaseProblem: `PG533` if it fails or takes too long.
     """
     settings = [*_SETTINGS, *(_TRANSPORTS if remote else ())]
     command = ["git", "--literal-pathspecs", *(part for setting in settings for part in ("-c", setting)), *arguments]
     env = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_REPOSITORY}
     env |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GIT_CEILING_DIRECTORIES": str(folder.parent), "LC_ALL": "C"}
     try:
-        # A session of its own has no terminal to ask for a password on.
-        process = subprocess.Popen(  # noqa: S603 - no shell, and addresses are what `parse` has let through
+        # In a session of its own, git has no terminal to ask for a password.
+        process = subprocess.Popen(  # noqa: S603 - no shell, and `parse` has checked the address
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
     except FileNotFoundError:
@@ -158,23 +155,23 @@ def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool =
         lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
         why = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "no reason given")
         why = why.partition(":")[2].strip() or why
-        help_ = f"`git ls-remote {address.url}` shows whether git reaches it; it asks for no password here"
+        help_ = f"check with `git ls-remote {address.url}` that git reaches it; pipegen cannot enter a password"
         raise BaseProblem("PG533", f"{address.place} cannot be fetched: {why}", help_)
     return out
 
 
 @dataclass(slots=True)
 class Resolving:
-    """Gives the texts of bases, of which it notes the commits.
+    """A reader of bases that records their commits.
 
     Attributes:
-        lock: Where the lock is, or will be.
-        pins: What the lock had.
-        update: Which repositories are resolved anew, by name; the empty text stands for all, `None` for none.
-        repositories: Fetches what is not kept.
-        resolved: The commits of those that were asked for.
-        texts: The texts that were fetched, by where they are to be kept.
-        met: The names of the repositories that were asked for.
+        lock: The path of the lock, which need not exist yet.
+        pins: The commits in the lock before.
+        update: The name of the repository to resolve again; "" stands for all, `None` for none.
+        repositories: The repositories, for texts that are not kept.
+        resolved: The commits of the requested bases.
+        texts: The fetched texts, by the paths to keep them at.
+        met: The names of the requested repositories.
     """
 
     lock: Path
@@ -186,10 +183,10 @@ class Resolving:
     met: set[str] = field(default_factory=set)
 
     def text(self, address: GitFile, most: int) -> bytes:
-        """Returns the text of a base.
+        """Reads the text of a base.
 
         Raises:
-            BaseProblem: `PG533` where it cannot be fetched.
+            BaseProblem: `PG533` if it cannot be fetched.
         """
         names = {address.repository, address.url, address.place}
         self.met |= names
@@ -205,17 +202,17 @@ class Resolving:
         return data
 
     def _kept(self, address: GitFile, commit: str, most: int) -> bytes | None:
-        """The text that this run has fetched before, or that the lock has of the same commit."""
+        """Finds a text that this run has fetched before, or that the lock keeps of the same commit."""
         fresh, pin = self.texts.get(text_path(self.lock, address, commit)), self.pins.get(address.place)
         if fresh is not None or pin is None or pin.commit != commit or address.file not in pin.texts:
             return fresh
         try:
             return kept_text(self.lock, address, commit, pin.texts[address.file], most)
-        except BaseProblem:  # missing or changed: the commit says what it was
+        except BaseProblem:  # missing or changed: fetch it again
             return None
 
     def moved(self) -> list[str]:
-        """Says which tags stand for another commit than the lock had, and which are new."""
+        """Lists the tags that are new, or have another commit than in the lock."""
         lines = []
         for place, pin in sorted(self.resolved.items()):
             old = self.pins.get(place)

@@ -1,4 +1,4 @@
-"""Writes a lock, and the texts of bases from git beside it: in a stable order, and only what has changed."""
+"""Writes a lock in a stable order, and the texts of bases from git beside it, as far as they changed."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _HEAD = "# Written by `pipegen lock`, to be committed. `pipegen lock --check` sa
 
 
 _LISTED = ("texts", "packages", "fitted")
-"""What has a line for each name."""
+"""Keys whose maps have a line for each name."""
 
 
 class _Lines(dict[str, Any]):
-    """Holds a map that is written line by line."""
+    """A map written line by line."""
 
 
 class _Line(list[Any]):
-    """Holds a list that is written on one line, as far as that goes."""
+    """A list written on one line, if it fits."""
 
 
 def lock_text(lock: Lock) -> str:
-    """The lock as YAML: sections in one order, names sorted, a line for each small thing."""
+    """Formats a lock as YAML: sections in a fixed order, names sorted, a line for each small value."""
     from pipegen.spec.runtime_fix import Dumper as Plain
     from pipegen.spec.runtime_fix import to_yaml
 
     class Dumper(Plain):
-        """Writes what a person reads line by line as blocks, and what belongs together on a line."""
+        """A dumper with representers of its own."""
 
     Dumper.add_representer(_Lines, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=False))
     Dumper.add_representer(_Line, lambda dumper, value: dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True))
@@ -45,7 +45,7 @@ def lock_text(lock: Lock) -> str:
 
 
 def _plain(part: Pin | Entry) -> dict[str, Any]:
-    """A part less what says nothing."""
+    """Converts a part to plain values, without empty ones."""
     values = part.model_dump(mode="json")
     if "transforms" in values.get("meaning", {}):
         values["meaning"]["transforms"] = [_Line(step) for step in values["meaning"]["transforms"]]
@@ -55,13 +55,13 @@ def _plain(part: Pin | Entry) -> dict[str, Any]:
 
 
 def write_lock(path: Path, lock: Lock) -> bool:
-    """Writes a lock where its text is another than the one that is there; returns whether it was.
+    """Writes a lock if its text changed; returns true if it did.
 
     Raises:
-        OSError: When it cannot be written.
+        OSError: If it cannot be written.
     """
     text = lock_text(lock)
-    with suppress(OSError, UnicodeDecodeError):  # there is none yet, or none that can be read
+    with suppress(OSError, UnicodeDecodeError):  # missing or unreadable
         if path.read_text(encoding="utf-8") == text:
             return False
     put_file(path, text.encode())
@@ -69,10 +69,10 @@ def write_lock(path: Path, lock: Lock) -> bool:
 
 
 def put_file(path: Path, data: bytes) -> None:
-    """Writes a file that is there whole or not at all, and its folder.
+    """Writes a file atomically, and makes its folder.
 
     Raises:
-        OSError: When it cannot be written.
+        OSError: If it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, data)
@@ -92,7 +92,7 @@ def drop_texts(path: Path, old: Mapping[str, Pin], new: Mapping[str, Pin]) -> No
 def _kept(path: Path, git: Mapping[str, Pin]) -> Iterator[Path]:
     for place, pin in git.items():
         for file in pin.texts:
-            with suppress(BaseProblem):  # a line that nobody has written who knows the form
+            with suppress(BaseProblem):  # a malformed line, edited by hand
                 address = parse(f"{place}#{file}")
                 if isinstance(address, GitFile):
                     yield text_path(path, address, pin.commit)

@@ -1,6 +1,6 @@
-"""Looks at runs and at machines: `pipegen doctor`, `monitor`, `profile` and `tune`.
+"""Observation of runs and machines: `pipegen doctor`, `monitor`, `profile` and `tune`.
 
-What watches a run (`sampler`, `records`, `picture`, `watch`) knows no spec and no TensorFlow. `machine` reads `/proc`, `/sys` and
-control groups below a root that tests make up, `asking` asks TensorFlow in another process (`asked`), and `storage` reads files with
-the page cache dropped.
+The modules that watch a run (`sampler`, `records`, `picture`, `watch`) use no spec and no TensorFlow. `machine` reads `/proc`, `/sys` and
+control groups below a root that tests replace, `asking` queries TensorFlow in another process (`asked`), and `storage` reads files that
+were dropped from the page cache.
 """

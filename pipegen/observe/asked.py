@@ -1,6 +1,6 @@
-"""Answers what only TensorFlow knows, in a process of its own: prints a line of JSON for each answer, and before it what it begins to do.
+"""Queries TensorFlow in a separate process: prints a line of JSON for each answer, and before it the task that it begins.
 
-So whoever reads it knows the answers that came before a crash, and in what it crashed. `python -m pipegen.observe.asked`
+So the reader knows the answers before a crash, and the task that crashed. `python -m pipegen.observe.asked`
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from pipegen.terminal import say
 
 
 def main() -> None:
-    """Asks one thing after another."""
+    """Prints one answer after another."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     begin, spent = time.perf_counter(), time.process_time()
-    _say(doing="importing TensorFlow")
+    answer(doing="importing TensorFlow")
     import tensorflow as tf
 
     seconds, cpu_s = round(time.perf_counter() - begin, 2), round(time.process_time() - spent, 2)
-    _say(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=_build(tf))
-    _say(doing="importing Keras")
+    answer(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=_build(tf))
+    answer(doing="importing Keras")
     import keras
 
-    _say(keras=keras.__version__, keras_backend=keras.backend.backend())
-    _say(onednn=_onednn())
-    _say(doing="looking for GPUs")
-    _say(driver_cuda=_driver_cuda())
-    _say(gpus=[_name(tf, device) for device in tf.config.list_physical_devices("GPU")])
-    _say(doing="compiling with XLA")
-    _say(**_xla(tf))
+    answer(keras=keras.__version__, keras_backend=keras.backend.backend())
+    answer(onednn=_onednn())
+    answer(doing="looking for GPUs")
+    answer(driver_cuda=_driver_cuda())
+    answer(gpus=[_name(tf, device) for device in tf.config.list_physical_devices("GPU")])
+    answer(doing="compiling with XLA")
+    answer(**_xla(tf))
 
 
-def _say(**answers: Any) -> None:
+def answer(**answers: Any) -> None:
+    """Prints answers as a line of JSON."""
     say(json.dumps(answers))
     sys.stdout.flush()
 
@@ -55,7 +56,7 @@ def _onednn() -> bool | None:
 
 
 def _driver_cuda() -> int | None:
-    """Returns the CUDA version that the driver takes, as 12080 for 12.8."""
+    """The newest CUDA version that the driver supports, such as 12080 for 12.8."""
     import ctypes
 
     try:
@@ -75,7 +76,7 @@ def _xla(tf: Any) -> dict[str, Any]:
     try:
         with tf.device("CPU:0"):
             right = tf.function(lambda x: 2 * x + 1, jit_compile=True)(tf.constant([1.0, 2.0])).numpy().tolist() == [3.0, 5.0]
-    except Exception as error:  # whatever it is, it is the answer
+    except Exception as error:  # any error is an answer
         return {"xla": False, "why": str(error).strip().splitlines()[0]}
     return {"xla": right, "xla_seconds": round(time.perf_counter() - begin, 2), "why": "" if right else "it gives wrong numbers"}
 

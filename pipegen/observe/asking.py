@@ -1,4 +1,4 @@
-"""Asks TensorFlow, and whatever else may crash or hang, in other processes with a time limit."""
+"""Runs TensorFlow, and other code that may crash or hang, in separate processes with a time limit."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from pathlib import Path
 from typing import Any
 
 _PATIENCE = 180.0
-"""Seconds: importing TensorFlow from slow storage takes a minute."""
+"""The time limit in seconds; importing TensorFlow from slow storage takes a minute."""
 _HOME = str(Path(__file__).resolve().parents[2])
 
 
 def ask(environment: Mapping[str, str], *, patience: float = _PATIENCE) -> dict[str, Any]:
-    """Returns what `asked.py` answers.
-
-    Where it does not come to its end, `failed` says why, and `doing` in what.
-    """
+    """Runs `asked.py` and collects its answers; after a failure, `failed` is the reason and `doing` the task."""
     code, out, err = run_python(["-m", "pipegen.observe.asked"], environment, patience)
     answers: dict[str, Any] = {}
     for answer in answers_of(out):
@@ -31,21 +28,21 @@ def ask(environment: Mapping[str, str], *, patience: float = _PATIENCE) -> dict[
 
 
 def answers_of(out: str) -> Iterator[dict[str, Any]]:
-    """Returns the lines of JSON that a process has written."""
+    """Yields the lines of JSON in the output of a process."""
     for line in out.splitlines():
         try:
             answer = json.loads(line)
-        except ValueError:  # some library has printed something
+        except ValueError:  # printed by a library
             continue
         if isinstance(answer, dict):
             yield answer
 
 
 def run_python(arguments: list[str], environment: Mapping[str, str], patience: float) -> tuple[int | None, str, str]:
-    """Runs this Python; the result is its exit code, `None` if it took too long, and what it wrote."""
+    """Runs this Python; returns its exit code (`None` after a timeout) and its output on both streams."""
     path = os.pathsep.join([_HOME, *filter(None, [environment.get("PYTHONPATH")])])
     try:
-        done = subprocess.run(  # noqa: S603 - it is this Python, and a program of ours
+        done = subprocess.run(  # noqa: S603 - this Python, and pipegen's own code
             [sys.executable, *arguments],
             env={**environment, "PYTHONPATH": path},
             stdin=subprocess.DEVNULL,
@@ -59,7 +56,7 @@ def run_python(arguments: list[str], environment: Mapping[str, str], patience: f
 
 
 def reason(code: int | None, err: str, patience: float) -> str:
-    """Says why a process did not come to its end: the signal that ended it, or the last line that it wrote."""
+    """Describes why a process failed: the signal that ended it, or the last line of its errors."""
     if code is None:
         return f"not done after {patience:.0f} s"
     if code < 0:

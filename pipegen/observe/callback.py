@@ -1,4 +1,4 @@
-"""Watches a training from a Keras callback."""
+"""`Monitor`, the Keras callback that watches a training."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Monitor(keras.callbacks.Callback):
         live: Seconds between lines on standard error; 0 for none.
 
     Attributes:
-        summary: The sums of the latest run; `summary.verdict()` says in a sentence what it waited for.
+        summary: The sums of the latest run; `summary.verdict()` describes in a sentence what it waited for.
 
     Raises:
-        ImportError: Where a library of the extra is missing, with the command that installs it.
-        ValueError: For a picture of another kind, or an interval that is too short.
+        ImportError: If a library of the extra is missing, with the command that installs it.
+        ValueError: For a picture of another format, or an interval that is too short.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Monitor(keras.callbacks.Callback):
         WATCHERS.append(self._waits)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Notes where an epoch begins."""
+        """Records the beginning of an epoch."""
         if self._inside is not None:
             self._inside.mark("epoch", epoch=epoch)
 

@@ -1,4 +1,4 @@
-"""The checks of `pipegen doctor`, in the order of their lines. Each gives lines, each with a fact, a verdict and a remedy."""
+"""The checks of `pipegen doctor`, in order. Each yields lines with a fact, a verdict and a remedy."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ CHECKS = (
     software.check_tensorflow_io,
     software.check_extras,
 )
-"""The software first, then the machine, then what can be added."""
+"""The software first, then the machine, then optional packages."""

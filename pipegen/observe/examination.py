@@ -1,4 +1,4 @@
-"""Runs the checks one after another, and holds what they share."""
+"""The checks of `pipegen doctor`: what they share, their results, and the loop over them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ VERDICTS: tuple[Verdict, ...] = ("ok", "note", "warning", "error")
 
 @dataclass(frozen=True)
 class Line:
-    """Holds a line of the examination.
+    """A result of a check.
 
     Attributes:
-        about: What it is about, in a word or two.
-        fact: What was found.
-        verdict: How good that is.
-        remedy: What to do about it; empty where there is nothing to do.
-        figures: The same as plain values.
+        about: The subject, in a word or two.
+        fact: The fact.
+        verdict: The verdict on the fact.
+        remedy: The remedy, or "".
+        figures: The fact as plain values.
     """
 
     about: str
@@ -39,24 +39,24 @@ class Line:
     figures: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
+        """Converts the line to plain values."""
         return {"about": self.about, "fact": self.fact, "verdict": self.verdict, "remedy": self.remedy or None, "figures": self.figures}
 
 
 def worst(lines: Iterable[Line]) -> Verdict:
-    """Returns the worst verdict of several lines."""
+    """Finds the worst verdict of several lines."""
     return max((line.verdict for line in lines), key=VERDICTS.index, default="ok")
 
 
 @dataclass
 class Examination:
-    """Holds what the checks look at.
+    """The subject of the checks.
 
     Attributes:
         machine: The machine.
-        needs: What a spec asks for, where one was named.
-        folder: The data to measure the storage of, where a spec does not say.
-        answered: TensorFlow's answers; by default another process is asked.
+        needs: The needs of a spec, if one was named.
+        folder: The folder of data whose storage is measured, without a spec.
+        answered: TensorFlow's answers; by default another process asks for them.
     """
 
     machine: Machine = field(default_factory=Machine)
@@ -66,18 +66,18 @@ class Examination:
 
     @cached_property
     def answers(self) -> dict[str, Any]:
-        """Asks TensorFlow once; the answers are what it says, and where that failed `failed` and `doing`."""
+        """TensorFlow's answers; after a failure also `failed` and `doing`."""
         return ask(self.machine.environment) if self.answered is None else self.answered
 
     @property
     def cores(self) -> int:
-        """Returns the cores that a pipeline takes: those of the affinity, or fewer by the control group's quota."""
+        """The cores that a pipeline takes: those of the affinity, or fewer by the control group's quota."""
         quota = self.machine.cgroup.cpu_quota
         return max(1, min(self.machine.affinity, round(quota)) if quota else self.machine.affinity)
 
     @cached_property
     def files(self) -> list[str]:
-        """Lists the files of the data; of very many some."""
+        """Files of the data; a sample of very many."""
         if self.folder is not None:
             return files_of(self.folder)
         return [] if self.needs is None else self.needs.files
@@ -87,10 +87,10 @@ Check = Callable[[Examination], Iterator[Line]]
 
 
 def examine(examination: Examination, checks: tuple[Check, ...]) -> Iterator[Line]:
-    """Runs checks, such as all of `pipegen.observe.doctor.CHECKS`; one that fails is a line, too."""
+    """Runs checks, such as all of `pipegen.observe.doctor.CHECKS`; a failure yields a line, too."""
     for check in checks:
         try:
             yield from check(examination)
-        except Exception as error:  # an odd machine is what this is for
+        except Exception as error:  # odd machines are examined, too
             about = check.__module__.rpartition(".")[2].replace("_", " ")
             yield Line(about, f"cannot be examined here: {type(error).__name__}: {error}", "note")

@@ -23,31 +23,31 @@ _NAMES = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf
 
 
 def check_vector_units(examination: Examination) -> Iterator[Line]:
-    """Names the processor and what it has; TensorFlow's builds for x86 end in SIGILL without AVX."""
+    """Reports the processor and its vector units; without AVX, TensorFlow's builds for x86 crash with SIGILL."""
     found = examination.machine.processor
     flags = (found.get("flags") or found.get("Features") or "").split()
     if not flags:
         yield Line("vector units", "unknown: /proc/cpuinfo names none", "note")
         return
     has = [name for name in _NAMES if name in flags]
-    model = found.get("model name", "a processor of unknown name")
+    model = found.get("model name", "unknown processor")
     figures = {"model": model, "units": has}
     if "flags" not in found or "avx2" in has:
         yield Line("vector units", f"{', '.join(has) or 'none'} ({model})", figures=figures)
     elif "avx" in has:
-        remedy = "let the virtual machine have its host's processor (`-cpu host`), or use a machine of 2013 or later, for faster resampling"
+        remedy = "give the virtual machine its host's processor (`-cpu host`), or use a machine of 2013 or later, for faster resampling"
         yield Line("vector units", f"{', '.join(has)}, but no AVX2 ({model})", "warning", remedy, figures)
     else:
-        remedy = "let the virtual machine have its host's processor (`-cpu host`), or use another machine: TensorFlow's builds need AVX"
+        remedy = "give the virtual machine its host's processor (`-cpu host`), or use another machine: TensorFlow's builds need AVX"
         yield Line("vector units", f"no AVX ({model})", "error", remedy, figures)
 
 
 _HELD_BACK = 0.1
-"""The share of periods in which a group was held back, from which on it is worth a word."""
+"""The share of throttled periods from which on throttling is reported."""
 
 
 def check_cores(examination: Examination) -> Iterator[Line]:
-    """Names the cores, and how many the pipeline takes of them."""
+    """Reports the cores, and the number that the pipeline takes."""
     machine, cores = examination.machine, examination.cores
     quota, groups = machine.cgroup.cpu_quota, machine.cgroup.version
     by_group = "without control groups" if not groups else f"control groups v{groups} grant {'all' if quota is None else f'{quota:g}'}"
@@ -56,24 +56,24 @@ def check_cores(examination: Examination) -> Iterator[Line]:
     asked = examination.needs.threads if examination.needs is not None else None
     if asked is not None and asked > cores:
         fact = f"{fact}, and the spec asks for {asked} threads"
-        yield Line("cores", fact, "warning", f"leave `runtime: {{threads: auto}}`, or {cores}: more threads wait for each other", figures)
+        yield Line("cores", fact, "warning", f"use `runtime: {{threads: auto}}`, or {cores}: more threads wait for each other", figures)
     elif cores < 2:
-        yield Line("cores", fact, "note", "one core makes batches or runs the model, not both: ask for two or more", figures)
+        yield Line("cores", fact, "note", "ask for two or more: one core cannot make batches while it runs the model", figures)
     else:
         yield Line("cores", fact, figures=figures)
     held = machine.cgroup.throttled
     if held is not None and held[0] > _HELD_BACK * held[1]:
         share = held[0] / held[1]
-        remedy = "raise the quota, or take fewer threads than it has cores: what is held back stands still for up to 100 ms"
-        yield Line("throttling", f"the control group was held back in {share:.0%} of its periods", "warning", remedy, {"share": share})
+        remedy = "raise the quota, or use fewer threads than it has cores: each time, all threads stop for up to 100 ms"
+        yield Line("throttling", f"the control group was throttled in {share:.0%} of its periods", "warning", remedy, {"share": share})
 
 
 _BUSY = 0.5
-"""The share of its cores that a machine may have in use on average before a word about it; this program takes one itself."""
+"""The share of busy cores above which a machine counts as busy, beside one core for this program."""
 
 
 def check_load(examination: Examination) -> Iterator[Line]:
-    """Names the mean number of programs that ran or waited for a core in the last minute, where the system tells."""
+    """Reports the mean number of programs that ran or waited for a core in the last minute."""
     machine = examination.machine
     words = machine.read("proc/loadavg").split()
     if not words or not machine.processors:
@@ -89,11 +89,11 @@ def check_load(examination: Examination) -> Iterator[Line]:
 
 
 _SMALL = 2 * 2**30
-"""TensorFlow alone takes a fourth of that."""
+"""The available memory below which there is a warning; TensorFlow alone takes a quarter of it."""
 
 
 def check_memory(examination: Examination) -> Iterator[Line]:
-    """Names what there is, what is left, and what of that a pipeline takes for caches and buffers."""
+    """Reports the memory of the machine, the available part, and the need of the spec."""
     machine = examination.machine
     total, free = machine.memory("MemTotal"), machine.memory("MemAvailable")
     limit, left = machine.cgroup.memory_limit, machine.cgroup.memory_left
@@ -109,26 +109,26 @@ def check_memory(examination: Examination) -> Iterator[Line]:
     if needed is not None:
         fact, figures = f"{fact}; the spec is expected to hold {format_bytes(needed)}", {**figures, "needed": needed}
     if needed is not None and needed > available:
-        yield Line("memory", fact, "error", "`runtime: {cache: {disk: FOLDER}}`, a smaller batch, or a smaller picture", figures)
+        yield Line("memory", fact, "error", "use `runtime: {cache: {disk: FOLDER}}`, a smaller batch, or smaller images", figures)
     elif available < _SMALL:
-        remedy = "ask for more memory: TensorFlow itself takes half a gigabyte, and a batch of pictures may take as much"
+        remedy = "ask for more memory: TensorFlow itself takes half a gigabyte, and a batch of images may take as much"
         yield Line("memory", fact, "warning", remedy, figures)
     else:
         yield Line("memory", fact, figures=figures)
 
 
 _ENOUGH_FILES = 4096
-"""Shards that are mapped, caches, threads that read, and the sockets of services stay far below."""
+"""Far more than mapped shards, caches, reading threads and the sockets of services need."""
 
 
 def check_descriptors(examination: Examination) -> Iterator[Line]:
-    """Names the limit, and how it is raised."""
+    """Reports the limit of open files, and how to raise it."""
     limits = examination.machine.open_files
     if limits is None:
         yield Line("open files", "unknown: /proc/self/limits does not say", "note")
         return
     soft, hard = limits
-    fact = f"{_count(soft)} at a time, and up to {_count(hard)} if asked for"
+    fact = f"{_count(soft)} at a time, and up to {_count(hard)} on request"
     figures = {"soft": None if soft == float("inf") else int(soft), "hard": None if hard == float("inf") else int(hard)}
     if soft >= _ENOUGH_FILES:
         yield Line("open files", fact, figures=figures)
@@ -144,43 +144,28 @@ def _count(limit: float) -> str:
 
 
 _ENOUGH_SHARED = 2**30
-"""Docker gives 64 MiB, which is where the complaints come from."""
+"""Docker's default of 64 MiB is too little for loaders with several processes."""
 
 
 def check_shared_memory(examination: Examination) -> Iterator[Line]:
-    """Names the room. pipegen itself works in one process, so that little of it stops nothing."""
+    """Reports the shared memory, which pipegen itself does not need: it works in one process."""
+    remedy = "docker run --shm-size=2g, if another loader works in several processes; pipegen does not"
     try:
         found = os.statvfs(examination.machine.root / "dev/shm")
     except OSError:
-        yield Line(
-            "shared memory", "there is no /dev/shm", "note", "docker run --shm-size=2g, if another loader works in several processes"
-        )
+        yield Line("shared memory", "not mounted", "note", remedy)
         return
     size, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
     fact, figures = f"{format_bytes(size)}, {format_bytes(free)} free", {"size": size, "free": free}
     if free >= _ENOUGH_SHARED:
         yield Line("shared memory", fact, figures=figures)
     else:
-        remedy = "docker run --shm-size=2g, if another loader works in several processes; pipegen does not"
         yield Line("shared memory", fact, "note", remedy, figures)
 
 
 _NETWORK = (
-    "nfs",
-    "cifs",
-    "smb",
-    "ceph",
-    "lustre",
-    "beegfs",
-    "gluster",
-    "gpfs",
-    "fuse.sshfs",
-    "fuse.s3fs",
-    "fuse.gcsfuse",
-    "9p",
-    "virtiofs",
-    "afs",
-)
+    "nfs", "cifs", "smb", "ceph", "lustre", "beegfs", "gluster", "gpfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "9p", "virtiofs", "afs",
+)  # fmt: skip
 _SAYS = {
     "0": "the kernel calls its disk solid-state",
     "1": "the kernel calls its disk rotational, as virtual disks often are called",
@@ -189,14 +174,14 @@ _KEPT = 0.5
 
 
 def check_storage(examination: Examination) -> Iterator[Line]:
-    """Names where the data lies, and measures it."""
+    """Reports the storage of the data, and measures it."""
     machine, needs = examination.machine, examination.needs
     if needs is not None:
         yield from _of_spec(examination, needs)
     elif examination.folder is None:
         yield from _described(machine, Path.cwd(), "")
     elif not examination.files:
-        yield Line("storage", f"there is no file in {examination.folder}", "error", "name the folder of the data")
+        yield Line("storage", f"{examination.folder} has no files", "error", "name the folder of the data")
     else:
         many = len(examination.files)
         yield from _described(machine, Path(examination.folder).resolve(), f"{many:,} file{'s' if many != 1 else ''}, ")
@@ -212,19 +197,17 @@ def _of_spec(examination: Examination, needs: Needs) -> Iterator[Line]:
     elif found is None:
         yield Line("storage", "the spec names no data: it comes from Python")
     elif files and mounted(files[0]) is not None:
-        yield Line("storage", f"{needs.paths[0]} lies on another machine, and is fetched as it is read (`runtime: remote_cache`)")
+        yield Line("storage", f"{needs.paths[0]} is on another machine, and is fetched when it is read (`runtime: remote_cache`)")
     else:
         for name, part in needs.parts.items():
-            what = f"split {needs.split}" + f", part {name}" * bool(name)
-            yield from _described(
-                examination.machine, place_of(_place(part, needs)), f"{part.num_examples(needs.split):,} examples of {what}, "
-            )
+            many = f"{part.num_examples(needs.split):,} examples of split {needs.split}{f', part {name}' * bool(name)}, "
+            yield from _described(examination.machine, place_of(_place(part, needs)), many)
         if files:
             yield from _measured(examination, needs)
 
 
 def _place(part: Manifest, needs: Needs) -> str:
-    """Returns the folder or the file that the data of a source lies in."""
+    """Finds the folder or the file of a source's data."""
     files, root = files_in(part, needs.split), part.listing.root
     if files:
         return root if root and files[0].startswith(root.rstrip("/") + "/") else os.path.dirname(files[0])
@@ -234,22 +217,14 @@ def _place(part: Manifest, needs: Needs) -> str:
 def _described(machine: Machine, place: Path, many: str) -> Iterator[Line]:
     mount = machine.mount_of(place)
     if mount is None:
-        yield Line("storage", f"{place}: no mount is known for it", "note")
+        yield Line("storage", f"{place}: unknown mount", "note")
         return
     rotational = machine.rotational(mount)
     remote = mount.kind.startswith(_NETWORK)
-    kind = (
-        "in memory" if mount.kind in ("tmpfs", "ramfs") else "over a network" if remote else _SAYS.get(rotational or "", "no disk is known")
-    )
-    fact = f"{place}: {many}{mount.kind} on {mount.device}; {kind}"
-    figures = {
-        "path": str(place),
-        "kind": mount.kind,
-        "device": mount.device,
-        "rotational": rotational,
-        "remote": remote,
-    }
-    yield Line("storage", fact, figures=figures)
+    disk = _SAYS.get(rotational or "", "unknown disk")
+    kind = "in memory" if mount.kind in ("tmpfs", "ramfs") else "over a network" if remote else disk
+    figures = {"path": str(place), "kind": mount.kind, "device": mount.device, "rotational": rotational, "remote": remote}
+    yield Line("storage", f"{place}: {many}{mount.kind} on {mount.device}; {kind}", figures=figures)
 
 
 def _measured(examination: Examination, needs: Needs | None) -> Iterator[Line]:
@@ -266,8 +241,8 @@ def _measured(examination: Examination, needs: Needs | None) -> Iterator[Line]:
     figures = {"random": rates.random, "together": rates.together, "threads": threads, "sequential": rates.sequential}
     figures |= {"mean_bytes": rates.mean_bytes, "kept": rates.kept}
     if rates.kept > _KEPT:
-        fact = f"{fact}; {rates.kept:.0%} came from memory, although the page cache was told to drop them"
-        yield Line("reading", fact, "note", "the figures are those of memory; a larger data set will be slower", figures)
+        fact = f"{fact}; {rates.kept:.0%} came from memory, although they were dropped from the page cache"
+        yield Line("reading", fact, "note", "these are rates of memory; a larger data set will be slower", figures)
     else:
         yield Line("reading", fact, figures=figures)
     if needs is not None:
@@ -293,21 +268,20 @@ def _compared(examination: Examination, needs: Needs, rates: Rates) -> Line:
 
 _NVIDIA = "0x10de"
 _DISPLAY = "0x03"
-"""The class of display controllers, to which GPUs of data centres belong, too."""
+"""The class of display controllers, which includes GPUs of data centres."""
 _CONTAINER = "start the container with the GPU: `docker run --gpus all`, or the device plugin of your cluster"
 _REINSTALL = "pip install 'tensorflow[and-cuda]'"
 
 
 def check_cuda(examination: Examination) -> Iterator[Line]:
-    """Says which GPUs TensorFlow sees, and where it sees none what is missing."""
+    """Reports the GPUs that TensorFlow sees; without any, what is missing."""
     answers, machine = examination.answers, examination.machine
     if "tensorflow" not in answers:
         return
     build, gpus = answers["build"], answers.get("gpus")
     if gpus is None:
-        yield Line(
-            "GPU", f"looking for GPUs fails: {answers.get('failed')}", "error", "look at `nvidia-smi`; a new driver may want a restart"
-        )
+        remedy = "run `nvidia-smi`; a new driver may need a restart"
+        yield Line("GPU", f"looking for GPUs fails: {answers.get('failed')}", "error", remedy)
         return
     driver, takes = _driver(machine), answers.get("driver_cuda")
     figures = {"gpus": gpus, "driver": driver, "driver_cuda": takes, "build": build}
@@ -322,7 +296,7 @@ def check_cuda(examination: Examination) -> Iterator[Line]:
 
 
 def _without(machine: Machine, build: dict[str, Any], driver: str | None, takes: int | None) -> tuple[str, Verdict, str]:
-    """Says why there is none, from the hardware upwards."""
+    """Explains why there is none, from the hardware upwards."""
     hidden = machine.environment.get("CUDA_VISIBLE_DEVICES")
     cards = _cards(machine)
     if driver is None and not cards:
@@ -331,7 +305,7 @@ def _without(machine: Machine, build: dict[str, Any], driver: str | None, takes:
         return (
             f"{cards} NVIDIA card{'s' if cards != 1 else ''} and no driver",
             "error",
-            "install NVIDIA's driver for the card; " + _CONTAINER,
+            f"install NVIDIA's driver for the card; {_CONTAINER}",
         )
     if hidden is not None and hidden.strip() in ("", "-1"):
         return f"CUDA_VISIBLE_DEVICES={hidden!r} hides them", "note", "unset CUDA_VISIBLE_DEVICES to use them"
@@ -346,7 +320,7 @@ def _without(machine: Machine, build: dict[str, Any], driver: str | None, takes:
 
 
 def _by_driver(build: dict[str, Any], takes: int | None) -> tuple[Verdict, str]:
-    """Compares the driver with the build: programs of one major version run on every driver of it."""
+    """Compares the driver with the build: a program runs on every driver of its major version."""
     wanted = re.match(r"(\d+)", build["cuda"] or "")
     if wanted is None or takes is None or takes // 1000 >= int(wanted[1]):
         return "ok", ""
@@ -359,7 +333,7 @@ def _driver(machine: Machine) -> str | None:
 
 
 def _cards(machine: Machine) -> int:
-    """Returns how many NVIDIA cards are on the bus."""
+    """Counts the NVIDIA cards on the bus."""
     vendors = [path for path in machine.matching("sys/bus/pci/devices/*/vendor") if path.read_text().strip() == _NVIDIA]
     return sum((path.parent / "class").read_text().startswith(_DISPLAY) for path in vendors)
 

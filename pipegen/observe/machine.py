@@ -1,4 +1,4 @@
-"""Reads a machine through `/proc`, `/sys`, `/dev` and the environment."""
+"""The facts about a machine in `/proc`, `/sys`, `/dev` and the environment."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """Holds where a folder is mounted from.
+    """A mounted file system.
 
     Attributes:
         place: The mount point.
-        kind: The kind of file system, such as `ext4` or `nfs4`.
-        device: What is mounted.
+        kind: The type of file system, such as `ext4` or `nfs4`.
+        device: The device.
         number: The device's number, as `MAJOR:MINOR`.
     """
 
@@ -33,67 +33,64 @@ class Mount:
 
 @dataclass(frozen=True)
 class Machine:
-    """Reads what a machine is.
+    """A machine.
 
     Attributes:
-        root: Where `proc`, `sys` and `dev` are.
-        environment: The environment's variables.
+        root: The folder of `proc`, `sys` and `dev`.
+        environment: The environment variables.
     """
 
     root: Path = Path("/")
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def read(self, name: str) -> str:
-        """Returns what a file says; nothing where it cannot be read."""
+        """Reads a file; "" if it cannot be read."""
         return read_text(self.root / name) or ""
 
-    def exists(self, name: str) -> bool:
-        """Returns whether there is such a file."""
-        return (self.root / name).exists()
-
     def matching(self, pattern: str) -> list[Path]:
-        """Returns the files that match a pattern."""
+        """Lists the files that match a pattern."""
         return sorted(self.root.glob(pattern))
 
     @cached_property
     def cgroup(self) -> Cgroup:
-        """Finds the control groups of this process."""
+        """The control groups of this process."""
         return Cgroup(self.root)
 
     @cached_property
     def processor(self) -> dict[str, str]:
-        """Reads what `/proc/cpuinfo` says of the first processor."""
+        """The entries of `/proc/cpuinfo` for the first processor."""
         first = self.read("proc/cpuinfo").split("\n\n", 1)[0]
         return {name.strip(): value.strip() for line in first.splitlines() for name, _, value in [line.partition(":")]}
 
     @property
     def processors(self) -> int:
-        """Returns how many processors the machine has."""
+        """Number of processors of the machine."""
         return sum(line.startswith("processor") for line in self.read("proc/cpuinfo").splitlines())
 
     @property
     def affinity(self) -> int:
-        """Returns on how many of them this process may run."""
-        return self._ranges(self.status("Cpus_allowed_list")) or self.processors
+        """Number of processors that this process may use."""
+        pairs = [part.split("-") for part in self.status("Cpus_allowed_list").split(",") if part]  # such as `0-3,8`
+        return sum(int(pair[-1]) - int(pair[0]) + 1 for pair in pairs) or self.processors
 
     def status(self, name: str) -> str:
-        """Returns a value of `/proc/self/status`."""
+        """Reads a value of `/proc/self/status`."""
         found = re.search(rf"^{name}:\s*(.*)$", self.read("proc/self/status"), re.MULTILINE)
         return found[1] if found else ""
 
     def memory(self, name: str) -> int | None:
-        """Returns bytes that `/proc/meminfo` names."""
+        """Reads an entry of `/proc/meminfo`, in bytes."""
         found = re.search(rf"^{name}:\s*(\d+) kB", self.read("proc/meminfo"), re.MULTILINE)
         return int(found[1]) * 1024 if found else None
 
     @property
     def open_files(self) -> tuple[float, float] | None:
-        """Returns how many files a process may have open, and to how many it may raise that."""
+        """The soft and the hard limit of open files."""
         found = re.search(r"^Max open files\s+(\S+)\s+(\S+)", self.read("proc/self/limits"), re.MULTILINE)
         return None if found is None else (_limit(found[1]), _limit(found[2]))
 
     def mount_of(self, path: Path) -> Mount | None:
-        """Returns the mount that a path lies in: of those that reach furthest, the last."""
+        """Finds the mount of a path: the longest mount point, and the last of several at it."""
         found = None
         for line in self.read("proc/self/mountinfo").splitlines():
             before, _, behind = line.partition(" - ")
@@ -104,19 +101,13 @@ class Machine:
         return found
 
     def rotational(self, mount: Mount) -> str | None:
-        """Returns what the kernel says of a mount's disk: `1` for one that spins, as virtual disks often say; `None` without a disk."""
+        """Reads the kernel's flag of a mount's disk: `1` for a rotational one, as virtual disks often are called; `None` without a disk."""
         block = self.root / "sys/dev/block" / mount.number
         for folder in (block, block.resolve().parent):
             said = read_text(folder / "queue/rotational")
             if said is not None:
                 return said
         return None
-
-    @staticmethod
-    def _ranges(text: str) -> int:
-        """Returns how many numbers a list such as `0-3,8` has."""
-        pairs = [part.split("-") for part in text.split(",") if part]
-        return sum(int(pair[-1]) - int(pair[0]) + 1 for pair in pairs)
 
 
 def _limit(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Runs a split while it is measured: how fast it is by itself or beside a model, and, traced, what its threads do."""
+"""Recordings: the speed of a split alone or with a model, and a trace of its threads."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 
 WARM = 6
-"""Batches before a clock starts: they pay for compiling, and for what TensorFlow finds out about the graph."""
+"""Batches before the clock starts, during which TensorFlow compiles and optimises the graph."""
 SECONDS = 4.0
-"""How long each of the two measurements lasts, without and with a trace."""
+"""Seconds of each of the two measurements, without and with a trace."""
 _LEAST = 8
-"""Batches that each of them has."""
+"""The least number of batches of each measurement."""
 
 
 @dataclass
 class Recording:
-    """Holds what was measured of one split; plain values, which another process may have written.
+    """The measurements of one split, as plain values.
 
     Attributes:
         split: The split.
-        spec_hash: The meaning of its spec.
+        spec_hash: The hash of its spec.
         threads: Threads of the pipeline's pool.
-        examples_in_split: Examples that the split has.
-        file_bytes: The mean size of a stored record, 0 where unknown.
-        batches: Batches that were measured without a trace.
-        examples: Examples in them.
-        seconds: How long they took.
-        waited: How long Python waited for them.
-        traced_examples: Examples that were handed over while the trace ran.
-        traced_batches: Batches of them.
-        trace: What its threads did meanwhile.
-        model_ms: How long a training step of the model takes; `None` where nothing but the pipeline ran.
-        notes: What to know about it.
+        examples_in_split: Examples of the split.
+        file_bytes: The mean size of a stored record, 0 if unknown.
+        batches: Batches measured without a trace.
+        examples: Examples in these batches.
+        seconds: The time of these batches.
+        waited: The time that Python waited for these batches.
+        traced_examples: Examples handed over while the trace ran.
+        traced_batches: Batches handed over while the trace ran.
+        trace: The trace.
+        model_ms: The time of the model's training step in ms; `None` if only the pipeline ran.
+        notes: Remarks.
     """
 
     split: str
@@ -65,7 +65,7 @@ class Recording:
 
     @property
     def wait_share(self) -> float:
-        """The share of the time that the model, or whoever took the batches, waited."""
+        """The share of the time that the consumer of the batches waited."""
         return min(1.0, self.waited / self.seconds) if self.seconds else 0.0
 
     @property
@@ -74,16 +74,16 @@ class Recording:
         return self.examples / self.seconds if self.seconds else 0.0
 
     def took(self, waiting: Waiting, seconds: float) -> None:
-        """Notes what was measured without a trace."""
+        """Stores the measurement without a trace."""
         self.batches, self.examples, self.seconds, self.waited = waiting.batches, waiting.examples, seconds, waiting.seconds
 
     def traced(self, waiting: Waiting, trace: Trace) -> None:
-        """Notes what was measured with a trace."""
+        """Stores the traced measurement."""
         self.traced_batches, self.traced_examples, self.trace = waiting.batches, waiting.examples, trace
 
 
 def about(executor: Executor, spec_hash: str) -> Recording:
-    """Returns a recording of an executor's split in which nothing is measured yet."""
+    """Makes an empty recording of an executor's split."""
     records = executor.records
     return Recording(executor.plan.split, spec_hash, executor.setting.threads, len(records), records.mean_bytes)
 
@@ -91,14 +91,14 @@ def about(executor: Executor, spec_hash: str) -> Recording:
 def record(
     pipe: Pipeline, split: str, *, model_ms: float | None = None, steps: int | None = None, tick: Callable[[int], None] = lambda _: None
 ) -> Recording:
-    """Runs a split, epoch after epoch, first as it is and then traced.
+    """Runs a split, epoch after epoch, first without and then with a trace.
 
     Args:
         pipe: The pipeline.
         split: The split.
-        model_ms: Sleep so long after each batch, as a model on a device would work; without it batches are thrown away at once.
-        steps: Batches of each of the two measurements; by default what four seconds allow.
-        tick: Called with how many batches are done.
+        model_ms: Milliseconds to sleep after each batch, in place of a model on a device; without it batches are dropped at once.
+        steps: Batches of each of the two measurements; by default four seconds of them.
+        tick: Called with the number of batches done.
 
     Raises:
         DataError: If the split has no batch.
@@ -122,18 +122,18 @@ def record(
 
 
 def warm_steps(executor: Executor) -> int:
-    """Returns how many batches pass before a clock starts: a few, or all examples once where they fill a cache."""
+    """Counts the batches before the clock starts: a few, and all examples once to fill a cache."""
     return WARM + filling_steps(executor)
 
 
 def filling_steps(executor: Executor) -> int:
-    """Returns in how many batches all examples pass once where they fill a cache; 0 without one."""
+    """Counts the batches of all examples that fill a cache; 0 without one."""
     cached = any(isinstance(n, Cache) for n in executor.plan.nodes)
     return -(-len(executor.records) // executor.order.local_batch) if cached else 0
 
 
 def _some(batches: Iterator[Any], steps: int | None) -> None:
-    """Takes so many batches, or what fits into the time."""
+    """Takes a number of batches, or as many as fit into the time."""
     start, done = time.perf_counter(), 0
     while done < (steps or _LEAST) or (steps is None and time.perf_counter() - start < SECONDS):
         next(batches)
@@ -141,7 +141,7 @@ def _some(batches: Iterator[Any], steps: int | None) -> None:
 
 
 def _steps(pipe: Pipeline, split: str, nap: float, tick: Callable[[int], None]) -> Iterator[None]:
-    """Takes batches for ever, working on each for so many seconds."""
+    """Takes batches for ever, sleeping for some seconds after each."""
     dataset, done = pipe[split], 0
     while True:
         for _ in dataset:

@@ -1,4 +1,4 @@
-"""The measured time of a plan shared out to its nodes and stages, and what other settings of `runtime:` would gain."""
+"""The measured times of a plan's nodes and stages, and the expected gains of other settings of `runtime:`."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 
 _OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cache: (CACHE, "the cache"), Batch: (BATCH, "batches")}
-"""What is measured of a node beside its stages: in which scope, and what it is called."""
+"""The scope and the name of a node's own time, beside its stages."""
 
 _UNLIKE = 2.0
-"""How many times as many examples as were handed over nobody makes in the meantime: the part then runs at times of its own."""
+"""The largest plausible ratio of made examples to those handed over; beyond it, the part runs at times of its own."""
 
 Key = tuple[object, ...]
-"""What makes a stage, or a kernel, the same one in another plan of the spec."""
+"""Identifies a stage or a kernel in other plans of the spec."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Holds what one node or stage took.
+    """The measured time of one node or stage.
 
     Attributes:
-        name: What users call it: its steps.
-        text: The line that `explain` has for it.
+        name: The names of its steps.
+        text: Its line in `explain`.
         us: Microseconds of a thread per example.
-        share: The share of all that was measured.
-        estimated: Whether it is a share of a compiled kernel, which the cost model made.
+        share: Its share of all measured time.
+        estimated: The cost model divided the time of a compiled kernel.
         stage: The stage, or `None`.
         node: The node.
-        expected: What the cost model says that it takes.
+        expected: The microseconds that the cost model expects.
     """
 
     name: str
@@ -65,18 +65,18 @@ class Part:
 
     @property
     def calls_python(self) -> bool:
-        """Returns whether it calls a function of the user."""
+        """It calls a function of the user."""
         return self.stage is not None and any(isinstance(ref.step, CustomTransform) for ref in self.stage.uses())
 
 
 def measured_parts(plan: Plan, recorded: Recording, sizes: Collection[int], given: Circumstances) -> list[Part]:
-    """Returns what each node and stage took, in their order.
+    """Computes the time of each node and stage, in order.
 
     Args:
         plan: The plan that ran.
-        recorded: What was measured of it.
-        sizes: What `run_sizes` says of it.
-        given: What the cost model goes by within compiled kernels.
+        recorded: Its recording.
+        sizes: Its `run_sizes`.
+        given: The circumstances for the cost model, which divides compiled kernels.
     """
     us = {scope: 1e6 * seconds / max(_made(recorded, scope, sizes), 1) for scope, seconds in recorded.trace.busy.items()}
     total = sum(us.values()) or 1.0
@@ -92,9 +92,9 @@ def measured_parts(plan: Plan, recorded: Recording, sizes: Collection[int], give
 
 
 def run_sizes(ran: Physical) -> tuple[int, ...]:
-    """Returns of how many examples, less than a batch, a run of a part may be.
+    """Lists the possible numbers of examples, below a batch, in a run of a part.
 
-    Nothing where a plan makes more examples than it hands over, or an epoch at once: then runs do not say how many were made.
+    Empty if a plan makes more examples than it hands over, or an epoch at once: then runs do not tell the number of examples.
     """
     more = any(isinstance(o, Filter) or (isinstance(o, Map) and o.grain == "epoch") for o in ran.operations)
     more = more or any(isinstance(function, (Fill, SliceOwnRows)) for function in ran.functions)
@@ -102,10 +102,10 @@ def run_sizes(ran: Physical) -> tuple[int, ...]:
 
 
 def _made(found: Recording, scope: str, sizes: Collection[int]) -> float:
-    """Returns of how many examples the trace has seen a part.
+    """Estimates the number of examples of a part in the trace.
 
-    They are not those that were handed over meanwhile: some of these were begun, or done, before, and what is made ahead comes later.
-    Which of the sizes a run has, and whether it has any, is plain all the same.
+    It differs from the number handed over meanwhile: some of those were made before, and prefetched ones come later. But it is close
+    enough to choose among the possible sizes of a run.
     """
     runs, handed = found.trace.runs.get(scope, 0), found.traced_examples
     if not runs or not handed or not sizes:
@@ -116,7 +116,7 @@ def _made(found: Recording, scope: str, sizes: Collection[int]) -> float:
 
 
 def _stages(plan: Plan, node: Node, cost: NodeCost, us: Mapping[str, float]) -> Iterator[tuple[Stage, float, bool, float]]:
-    """The stages of a node, what each took, whether that is an estimate, and what the cost model says."""
+    """Yields the stages of a node, with the time of each, true if it is an estimate, and the expected time."""
     if not isinstance(node, (Element, Kernel)):
         return
     names = scopes(plan)
@@ -130,10 +130,10 @@ def _stages(plan: Plan, node: Node, cost: NodeCost, us: Mapping[str, float]) -> 
 
 
 def predict_us(plan: Plan, parts: list[Part], given: Circumstances) -> float:
-    """Predicts the microseconds of a thread per example that a plan takes once a cache is full.
+    """Predicts the microseconds of a thread per example of a plan with a full cache.
 
-    What was measured of another plan of the same spec is taken as it was; what that plan did not have comes from the cost model,
-    times what the cost model was wrong by there.
+    Uses the measured times of another plan of the same spec; parts that this plan lacks come from the cost model, corrected by its
+    error there.
     """
     known, error, total = _by_key(parts), _error(parts), 0.0
     for node, cost in zip(plan.nodes, plan_cost(plan, given).nodes, strict=True):
@@ -155,30 +155,30 @@ def _key(stage: Stage) -> Key:
 
 
 def _error(parts: list[Part]) -> float:
-    """Returns by which factor the cost model was wrong, beside functions of the user."""
+    """Computes measured over expected time, without functions of the user."""
     known = [part for part in parts if part.us and part.expected and not part.calls_python]
     return min(5.0, max(0.2, sum(p.us for p in known) / sum(p.expected for p in known))) if known else 1.0
 
 
 WORTH = 1.1
-"""What is promised to gain less is not worth a word."""
+"""The least expected speed-up of a remedy."""
 _MOST_TIMES = 8
-"""How many times as many threads are advised at most: what else there is to share is not known."""
+"""The most times as many threads that are advised, since other limits are unknown."""
 _STAYS = 0.75
-"""The share of what no operation accounts for that stays when a cache spares operations: the most of what was measured, a quarter to three
-quarters, so that no more is promised than is kept."""
+"""The share of the time outside of operations that stays when a cache saves operations. Measurements gave a quarter to three quarters;
+the highest is used, so that promises are kept."""
 _BLOCKED = 0.5
-"""The share of its threads' time in which a pipeline that is blocked neither runs nor waits for a core."""
+"""The share of time in which threads of a blocked pipeline neither run nor wait for a core."""
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """Holds a change of `runtime:`.
+    """A change of `runtime:`.
 
     Attributes:
-        setting: What to write, such as `cache: memory`.
-        times: How many times as fast the pipeline would be, as the model of this file says.
-        bytes: What it takes in memory or on the disk.
+        setting: The setting to write, such as `cache: memory`.
+        times: The expected speed-up of the pipeline.
+        bytes: The memory or disk that it needs.
     """
 
     setting: str
@@ -191,9 +191,9 @@ class Remedy:
 
 
 def remedies(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumstances) -> list[Remedy]:
-    """Returns the changes that would gain something, the best first.
+    """Lists the changes with a worthwhile gain, the best first.
 
-    Of two that gain nearly the same, memory comes before a disk. What the model takes bounds every gain.
+    Memory is preferred to a disk. The model's own time bounds every gain.
     """
     every = [*_caches(pipe, found, parts, given), *_threads(found)]
     worth = [remedy for remedy in every if remedy.times >= WORTH]
@@ -201,18 +201,18 @@ def remedies(pipe: Pipeline, found: Recording, parts: list[Part], given: Circums
 
 
 def blocked_share(found: Recording) -> float:
-    """Returns the share of the measured time in which threads waited for something else than a core: storage, a lock, a sleep."""
+    """The share of measured time in which threads waited for storage, locks or sleeps, not for a core."""
     busy = sum(found.trace.busy.values())
     return min(1.0, max(0.0, 1 - (found.trace.cpu + found.trace.queued) / busy)) if busy else 0.0
 
 
 def is_blocked(found: Recording) -> bool:
-    """Returns whether threads are mostly waiting, and not because one lock lets one of them run at a time."""
+    """Decides if threads mostly wait, and not for a lock that lets only one of them run."""
     return blocked_share(found) > _BLOCKED and found.trace.cpu < 0.7 * found.trace.seconds * min(found.threads, available_cores())
 
 
 def _bounded(found: Recording, times: float) -> float:
-    """Returns what is gained of a speed-up of the pipeline where the model's own time stays."""
+    """Limits a speed-up of the pipeline by the model's own time."""
     if not found.examples:
         return 1.0
     now = found.seconds / found.examples
@@ -221,7 +221,7 @@ def _bounded(found: Recording, times: float) -> float:
 
 
 def _caches(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumstances) -> Iterator[Remedy]:
-    """A cache in memory where it fits, or else on a disk; none where there is one."""
+    """Yields a cache in memory if it fits, else on a disk; none if there is one already."""
     model, manifest, split = pipe.spec.model, pipe._manifest, found.split
     if any(isinstance(n, Cache) for n in pipe._compiled.splits[split].plan.nodes):
         return
@@ -246,16 +246,16 @@ def _caches(pipe: Pipeline, found: Recording, parts: list[Part], given: Circumst
 
 
 def _hidden_us(found: Recording, measured: float) -> float:
-    """Returns the microseconds of threads per example that neither operations nor other programs account for: TensorFlow between them.
+    """The microseconds of threads per example outside of operations and of waits for cores: TensorFlow's own overhead.
 
-    `measured` is the time of the operations, less what they waited for a core that another program had.
+    `measured` is the time of the operations, without waits for a core that another program had.
     """
     own = max(found.trace.seconds * found.threads - found.trace.queued, found.trace.cpu)
     return max(0.0, 1e6 * own / max(found.traced_examples, 1) - measured)
 
 
 def _threads(found: Recording) -> Iterator[Remedy]:
-    """More threads, where there are cores left, or where threads wait for something else than a core."""
+    """Yields more threads if cores are left, or if threads wait for something else than a core."""
     cores, busy = available_cores(), sum(found.trace.busy.values())
     if not busy:
         return
@@ -267,7 +267,7 @@ def _threads(found: Recording) -> Iterator[Remedy]:
 
 
 def _with_threads(found: Recording, threads: int, cores: int) -> float:
-    """Returns how many times as fast so many threads are: more of them share their time, but no more cores share the processor's."""
+    """Computes the speed-up of a number of threads: they share the waits, but the number of cores bounds processor time."""
     busy, cpu = sum(found.trace.busy.values()), found.trace.cpu
     now = max(busy / found.threads, cpu / min(cores, found.threads))
     return now / max(busy / threads, cpu / min(cores, threads))

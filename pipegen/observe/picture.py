@@ -1,4 +1,4 @@
-"""Draws a run, and puts it on one page: the verdict, the picture, the figures."""
+"""The picture of a run, and a page with its verdict, picture and figures."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pipegen.observe.records import SAMPLE, Curves
 from pipegen.page import Page, element, page, table
 
 _BLUE, _ORANGE, _GREEN, _PINK, _SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"
-"""Colours that all kinds of eyes tell apart (Okabe and Ito, Color Universal Design, 2008)."""
+"""Colours that colour-blind people can tell apart (Okabe and Ito, Color Universal Design, 2008)."""
 _COLOURS = (_BLUE, _ORANGE, _GREEN, _PINK, _SKY)
 _FEW = 400
-"""Steps that are dots rather than a curve."""
+"""The most steps that are drawn as dots, not as a curve."""
 FORMS = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 
 
@@ -66,10 +66,10 @@ def draw(found: Curves, form: str = "svg") -> bytes:
 
 
 def form_of(path: Path) -> str:
-    """Returns what to draw for a file's name.
+    """Finds the format of a picture by its file's name.
 
     Raises:
-        ValueError: If that is not known.
+        ValueError: For an unknown suffix.
     """
     if path.suffix in (".html", ".htm"):
         return "html"
@@ -160,7 +160,7 @@ def _waits(panel: Any, found: Curves, scale: float) -> None:
 
 
 def _legend(panel: Any) -> None:
-    """Puts the names above the curves, where they hide none."""
+    """Puts the legend above the curves."""
     panel.legend(loc="lower left", bbox_to_anchor=(0, 0.98), ncols=6, borderaxespad=0, handlelength=1.4, columnspacing=1.4)
 
 
@@ -172,10 +172,11 @@ _STYLE = ".verdict { font-size: 1.1rem; } .drawn { background: #fff; width: 100%
 
 
 def write_picture(found: Curves, path: Path) -> None:
-    """Writes a run as a picture or as a page, by the end of the file's name.
+    """Writes a run as a picture or as a page, by the suffix of the file.
 
     Raises:
-        ValueError: For another end. `OSError` if it cannot be written.
+        ValueError: For another suffix.
+        OSError: If it cannot be written.
     """
     form = form_of(path)
     if form == "html":
@@ -185,7 +186,7 @@ def write_picture(found: Curves, path: Path) -> None:
 
 
 def run_page(found: Curves) -> Page:
-    """Returns a run as a page.
+    """Makes the page of a run.
 
     Raises:
         ModuleNotFoundError: Without matplotlib.

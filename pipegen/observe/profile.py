@@ -1,4 +1,4 @@
-"""Says where the time of a pipeline goes: in a sentence, as a table, as plain values, and as a page of HTML."""
+"""Profiles: where the time of a pipeline goes, as a sentence, a table, plain values, and a page of HTML."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 
 STARVED = 0.05
-"""The share of its time that a model may wait without anybody minding."""
+"""The share of its time from which on waiting counts as a problem."""
 UNATTRIBUTED = 0.15
-"""The share of the processor time that may be in no part before the report says so."""
+"""The share of processor time outside of all parts from which on the report mentions it."""
 _SHOWN = 0.005
-"""A part with a smaller share has no line of its own."""
+"""The least share of a part with a line of its own."""
 _IDLE = 0.5
-"""Threads that are busy for less of the time are not what a model waits for: handing batches over takes the rest."""
+"""The share of time below which busy threads are not what a model waits for: handing over batches takes the rest."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Holds what a profile says.
+    """The analysis of a recording.
 
     Attributes:
-        recording: What was measured.
-        parts: What each node and stage took, in their order.
-        remedies: Which settings would help, the best first.
-        blocked: Whether threads mostly wait for something else than a core.
+        recording: The recording.
+        parts: The time of each node and stage, in order.
+        remedies: Settings that would help, the best first.
+        blocked: Threads mostly wait for something else than a core.
     """
 
     recording: Recording
@@ -48,22 +48,22 @@ class Profile:
 
     @property
     def dearest(self) -> Part:
-        """The part that takes most."""
+        """The part that takes the most time."""
         return max(self.parts, key=lambda part: part.us)
 
     @property
     def starves(self) -> bool:
-        """Returns whether whoever takes the batches waits for them."""
+        """The consumer of the batches waits for them."""
         return self.recording.wait_share >= STARVED
 
     def of_threads(self, part: Part) -> float:
-        """Returns which share of the time of all threads a part took."""
+        """Computes the share of a part in the time of all threads."""
         trace = self.recording.trace
         return min(1.0, part.us * self.recording.traced_examples / 1e6 / (trace.seconds * self.recording.threads)) if trace.seconds else 0.0
 
     @property
     def sentence(self) -> str:
-        """Says in one sentence what the model waits for, and what to do about it."""
+        """What the model waits for, and the best remedy, in one sentence."""
         found, part = self.recording, self.dearest
         made = 1e-3 * sum(p.us for p in self.parts) / found.threads * found.examples / max(found.batches, 1)
         if not self.starves:
@@ -87,7 +87,7 @@ class Profile:
         return "no setting of `runtime:` would help by much, more cores would"
 
     def text(self) -> str:
-        """The profile for people."""
+        """Formats the profile as text."""
         found = self.recording
         shown = [(p.share, p.us, p.text + (", estimated" if p.estimated else "")) for p in self.parts if p.share >= _SHOWN]
         rows = [("share", "µs an image", ""), *((f"{share:>5.0%}", f"{us:>11,.0f}", text) for share, us, text in shown)]
@@ -101,14 +101,12 @@ class Profile:
 
     def _facts(self) -> list[tuple[str, str]]:
         found = self.recording
-        beside = "nothing but the pipeline ran" if found.model_ms is None else f"a model of {found.model_ms:.0f} ms a step took them"
+        beside = "only the pipeline ran" if found.model_ms is None else f"a model of {found.model_ms:.0f} ms a step took them"
+        measured = f"{found.batches:,} batches of split {found.split} in {found.seconds:.1f} s, and {found.trace.seconds:.1f} s traced"
         facts = [
             ("images/s", f"{found.rate:,.0f}; {beside}"),
             ("threads", f"{found.threads}, busy {self._occupied:.0%} of the time"),
-            (
-                "measured",
-                f"{found.batches:,} batches of split {found.split} in {found.seconds:.1f} s, and {found.trace.seconds:.1f} s traced",
-            ),
+            ("measured", measured),
         ]
         if found.trace.queued > 0.1 * found.trace.cpu:
             share = found.trace.queued / (found.trace.queued + found.trace.cpu)
@@ -123,7 +121,7 @@ class Profile:
         return min(1.0, sum(map(self.of_threads, self.parts)))
 
     def as_json(self) -> dict[str, Any]:
-        """The profile as plain values."""
+        """Converts the profile to plain values."""
         found, part = self.recording, self.dearest
         return {
             "version": 1,
@@ -152,7 +150,7 @@ class Profile:
         }
 
     def page(self) -> Page:
-        """The profile as a page of its own, with a bar for each stage."""
+        """Makes a page of the profile, with a bar for each stage."""
         rows = [
             (f"{p.share:.0%}", f"{p.us:,.0f}", bar(p.share), p.text + (", estimated" if p.estimated else "")) for p in self.parts if p.us
         ]
@@ -168,12 +166,12 @@ _STYLE = "td:nth-child(3) { min-width: 8rem; }"
 
 
 def analyse(pipe: Pipeline, found: Recording, factors: Mapping[str, float] | None = None) -> Profile:
-    """Says of a recording of one of a pipeline's splits what it means.
+    """Analyses a recording of one of a pipeline's splits.
 
     Args:
         pipe: The pipeline.
         found: The recording.
-        factors: What is known of the machine already; see `phases/machine.py`.
+        factors: Known factors of the machine; see `phases/machine.py`.
     """
     executor = pipe._engine.executor(found.split)
     plan = executor.plan

@@ -1,4 +1,4 @@
-"""The record of a watched run: written, read, summed up in lines, and as curves of a bounded number of points."""
+"""The record of a watched run: writes and reads it, sums it up, and reduces it to curves of a bounded number of points."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Row = dict[str, Any]
 
 
 class Record:
-    """Writes the lines of a run as they come; each is whole on the disk when the next sample is taken.
+    """A writer of the rows of a run; each is flushed before the next sample is taken.
 
     Args:
-        path: The file, which is made anew; `None` for none.
+        path: The file, which is overwritten; `None` for no file.
 
     Raises:
-        OSError: If it cannot be made.
+        OSError: If the file cannot be made.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._file: IO[str] | None = None if path is None else open(path, "w", encoding="utf-8")  # noqa: SIM115
         self.failed: OSError | None = None
-        """What the disk refused; nothing was written from then on."""
+        """The error after which nothing more was written."""
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Writes lines. What the disk refuses ends the record, and not the run."""
+        """Writes rows. An error ends the record, but not the run."""
         if self._file is None:
             return
         try:
@@ -59,13 +59,13 @@ class Record:
 
 
 class Steps:
-    """Puts the waits of a while into rows, one for each process and split, with the number of their first step."""
+    """A converter of waits to rows, one for each process and split, with the number of the first step."""
 
     def __init__(self) -> None:
         self._done: dict[tuple[int, str], int] = {}
 
     def rows(self, waits: Iterable[Wait], at: float) -> list[Row]:
-        """Returns a row for each process and split that waited; `at` is the time since the run began, in seconds."""
+        """Makes a row for each process and split that waited; `at` is the time since the run began, in seconds."""
         several: dict[tuple[int, str], list[Wait]] = {}
         for wait in waits:
             several.setdefault((wait.pid, wait.split), []).append(wait)
@@ -79,11 +79,11 @@ class Steps:
 
 
 def read_record(path: Path) -> Iterator[Row]:
-    """Returns the rows of a record; of a run that was killed or still runs, as far as they go.
+    """Yields the rows of a record, also of a run that was killed or still runs.
 
     Raises:
         OSError: If it cannot be read.
-        ValueError: If it is no record.
+        ValueError: If it is not a record.
     """
     with open(path, encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file):
@@ -94,7 +94,7 @@ def read_record(path: Path) -> Iterator[Row]:
                     return
                 row = None
             if not isinstance(row, dict) or (not number and row.get("event") != "start"):
-                raise ValueError(f"{path}: line {number + 1} is not of a record that `pipegen monitor --out` writes")
+                raise ValueError(f"{path}: line {number + 1} is not from a record of `pipegen monitor --out`")
             yield row
 
 
@@ -102,7 +102,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size(count: float) -> str:
-    """Returns bytes in the largest binary unit that leaves a number above one."""
+    """Formats bytes in the largest binary unit that leaves a number above one."""
     unit = 0
     while abs(count) >= 1024 and unit < len(_UNITS) - 1:
         count, unit = count / 1024, unit + 1
@@ -110,12 +110,12 @@ def size(count: float) -> str:
 
 
 def rate(per_second: float | None) -> str:
-    """Returns bytes per second as MB/s."""
+    """Formats bytes per second as MB/s."""
     return "?" if per_second is None else f"{per_second / 1e6:.1f} MB/s"
 
 
 def duration(seconds: float) -> str:
-    """Returns a time as `12.3 s`, or as hours, minutes and seconds."""
+    """Formats a time as `12.3 s`, or as hours, minutes and seconds."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
@@ -123,26 +123,26 @@ def duration(seconds: float) -> str:
 
 
 _SMALL = 0.05
-"""A wait below this share is not worth a remedy."""
+"""The share of waiting below which the input keeps up."""
 
 
 @dataclass
 class Waits:
-    """Adds up what the steps of a split waited."""
+    """The sums of the waits of a split."""
 
     steps: int = 0
     wait_s: float = 0.0
     step_s: float = 0.0
     first_s: float | None = None
-    """The wait of the very first batch, which pays for starting the pipeline and is left out of the sums."""
+    """The wait for the first batch, which includes the start of the pipeline and is left out of the sums."""
 
     @property
     def share(self) -> float:
-        """Returns the share of the steps' time that was waited."""
+        """The share of waiting in the time of steps."""
         return self.wait_s / self.step_s if self.step_s else 0.0
 
     def add(self, steps: Row) -> None:
-        """Adds the row of one while."""
+        """Adds a row."""
         waits, whole = steps["wait_ms"], steps["step_ms"]
         if self.first_s is None and waits:
             self.first_s, waits, whole = waits[0] / 1e3, waits[1:], whole[1:]
@@ -154,7 +154,7 @@ class Waits:
 
 @dataclass
 class Summary:
-    """Adds up a run row by row; one of hours takes no more memory than one of seconds."""
+    """The sums of a run, row by row; their memory does not grow with the run."""
 
     start: Row = field(default_factory=dict)
     end: Row | None = None
@@ -192,17 +192,17 @@ class Summary:
             self.total[name] = self.total.get(name, 0.0) + passed * (value or 0)
 
     def mean(self, name: str) -> float:
-        """Returns the mean of a figure over the run."""
+        """Computes the mean of a figure over the run."""
         return self.total.get(name, 0.0) / self.seconds if self.seconds else 0.0
 
     @property
     def cores(self) -> float:
-        """Returns how many cores the run kept busy: by what the system counted at its end, or else by the samples."""
+        """The mean number of busy cores: counted by the system at the end, else by the samples."""
         counted = (self.end or {}).get("cpu_s")
         return counted / self.seconds if counted is not None and self.seconds else self.mean("cores")
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Returns the figures of the run, each with its name."""
+        """Yields the names and the figures of the run."""
         yield "time", f"{duration(self.seconds)}{self._how_it_ended()}"
         granted = self.start.get("cores_granted")
         yield "processor", f"{self.cores:.2f} of {granted} cores in the mean"
@@ -222,7 +222,7 @@ class Summary:
             yield "the monitor", f"{self.end['monitor_share']:.2%} of one core while the run ran"
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the figures as plain values: seconds, bytes, shares from 0 to 1."""
+        """Converts the figures to plain values: seconds, bytes, shares from 0 to 1."""
         waits = {
             split: {"steps": w.steps, "wait_s": w.wait_s, "step_s": w.step_s, "share": w.share, "first_batch_s": w.first_s}
             for split, w in self.waits.items()
@@ -245,14 +245,14 @@ class Summary:
         return f", exit code {self.end['code']}{by}"
 
     def verdict(self) -> str:
-        """Says in a sentence what the run waited for."""
+        """Describes in a sentence what the run waited for."""
         if not self.waits:
-            return "No batch of a pipegen dataset was asked for, so nothing is known of waiting."
+            return "No batch of a pipegen dataset was requested, so waits are unknown."
         split = "train" if "train" in self.waits else max(self.waits, key=lambda name: self.waits[name].step_s)
         share = self.waits[split].share
         if share < _SMALL:
             return f"The input keeps up: the model waited {share:.1%} of the time of its {split} steps."
-        return f"The model waited {share:.0%} of the time of its {split} steps: `pipegen profile` says which stage holds it up."
+        return f"The model waited {share:.0%} of the time of its {split} steps: `pipegen profile` finds the stage that it waits for."
 
 
 def _of_waits(waits: Waits) -> str:
@@ -265,7 +265,7 @@ def _of_waits(waits: Waits) -> str:
 
 
 def live_line(row: Row, steps: list[Row], start: Row) -> str:
-    """Returns a sample in one line for a terminal."""
+    """Formats a sample in one line for a terminal."""
     run, machine = row["run"], row["machine"]
     parts = [f"cpu {run['cores'] or 0:.1f} of {start['cores_granted']} cores", f"memory {size(run['rss'])}"]
     if run["read"] is not None:
@@ -293,7 +293,7 @@ class Series:
         self._group, self._sums, self._held = 1, [0.0], 0
 
     def add(self, figures: Sequence[float | None]) -> None:
-        """Adds a row, of as many figures each time; `None` stands for an unknown one."""
+        """Adds a row, always of the same number of figures; `None` stands for an unknown one."""
         values = [nan if value is None else float(value) for value in figures]
         self._sums = values if not self._held else [a + b for a, b in zip(self._sums, values, strict=True)]
         self._held += 1
@@ -305,23 +305,23 @@ class Series:
             self._group *= 2
 
     def column(self, number: int) -> list[float]:
-        """Returns one figure over all rows."""
+        """The values of one figure in all rows."""
         return [row[number] for row in self.rows]
 
 
 SAMPLE = ("t", "cores", "rss", "cgroup", "read", "written", "received", "sent")
-"""The figures of a sample that have a curve, in their order; behind them the percent and the bytes of each GPU."""
+"""The figures of a sample that have a curve, in order; then come the percent and the bytes of each GPU."""
 
 
 @dataclass
 class Curves:
-    """Holds what a picture shows.
+    """The contents of a picture.
 
     Attributes:
         samples: The figures named by `SAMPLE`.
         cores: The time and the percent of each core.
-        waits: For each split the time of each step, and the share of it that was waited.
-        epochs: When epochs began, and which.
+        waits: For each split the time of each step, and its share of waiting.
+        epochs: The times that epochs began, and their numbers.
         summary: The sums of the run.
     """
 
@@ -332,7 +332,7 @@ class Curves:
     summary: Summary = field(default_factory=Summary)
 
     def column(self, name: str) -> list[float]:
-        """Returns a curve by its name."""
+        """The curve of a name."""
         return self.samples.column(SAMPLE.index(name))
 
 
@@ -355,7 +355,7 @@ def curves(rows: Iterable[Row]) -> Curves:
 
 
 def _add_steps(found: Curves, steps: Row, at: float) -> None:
-    """Adds the waits of a while; the last of its steps ended close to its end."""
+    """Adds the waits of a row; its last step ended at about the row's time."""
     series = found.waits.setdefault(steps["split"], Series())
     when = at - sum(steps["step_ms"]) / 1e3
     for wait, whole in zip(steps["wait_ms"], steps["step_ms"], strict=True):

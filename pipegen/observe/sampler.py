@@ -1,4 +1,4 @@
-"""What a process and its descendants use of the machine: from `/proc`, and of NVIDIA's GPUs by NVML."""
+"""Samples of the usage of a machine by a process and its descendants: from `/proc`, and of NVIDIA's GPUs by NVML."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pipegen.memory import Cgroup, available_cores
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _STATE, _PARENT, _USER, _CHILDREN_SYSTEM, _RSS = 0, 1, 11, 14, 21
-"""Places of fields in `/proc/PID/stat`, counted behind the name of the program."""
+"""Indices of fields in `/proc/PID/stat`, counted after the name of the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Holds what a tree of processes has used.
+    """The usage of a tree of processes.
 
     Attributes:
-        processes: How many there are.
-        cpu_s: Seconds of processor time so far, those of descendants that have ended included.
-        rss: Bytes in memory now; what several of them share counts for each.
-        read: Bytes read from storage so far, ended descendants included; `None` where the system does not say.
-        written: Bytes written to storage so far, likewise.
+        processes: Number of processes.
+        cpu_s: Seconds of processor time so far, including ended descendants.
+        rss: Bytes in memory now; shared memory counts for each process.
+        read: Bytes read from storage so far, including ended descendants; `None` if the system does not tell.
+        written: Bytes written to storage so far, including ended descendants; `None` if the system does not tell.
     """
 
     processes: int
@@ -36,30 +36,30 @@ class Used:
 
 
 class Tree:
-    """Follows a process and its descendants.
+    """A process and its descendants.
 
-    A process that is waited for hands its counters on to the one that waited, so the sum over those that live never loses any.
+    The counters of an ended process go to the one that waited for it, so the sum over the living ones loses nothing.
 
     Args:
         pid: The process.
-        proc: Where `/proc` is.
+        proc: The folder `/proc`.
     """
 
     def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:
         self._pid = pid
         self._proc = str(proc)
-        # The kernel may be built without this file; then the parents of all processes are looked up.
+        # The kernel may be built without this file; then the parents of all processes are read.
         own = os.getpid()
         self._lists_children = os.path.exists(f"{self._proc}/{own}/task/{own}/children")
 
     def used(self) -> Used:
-        """Returns what they have used so far."""
+        """Reads the usage so far."""
         count, ticks, pages = 0, 0, 0
         read: int | None = 0
         written: int | None = 0
         for pid in self._pids():
             fields = self._stat(pid)
-            if fields is None:  # has just ended
+            if fields is None:  # it has just ended
                 continue
             count += 1
             ticks += sum(int(field) for field in fields[_USER : _CHILDREN_SYSTEM + 1])
@@ -72,7 +72,7 @@ class Tree:
     def _pids(self) -> list[int]:
         found = [self._pid]
         below = self._children if self._lists_children else self._by_parent().get
-        for pid in found:  # grows on the way
+        for pid in found:  # grows while it is walked
             found += below(pid) or []
         return found
 
@@ -100,7 +100,7 @@ class Tree:
         pairs = dict(line.split(b": ") for line in text.splitlines() if b": " in line)
         if b"read_bytes" in pairs and b"write_bytes" in pairs:
             return int(pairs[b"read_bytes"]), int(pairs[b"write_bytes"])
-        # One that has ended and is not waited for yet tells nothing; of another user's, nobody is told.
+        # A zombie has no counters, and those of another user's process are not readable.
         state = self._stat(pid)
         return (0, 0) if state is None or state[_STATE] == b"Z" else None
 
@@ -118,11 +118,11 @@ class Tree:
 
 
 class Gpus:
-    """Reads the GPUs of this machine, in NVML's order.
+    """The GPUs of this machine, in NVML's order.
 
     Attributes:
-        about: For each the name and the bytes of its memory.
-        absent: Why there is none; empty where there is.
+        about: The name and the bytes of memory of each.
+        absent: Why there are none, or "".
     """
 
     def __init__(self) -> None:
@@ -140,18 +140,18 @@ class Gpus:
             self._handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
             self.about = [{"name": _text(pynvml.nvmlDeviceGetName(h)), "memory": self._memory(h, "total")} for h in self._handles]
         except pynvml.NVMLError as error:
-            self.absent, self._handles = f"no NVIDIA driver answers ({str(error).lower()})", []
+            self.absent, self._handles = f"the NVIDIA driver does not answer ({str(error).lower()})", []
         if not self._handles and not self.absent:
             self.absent = "the NVIDIA driver lists none"
 
     def read(self) -> list[dict[str, int | None]]:
-        """Returns for each how busy it was of late, in percent, and the bytes of its memory in use; `None` for what it does not tell."""
+        """Reads the recent load in percent and the used memory in bytes of each; `None` for unknown figures."""
         return [{"busy": self._busy(handle), "memory": self._memory(handle, "used")} for handle in self._handles]
 
     def _busy(self, handle: Any) -> int | None:
         try:
             return int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-        except self._nvml.NVMLError:  # such as of a part of a GPU (MIG)
+        except self._nvml.NVMLError:  # such as for a part of a GPU (MIG)
             return None
 
     def _memory(self, handle: Any, which: str) -> int | None:
@@ -162,21 +162,21 @@ class Gpus:
 
 
 def _text(name: str | bytes) -> str:
-    """Returns a name as text; older releases of the library gave bytes."""
+    """Decodes a name, which is bytes in older releases of the library."""
     return name.decode(errors="replace") if isinstance(name, bytes) else name
 
 
 SHARE = 0.005
-"""The share of a core that measuring may take: where a sample is dear, they are further apart."""
+"""The share of a core that measuring may take; if samples are expensive, they are further apart."""
 
 
 class Sampler:
-    """Measures a process, its descendants and the machine.
+    """A sampler of a process, its descendants and the machine.
 
     Args:
-        every: Seconds between samples, or more where a sample is dear.
+        every: The least seconds between samples.
         share: The share of one core that measuring may take.
-        clock: Gives the processor seconds of what measures; that of the thread where a process watches itself.
+        clock: Reads the processor seconds of the measuring process, or of its thread if a process watches itself.
 
     Raises:
         ModuleNotFoundError: Without psutil.
@@ -190,10 +190,10 @@ class Sampler:
         self._every, self._share, self._clock = every, share, clock
         self._owns_cpu, self._owns_memory = self._cgroup.owns("cpuacct"), self._cgroup.owns("memory")
         self._cost = 0.0
-        """Processor seconds from one sample to the next, whatever is done with it."""
+        """Processor seconds from one sample to the next."""
 
     def start(self, pid: int) -> None:
-        """Begins to measure a process."""
+        """Starts to measure a process."""
         self._tree = Tree(pid)
         self.began = time.time()
         self._start = time.monotonic()
@@ -202,7 +202,7 @@ class Sampler:
         self._spent = self._clock()
 
     def about(self) -> dict[str, Any]:
-        """Returns what holds for the whole run."""
+        """Makes the first row of the record, with the facts about the machine."""
         return {
             "event": "start",
             "version": 1,
@@ -218,11 +218,11 @@ class Sampler:
 
     @property
     def seconds(self) -> float:
-        """Returns the time since the run began."""
+        """Seconds since the run began."""
         return time.monotonic() - self._start
 
     def sample(self) -> dict[str, Any]:
-        """Returns figures of now, and rates since the sample before."""
+        """Takes a sample: present figures, and rates since the sample before."""
         now, before = self._counters(), self._before
         self._before = now
         passed = max(now["at"] - before["at"], 1e-6)
@@ -250,7 +250,7 @@ class Sampler:
         }
 
     def pause(self) -> float:
-        """Returns seconds until the next sample, by what has been spent since it was asked last."""
+        """Computes the seconds until the next sample from the processor time spent since the last call."""
         spent = self._clock()
         self._cost = max(spent - self._spent, 0.7 * self._cost)
         self._spent = spent

@@ -17,7 +17,7 @@ from pipegen.release import __version__
 
 
 def check_software(_: Examination) -> Iterator[Line]:
-    """Names the versions, and the Python that is meant: a wrong environment is the most common mistake."""
+    """Reports the versions, and the Python in use: a wrong environment is the most common mistake."""
     fact = f"pipegen {__version__}, Python {platform.python_version()} in {sys.prefix}, {platform.platform(terse=True)}"
     yield Line("software", fact, figures={"pipegen": __version__, "python": platform.python_version(), "prefix": sys.prefix})
 
@@ -25,14 +25,14 @@ def check_software(_: Examination) -> Iterator[Line]:
 FIRST, LAST = (2, 16), (2, 21)
 """The oldest and the newest release that pipegen's tests run with."""
 _SLOW = 20.0
-"""Seconds; from there on the import is worth a word."""
+"""Seconds from which on an import counts as slow."""
 
 
 def check_tensorflow(examination: Examination) -> Iterator[Line]:
-    """Names the version and how long importing it took."""
+    """Reports the version and the time of importing it."""
     answers = examination.answers
     if "tensorflow" not in answers:
-        yield _broken(answers.get("failed", "it says nothing"))
+        yield _broken(answers.get("failed", "no reason given"))
         return
     version, seconds, cpu_s = answers["tensorflow"], answers["seconds"], answers["cpu_s"]
     fact = f"{version}, imported in {seconds:.1f} s, {cpu_s:.1f} s of them at work"
@@ -42,7 +42,7 @@ def check_tensorflow(examination: Examination) -> Iterator[Line]:
         wanted = f"tensorflow>={FIRST[0]}.{FIRST[1]},<{LAST[0]}.{LAST[1] + 1}"
         yield Line("TensorFlow", f"{fact}, which pipegen is not tested with", "warning", f"pip install '{wanted}'", figures)
     elif seconds > _SLOW:
-        remedy = "either the machine is busy, or the environment lies on slow storage: importing reads thousands of files"
+        remedy = "the machine is busy, or the environment is on slow storage: importing reads thousands of files"
         yield Line("TensorFlow", fact, "note", remedy, figures)
     else:
         yield Line("TensorFlow", fact, figures=figures)
@@ -61,16 +61,16 @@ def _broken(why: str) -> Line:
 
 
 FIRST_KERAS = (3, 7)
-"""From here on `fit` takes an iterator of ours."""
+"""The oldest Keras whose `fit` takes pipegen's iterators."""
 
 
 def check_keras(examination: Examination) -> Iterator[Line]:
-    """Names the version and the backend."""
+    """Reports the version and the backend."""
     answers = examination.answers
     if "tensorflow" not in answers:
         return
     if "keras" not in answers:
-        yield Line("Keras", f"cannot be imported: {answers.get('failed', 'it says nothing')}", "error", "pip install --upgrade keras")
+        yield Line("Keras", f"cannot be imported: {answers.get('failed', 'no reason given')}", "error", "pip install --upgrade keras")
         return
     version, backend = answers["keras"], answers["keras_backend"]
     old = tuple(int(part) for part in version.split(".")[:2]) < FIRST_KERAS
@@ -80,7 +80,7 @@ def check_keras(examination: Examination) -> Iterator[Line]:
 
 
 def check_xla(examination: Examination) -> Iterator[Line]:
-    """Reports a small program that was compiled and run on the processor."""
+    """Reports the compilation and the run of a small program on the processor."""
     answers = examination.answers
     if "gpus" not in answers:
         return
@@ -88,13 +88,13 @@ def check_xla(examination: Examination) -> Iterator[Line]:
         seconds = answers["xla_seconds"]
         yield Line("XLA", f"compiles and runs, in {seconds:.2f} s", figures={"works": True, "seconds": seconds})
         return
-    why = answers.get("why") or answers.get("failed", "it says nothing")
+    why = answers.get("why") or answers.get("failed", "no reason given")
     remedy = "`runtime: {jit: never}` does without, and is slower; pip install --force-reinstall tensorflow"
     yield Line("XLA", f"does not work: {why}", "error" if "failed" in answers else "warning", remedy, {"works": False, "why": why})
 
 
 def check_onednn(examination: Examination) -> Iterator[Line]:
-    """Names the state and the variable that decides."""
+    """Reports the state and the variable that sets it."""
     on = examination.answers.get("onednn")
     if on is None:
         return
@@ -110,15 +110,15 @@ def check_onednn(examination: Examination) -> Iterator[Line]:
 
 _PATIENCE_TENSORFLOW_IO = 120.0
 _LOADS = "from tensorflow_io.python.ops import core_ops; dir(core_ops)"
-"""Importing it loads nothing yet; looking into it does."""
+"""The import alone loads nothing yet; `dir` does."""
 
 
 def check_tensorflow_io(examination: Examination) -> Iterator[Line]:
-    """Loads it in another process."""
+    """Loads tensorflow-io in another process."""
     try:
         installed = version("tensorflow-io")
     except PackageNotFoundError:
-        yield Line("tensorflow-io", "is not installed, and nothing here needs it", figures={"installed": None})
+        yield Line("tensorflow-io", "is not installed, and not needed", figures={"installed": None})
         return
     code, _, err = run_python(["-c", _LOADS], {**examination.machine.environment, "TF_CPP_MIN_LOG_LEVEL": "3"}, _PATIENCE_TENSORFLOW_IO)
     if code == 0:
@@ -134,22 +134,22 @@ _MARKED = re.compile(r"^([A-Za-z0-9._-]+).*;.*\bextra\s*==\s*['\"]([\w-]+)['\"]"
 _WRITTEN = re.compile(r"^([\w-]+) = \[([^\]]*)\]", re.MULTILINE)
 _NAME = re.compile(r"[\"']([A-Za-z0-9._-]+)")
 _OURS = {"dev", "test", "docs", "benchmark", "peers"}
-"""Those that pipegen itself is developed with."""
+"""Extras for the development of pipegen."""
 _NARROW = {"io"}
-"""Those that fit one release of TensorFlow alone, about which another check speaks."""
+"""Extras for a single release of TensorFlow, with a check of their own."""
 _MODULES = {
     "array-record": "array_record.python.array_record_module",
     "nvidia-ml-py": "pynvml",
     "pillow": "PIL.Image",
     "pillow-jxl-plugin": "pillow_jxl",
 }
-"""What is imported of a library where that is not its name; the module that has its binary part, where there are several."""
+"""The modules of libraries with other names than their own; of several, the one with the binary part."""
 _PATIENCE = 60.0
-"""Seconds; all of them together take three."""
+"""The time limit in seconds; all libraries together take three."""
 
 
 def check_extras(examination: Examination) -> Iterator[Line]:
-    """Names the extras that are complete, and those of which libraries are missing; says of each library that does not load why."""
+    """Reports complete extras, extras with missing libraries, and libraries that do not load."""
     found = _declared()
     if not found:
         yield Line("extras", "unknown: pipegen is not installed as a package", "note")
@@ -161,11 +161,7 @@ def check_extras(examination: Examination) -> Iterator[Line]:
     there = [extra for extra, names in missing.items() if not names and not broken[extra]]
     absent = [f"{extra} ({', '.join(names)})" for extra, names in missing.items() if names]
     fact = f"{', '.join(there) or 'none'} installed" + (f"; not {', '.join(absent)}" if absent else "")
-    remedy = (
-        f"pip install 'pipegen[{next(extra for extra, names in missing.items() if names)}]' and the like, where you need one"
-        if absent
-        else ""
-    )
+    remedy = f"pip install 'pipegen[{next(extra for extra, names in missing.items() if names)}]', if you need it" if absent else ""
     figures = {"missing": missing, "do_not_load": {extra: names for extra, names in broken.items() if names}}
     yield Line("extras", fact, remedy=remedy, figures=figures)
     for name, failure in failed.items():
@@ -180,12 +176,12 @@ def check_extras(examination: Examination) -> Iterator[Line]:
 
 
 class Failure(NamedTuple):
-    """Says why a library does not load.
+    """A library that does not load.
 
     Attributes:
         why: The first line of the error.
-        lacks_module: Whether a module is missing, and none of those that are here is to blame.
-        late: Whether it may load, and was not waited for.
+        lacks_module: A module is missing; the installed ones are fine.
+        late: The time limit was reached; it may load.
     """
 
     why: str
@@ -194,7 +190,7 @@ class Failure(NamedTuple):
 
 
 def do_not_load(names: Sequence[str], environment: Mapping[str, str]) -> dict[str, Failure]:
-    """Imports libraries in another process, and returns those that fail or take too long; then a new process imports the others."""
+    """Imports libraries in another process, and returns those that fail or take too long; after a crash, a new process continues."""
     modules = {module_of(name): name for name in names}
     failed: dict[str, Failure] = {}
     rest = [*modules]
@@ -213,12 +209,12 @@ def do_not_load(names: Sequence[str], environment: Mapping[str, str]) -> dict[st
 
 
 def module_of(name: str) -> str:
-    """Returns what is imported of a library."""
+    """The module of a library."""
     return _MODULES.get(name.lower().replace("_", "-"), name.replace("-", "_"))
 
 
 def _declared() -> dict[str, list[str]]:
-    """Returns the libraries of each extra, by the installed package's metadata, or in a checkout by its project file."""
+    """Reads the libraries of each extra from the installed package's metadata, or from the project file of a checkout."""
     found: dict[str, list[str]] = {}
     try:
         marked = [match for text in requires("pipegen") or () if (match := _MARKED.match(text))]

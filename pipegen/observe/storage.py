@@ -1,4 +1,4 @@
-"""What a spec asks of a machine, and how fast files come from where they are stored."""
+"""The needs of a spec, and measurements of the storage of its files."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 
 _LISTED = 50_000
-"""Files that are listed at most, ..."""
+"""The most files that are listed."""
 _TAKEN = 3000
-"""... and of them those that are read."""
+"""The most files that are read."""
 _LARGE = 4 << 20
-"""Bytes from which a file is no example but a shard, of which parts are read."""
+"""Bytes from which a file counts as a shard, of which parts are read."""
 _PART = 128 << 10
 _CHUNK = 1 << 20
 _SECONDS = 1.5
-"""Time for each of the three."""
+"""Seconds for each of the three measurements."""
 
 Piece = tuple[str, int, int]
-"""A file, where to begin, and how many bytes to read."""
+"""A file, an offset, and a number of bytes."""
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Holds what was measured, in bytes per second.
+    """Measured rates, in bytes per second.
 
     Attributes:
         random: One piece after another in random order.
-        together: The same by several threads at a time.
-        sequential: In their own order.
-        files: How many files were found; at most 50,000 are listed.
+        together: Pieces in random order, by several threads.
+        sequential: One piece after another in stored order.
+        files: Number of files; at most 50,000 are listed.
         mean_bytes: Their mean size.
-        shards: Whether they are so large that parts of them were read.
-        kept: The share of pieces that were in memory although they were dropped.
+        shards: They are so large that parts of them were read.
+        kept: The share of pieces that were in memory although they were dropped from the page cache.
     """
 
     random: float
@@ -67,7 +67,7 @@ class Rates:
 
 
 def files_of(path: str) -> list[str]:
-    """Returns files below a folder, of a pattern, or the file itself; of very many some."""
+    """Lists files below a folder or of a pattern, at most `_LISTED`; or the file itself."""
     if os.path.isdir(path):
         below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if not name.startswith("."))
         return list(islice(below, _LISTED))
@@ -75,13 +75,13 @@ def files_of(path: str) -> list[str]:
 
 
 def measure(files: Sequence[str], threads: int, seconds: float | None = None) -> Rates | None:
-    """Reads files; `None` where there is nothing to read.
+    """Measures the reading of files; `None` if they are empty.
 
     Raises:
         OSError: If one cannot be read.
     """
     seconds = _SECONDS if seconds is None else seconds
-    chance = random.Random(0)  # noqa: S311 - which files are read is no secret
+    chance = random.Random(0)  # noqa: S311 - not secret
     taken = sorted(chance.sample(list(files), min(_TAKEN, len(files))))
     sizes = {name: os.path.getsize(name) for name in taken}
     total = sum(sizes.values())
@@ -101,7 +101,7 @@ def measure(files: Sequence[str], threads: int, seconds: float | None = None) ->
 
 
 def _pieces(sizes: dict[str, int]) -> Iterator[Piece]:
-    """Returns whole files, or parts of large ones."""
+    """Yields whole files, or parts of large ones."""
     large = sum(sizes.values()) / len(sizes) >= _LARGE
     for name, size in sizes.items():
         if not large:
@@ -134,7 +134,7 @@ def _rate_together(pieces: Sequence[Piece], pool: ThreadPoolExecutor, threads: i
 
 
 def _read(piece: Piece) -> tuple[int, bool]:
-    """Returns how many bytes of a piece were read, and whether they were in memory although they were dropped."""
+    """Reads a piece; returns its bytes, and true if it was in memory although it was dropped."""
     name, begin, size = piece
     file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -152,12 +152,12 @@ def _read(piece: Piece) -> tuple[int, bool]:
 def _in_memory(file: int, begin: int) -> bool:
     try:
         return os.preadv(file, [bytearray(1)], begin, os.RWF_NOWAIT) > 0
-    except OSError:  # it would have to wait; or the file system cannot tell
+    except OSError:  # not in memory, or not supported by the file system
         return False
 
 
 def place_of(path: str) -> Path:
-    """Returns the nearest folder or file above a pattern or a path that is there."""
+    """Finds the nearest existing folder or file above a pattern or a path."""
     found = Path(path).absolute()
     while not found.exists():
         found = found.parent
@@ -166,11 +166,11 @@ def place_of(path: str) -> Path:
 
 @dataclass(frozen=True)
 class Needs:
-    """Holds what a spec asks for, in its training split or its first one.
+    """The needs of a spec, for its training split or its first one.
 
     Attributes:
         spec: The spec.
-        images_per_s: What the model takes; `None` for as many as the cores prepare.
+        images_per_s: The rate of the model; `None` for the rate at which the cores prepare images.
     """
 
     spec: Spec
@@ -178,18 +178,18 @@ class Needs:
 
     @property
     def paths(self) -> list[str]:
-        """Returns the files, folders and patterns that the source names."""
+        """The files, folders and patterns that the source names."""
         given = [path for _, path in source_paths(self.spec.loaded.raw.get("source"), ("source",))]
         return [path for path in given if "://" not in path]
 
     @property
     def split(self) -> str:
-        """Returns the split that is meant."""
+        """The split."""
         return "train" if "train" in self.spec.compiled else next(iter(self.spec.compiled))
 
     @cached_property
     def listed(self) -> Manifest | Diagnostic | None:
-        """Lists the data: the manifest, or what stands in the way; `None` where the spec names none, since it comes from Python."""
+        """The manifest of the data, or the finding that prevents it; `None` if the data comes from Python."""
         if self.spec.model.source.needs_data():
             return None
         try:
@@ -199,17 +199,17 @@ class Needs:
 
     @property
     def manifest(self) -> Manifest | None:
-        """Returns the manifest, where the data could be listed."""
+        """The manifest, if the data could be listed."""
         return None if isinstance(self.listed, Diagnostic) else self.listed
 
     @property
     def parts(self) -> dict[str, Manifest]:
-        """Returns the data of the split, by the parts of a mix; of any other under the empty name."""
+        """The data of the split, by part of a mix; a single source is named ""."""
         return {} if self.manifest is None else dict(self.manifest.of(self.split))
 
     @property
     def files(self) -> list[str]:
-        """Returns files of the split, of very many some; none where its records are rows of arrays."""
+        """Files of the split, at most `_TAKEN`; none if its records are rows of arrays."""
         found = [file for part in self.parts.values() for file in files_in(part, self.split)]
         if not found and any(part.blocks(self.split) is not None for part in self.parts.values()):
             return [file for path in self.paths for file in files_of(path)]  # a file whose rows are read block by block
@@ -217,17 +217,17 @@ class Needs:
 
     @property
     def example_bytes(self) -> float | None:
-        """Returns the mean size of a stored example of the split in bytes, where the data could be listed."""
+        """The mean size of a stored example of the split in bytes, if the data could be listed."""
         return None if self.manifest is None else self.manifest.mean_bytes(self.split) or None
 
     @property
     def threads(self) -> int | None:
-        """Returns the threads that the spec asks for; `None` where it leaves that open."""
+        """The threads that the spec asks for; `None` for `auto`."""
         return None if self.spec.model.runtime.threads == "auto" else self.spec.model.runtime.threads
 
     @property
     def cache(self) -> str | None:
-        """Returns where the plan caches: `memory`, `disk`, or nowhere."""
+        """The kind of the plan's cache: `memory` or `disk`; `None` without one."""
         node = next((n for n in self._plan.nodes if isinstance(n, Cache)), None)
         return None if node is None else node.kind.name
 
@@ -236,12 +236,12 @@ class Needs:
         return self.spec.compiled[self.split].plan
 
     def prepared_per_s(self, cores: int, file_bytes: float) -> float:
-        """Returns how many images per second so many cores can prepare while nothing is cached, by the cost model."""
+        """Estimates the images per second that a number of cores can prepare without a cache, by the cost model."""
         given = circumstances(self.spec.model, cores, file_bytes=file_bytes)
         return given.threads * 1e6 / plan_cost(self._plan, given).first_us
 
     def memory(self, cores: int) -> int:
-        """Returns the bytes that the plan is expected to hold."""
+        """Estimates the memory of the plan in bytes."""
         found, examples, file_bytes = self.manifest, None, None
         if found is not None:
             examples, file_bytes = found.num_examples(self.split), found.mean_bytes(self.split)
@@ -249,7 +249,7 @@ class Needs:
 
 
 def files_in(manifest: Manifest, split: str) -> list[str]:
-    """Returns files of a split of one source, of very many some: of records that lie many in a file, those files."""
+    """Lists files of a split of one source, at most `_TAKEN`: images or shards."""
     listing = manifest.listing
     if listing.shards is not None:
         every: Sequence[str] = listing.files().take(manifest.members[split].shards)  # type: ignore[attr-defined]  # it is sharded

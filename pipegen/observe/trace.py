@@ -1,10 +1,9 @@
 """Traces this process with TensorFlow's profiler, and adds up the time of each part of a plan.
 
-TensorFlow notes on every thread when an operation began and how long it took. An operation's name has the scopes that it was made in
-(`physical/facts.py`). What runs inside another operation, on the same thread, counts for the inner one alone; an operation whose name
-says nothing counts for the one around it, and in a function for the one that called it. Only what begins and ends within the trace is
-seen, so how often each part ran is counted too: batches that were handed over meanwhile may have been begun before, and others wait
-behind them.
+TensorFlow records the beginning and the length of operations on every thread. An operation's name has the scopes that it was made in
+(`physical/facts.py`). The time of an operation inside another one, on the same thread, counts only for the inner one. An operation without
+a known scope counts for the one around it, and in a function for its caller. A trace has only operations that begin and end within it, so
+the runs of each part are counted, too: some batches handed over meanwhile were begun before, and others are still on their way.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ if TYPE_CHECKING:
 
 
 _IDLE = (3, 4)
-"""Places of the times in a line of `/proc/stat` in which a core did nothing, or waited for storage."""
+"""Indices of the idle times in a line of `/proc/stat`: idle, or waiting for storage."""
 _TIMES = 8
-"""Times of such a line that add up to all: what follows is counted in them already."""
+"""Number of times in such a line that add up to all; later ones are included in them."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Holds what was used up to some moment, or between two.
+    """The usage of processors up to some moment, or between two.
 
     Attributes:
         seconds: The time.
         cpu: Processor time of this process.
-        queued: Seconds that its threads could have run and had no core.
-        busy: Processor time of all programs on the cores that it may use; `None` where the system does not tell.
+        queued: Seconds that its threads were ready to run, but had no core.
+        busy: Processor time of all programs on the cores that it may use; `None` if the system does not tell.
     """
 
     seconds: float
@@ -53,26 +52,26 @@ class Usage:
 
     @staticmethod
     def now() -> Usage:
-        """Returns what has been used up to now."""
+        """Measures the usage up to now."""
         return Usage(time.perf_counter(), time.process_time(), _queued(), _busy())
 
     def since(self, earlier: Usage) -> Usage:
-        """Returns what was used since an earlier moment."""
+        """Subtracts an earlier usage."""
         busy = None if self.busy is None or earlier.busy is None else max(0.0, self.busy - earlier.busy)
         return Usage(self.seconds - earlier.seconds, self.cpu - earlier.cpu, max(0.0, self.queued - earlier.queued), busy)
 
     @property
     def held(self) -> float:
-        """Seconds of cores that other programs had while this one waited for them; where its threads wait for each other is left out."""
+        """Seconds of cores that other programs held while this one waited for them; waits of its threads for each other do not count."""
         return self.queued if self.busy is None else min(self.queued, max(0.0, self.busy - self.cpu))
 
     def share_held(self, cores: int) -> float:
-        """Returns which share of so many cores other programs held."""
+        """Computes the share of cores that other programs held."""
         return min(1.0, self.held / (self.seconds * cores)) if self.seconds > 0 else 0.0
 
 
 def _queued() -> float:
-    """Seconds that the threads of this process have waited for a core."""
+    """Reads the seconds that the threads of this process have waited for a core."""
     found = 0
     for file in Path("/proc/self/task").glob("*/schedstat"):
         words = (read_text(file) or "").split()
@@ -81,7 +80,7 @@ def _queued() -> float:
 
 
 def _busy() -> float | None:
-    """Seconds that the cores have worked on which this process may run, for whomever."""
+    """Reads the busy seconds of the cores that this process may use, for all programs."""
     wanted = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     rows = [line.split() for line in (read_text(Path("/proc/stat")) or "").splitlines() if line.startswith("cpu")]
     ticks = [[int(word) for word in row[1 : 1 + _TIMES]] for row in rows if row[0] in wanted]
@@ -91,20 +90,20 @@ def _busy() -> float | None:
 
 
 _MODULES = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
-"""Where TensorFlow has had the format of its traces; 2.16 to 2.21 have it at the first place."""
+"""Modules with the format of TensorFlow's traces; 2.16 to 2.21 have the first."""
 _HOST = "/host:CPU"
 
 
 @dataclass
 class Trace:
-    """Holds what a trace adds up to.
+    """The sums of a trace.
 
     Attributes:
-        seconds: How long it lasted.
+        seconds: Its length.
         busy: Seconds of threads in each part of the plan, by `scope_in`.
-        runs: How often each part ran: for one example, for a few or for a batch; those that only run in branches or loops are left out.
-        cpu: Seconds of processor time that the whole process took.
-        queued: Seconds that its threads could have run and had no core, since other programs had them; 0 where the system does not tell.
+        runs: The number of runs of each part, for one example, a few or a batch; without parts that run only in branches or loops.
+        cpu: Seconds of processor time of the whole process.
+        queued: Seconds that its threads were ready, but other programs held the cores; 0 if the system does not tell.
     """
 
     seconds: float = 0.0
@@ -115,32 +114,32 @@ class Trace:
 
     @property
     def alone(self) -> float:
-        """The share of the time in which threads could run that no other program took from them."""
+        """The share of time with a core, of the time in which threads were ready to run."""
         return self.cpu / (self.cpu + self.queued) if self.cpu else 1.0
 
     @property
     def undisturbed(self) -> float:
-        """The share of its parts' time that would stay without other programs: these prolong work, but no sleep and no wait for storage."""
+        """The share of the parts' time that stays without other programs, which prolong work, but not sleeps and waits for storage."""
         busy = sum(self.busy.values())
         return max(self.alone, 1 - self.queued / busy) if busy else self.alone
 
     @property
     def unattributed(self) -> float:
-        """The share of the processor time that is in no part."""
+        """The share of processor time outside of all parts."""
         return max(0.0, 1 - self.alone * sum(self.busy.values()) / self.cpu) if self.cpu else 0.0
 
 
 class Tracing:
-    """Runs the profiler from `start` to `stop`, once; `known` are the scopes of the plan's stages and kernels."""
+    """One run of the profiler, from `start` to `stop`; `known` are the scopes of the plan's stages and kernels."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._known = known
 
     def start(self) -> None:
-        """Starts it.
+        """Starts the profiler.
 
         Raises:
-            tf.errors.AlreadyExistsError: When someone else has started one.
+            tf.errors.AlreadyExistsError: If one is running.
         """
         import tensorflow as tf
 
@@ -153,7 +152,7 @@ class Tracing:
         self._before = Usage.now()
 
     def stop(self) -> Trace:
-        """Ends it, and adds up what it saw."""
+        """Stops the profiler, and adds up its trace."""
         import tensorflow as tf
 
         used = Usage.now().since(self._before)
@@ -167,7 +166,7 @@ class Tracing:
 
 @contextmanager
 def traced(known: Collection[str]) -> Iterator[Trace]:
-    """Traces what runs inside; the trace that it gives is filled in at the end. See `Tracing`."""
+    """Traces the body; the yielded trace is filled in at the end. See `Tracing`."""
     found, tracing = Trace(), Tracing(known)
     tracing.start()
     try:
@@ -177,7 +176,7 @@ def traced(known: Collection[str]) -> Iterator[Trace]:
 
 
 def busy_seconds(content: bytes, known: Collection[str]) -> tuple[dict[str, float], dict[str, int]]:
-    """Adds up the seconds of each part of a plan in the bytes of an `xplane.pb`, and counts how often it ran.
+    """Adds up the seconds of each part of a plan in the bytes of an `xplane.pb`, and counts its runs.
 
     `known` are the scopes of the plan's stages and kernels.
     """
@@ -195,29 +194,28 @@ def busy_seconds(content: bytes, known: Collection[str]) -> tuple[dict[str, floa
 
 
 _WAITS, _RUNS, _UNKNOWN = "-", "+", ""
-"""Stand for the part of an event in which a thread waits for others, of one in which it runs one operation after another, and of one
-whose name says nothing."""
+"""Placeholders for the part of an event: a thread waits for others, an executor runs operation after operation, or the name is unknown."""
 _BETWEEN = (_WAITS, _RUNS, _UNKNOWN)
 _AT_TIMES = re.compile(r"^Iterator::|(?:^|/)(?:cond|switch_case|while|[a-z_]*map)(?:_\d+)?/")
-"""Finds names of what a run of a part does not do exactly once."""
+"""Matches operations that a run of a part does not do exactly once."""
 _EXECUTOR, _ASYNCHRONOUS = "ExecutorState::Process", "ExecutorState::ProcessAsync::Start"
 _LINKS = {"_p": "_pt", "_c": "_ct"}
-"""Statistics of an event that causes others, perhaps on another thread, and of one that was caused: a number, and what counts it."""
+"""Statistics that link a causing event (perhaps on another thread) to a caused one: a number, and its kind."""
 
 Cause = tuple[int, int]
-"""Joins an event to those that it causes. A call of a function causes all that its body does."""
+"""Links an event to those that it causes. A call of a function causes all operations of its body."""
 
 
 @dataclass(slots=True)
 class _Event:
-    """Holds an event of a thread.
+    """An event of a thread.
 
     Attributes:
-        start: When it began, in picoseconds.
-        length: How long it took.
-        part: The part that its name says, or one of `_BETWEEN`.
-        cause: What it was caused by.
-        causes: What it causes.
+        start: Its beginning in picoseconds.
+        length: Its length in picoseconds.
+        part: The part in its name, or one of `_BETWEEN`.
+        cause: The link to its cause.
+        causes: The link to the events that it causes.
     """
 
     start: int
@@ -228,10 +226,10 @@ class _Event:
 
 
 class _Plane:
-    """Reads the threads of a trace: what each did, and for which part of a plan.
+    """The threads of a trace, with the part of the plan of each event.
 
-    What runs in a function of its own, such as a branch of a condition, has names without the scopes of the operation that called it. It is
-    traced back to that operation, and counts for its part.
+    Operations in a function of their own, such as a branch of a condition, have names without the scopes of the calling operation. They are
+    traced back to that operation, and count for its part.
     """
 
     def __init__(self, plane: Any, known: Collection[str]) -> None:
@@ -248,7 +246,7 @@ class _Plane:
         self.threads = [[self._resolved(event) for event in events] for events in threads]
 
     def runs(self) -> dict[str, int]:
-        """Returns how often each part ran, which is how often most of its operations did."""
+        """Counts the runs of each part: the most frequent count of its operations."""
         counts: dict[str, Counter[int]] = {}
         for (part, name), count in self._seen.items():
             if part not in _BETWEEN and not _AT_TIMES.search(name):
@@ -258,7 +256,7 @@ class _Plane:
     def _read(self, event: Any) -> _Event:
         name, part = self._names[event.metadata_id], self._parts[event.metadata_id]
         stats = {self._texts[stat.metadata_id]: stat for stat in event.stats}
-        if name == _ASYNCHRONOUS and "name" in stats:  # such an operation's name is no part of the event's
+        if name == _ASYNCHRONOUS and "name" in stats:  # such an event has the operation's name in its statistics
             name = stats["name"].str_value or self._texts.get(stats["name"].ref_value, "")
             part = scope_in(name, self._known) or _UNKNOWN
         self._seen[part, name] += 1
@@ -273,7 +271,7 @@ class _Plane:
         return scope_in(name, self._known) or _UNKNOWN
 
     def _note_callers(self, events: list[_Event]) -> None:
-        """Notes of each event that causes others in which part it lies, or in which function; and of each function its last part."""
+        """Records the part or the function of each event that causes others, and the last part of each function."""
         around: list[_Event] = []
         for event in events:
             while around and around[-1].start + around[-1].length <= event.start:
@@ -288,12 +286,12 @@ class _Plane:
                 self._last[function] = max(self._last.get(function, (0, "")), (event.start, event.part))
 
     def _resolved(self, event: _Event) -> tuple[int, int, str]:
-        """Returns when an event began, when it ended, and the part that it counts for."""
+        """Finds the beginning and the end of an event, and the part that it counts for."""
         part, cause, seen = event.part, event.cause, set[Cause]()
         while part in (_RUNS, _UNKNOWN) and cause in self._callers and cause not in seen:
             seen.add(cause)
             part, cause = self._callers[cause]
-        if part in _BETWEEN and event.cause is not None:  # in a function of several parts: what is left when it is done, or what it runs
+        if part in _BETWEEN and event.cause is not None:  # in a function of several parts: its end, or its executor
             part = self._last.get(event.cause, (0, _RUNS))[1] if event.part == _UNKNOWN else event.part
         elif part in _BETWEEN:
             part = event.part
@@ -301,7 +299,7 @@ class _Plane:
 
 
 def _number(stats: Mapping[str, Any], number: str, kind: str) -> Cause | None:
-    """Returns a statistic by which events are joined; `None` where an event has none."""
+    """Reads a link between events; `None` if the event has none."""
     if number not in stats or kind not in stats:
         return None
     return stats[kind].int64_value or stats[kind].uint64_value, stats[number].uint64_value or stats[number].int64_value
@@ -310,10 +308,9 @@ def _number(stats: Mapping[str, Any], number: str, kind: str) -> Cause | None:
 def _add_up(events: list[tuple[int, int, str]], into: dict[str, int]) -> None:
     """Adds the own time of a thread's events to their parts.
 
-    What passes before an operation, where one runs after another, is the executor at work for it, and counts for it; what passes behind the
-    last one counts for that.
+    In an executor, the time before an operation counts for that operation, and the time after the last one for the last.
     """
-    around: list[list[Any]] = []  # of each event that is not over: its end, its part, up to where it is accounted for, the last part in it
+    around: list[list[Any]] = []  # for each open event: its end, its part, the time accounted for so far, the last part in it
 
     def add(part: str, amount: int) -> None:
         into[part] = into.get(part, 0) + amount
@@ -347,4 +344,4 @@ def _format() -> Any:
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise ImportError(f"this TensorFlow keeps the format of its traces elsewhere than in {_MODULES[0]}")
+    raise ImportError(f"this TensorFlow has no module {_MODULES[0]}, the format of its traces")

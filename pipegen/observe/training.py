@@ -1,7 +1,7 @@
-"""Runs a training script in a process of its own, and profiles the pipeline in it.
+"""Runs a training script in a separate process, and profiles the pipeline in it.
 
-The process is `python -m pipegen.observe.training REPORT FORM HASH SPLIT SCRIPT ARGUMENT...`. It is the user's program in all but the
-measuring: it has the terminal, the working directory, the arguments and the environment, and its end is the command's.
+The process is `python -m pipegen.observe.training REPORT FORM HASH SPLIT SCRIPT ARGUMENT...`. Apart from the measuring it is the user's
+program: it has the terminal, the working directory, the arguments and the environment, and its exit code is the command's.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 
 Said = tuple[str, str, list[str]]
-"""A report, its sentence, and remarks on how it came about."""
+"""A report, its sentence, and remarks."""
 _LEAST = 4
-"""Batches that each of the two measurements needs at least."""
+"""The least number of batches of each of the two measurements."""
 
 
 def profile_script(script: str, given: Sequence[str], *, spec_hash: str, split: str, form: str) -> tuple[int, Said | None]:
-    """Runs a script and profiles a pipeline in it: that of the spec, or else the one whose batches are taken.
+    """Runs a script and profiles its pipeline.
 
     Args:
         script: The path of a Python script.
         given: Its arguments.
-        spec_hash: The meaning of the spec.
+        spec_hash: The hash of the spec.
         split: The split to watch.
         form: `text`, `json` or `html`.
 
     Returns:
-        The exit code of the script, as a shell has it; and what was measured, `None` where that was too little.
+        The exit code of the script, as a shell has it; and the report, `None` after too few batches.
     """
     with tempfile.TemporaryDirectory(prefix="pipegen-profile-") as folder:
         report = Path(folder) / "report.json"
@@ -62,8 +62,8 @@ def profile_script(script: str, given: Sequence[str], *, spec_hash: str, split: 
 
 
 def _run(command: list[str]) -> int:
-    """Runs a process to its end; an interrupt reaches it by itself, and a request to end is passed on."""
-    child = subprocess.Popen(command)  # noqa: S603 - the user's own script, by the user's own wish
+    """Runs a process to its end; Ctrl-C reaches it anyway, and SIGTERM and SIGHUP are forwarded."""
+    child = subprocess.Popen(command)  # noqa: S603 - the user's own script
     earlier = {number: signal.signal(number, lambda number, _: child.send_signal(number)) for number in (signal.SIGTERM, signal.SIGHUP)}
     earlier[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
@@ -75,12 +75,12 @@ def _run(command: list[str]) -> int:
 
 
 class Watch:
-    """Waits for the pipeline to be warm, measures it for a while as it is, then traced, and writes the report.
+    """A watcher that waits for the pipeline to be warm, measures it without and with a trace, and writes the report.
 
     Args:
         report: The file to write.
         form: `text`, `json` or `html`.
-        spec_hash: The meaning of the spec that is looked for.
+        spec_hash: The hash of the spec.
         split: The split to watch.
     """
 
@@ -96,12 +96,12 @@ class Watch:
         self.notes: list[str] = []
 
     def __call__(self, waiting: Waiting) -> None:
-        """Is told of each batch that any pipeline hands over. What goes wrong here is no matter of the script."""
+        """Called with each batch of any pipeline; an error here does not stop the script."""
         try:
             self._look(waiting)
         except Exception as error:
             self._done = True
-            note(f"pipegen: the script runs on, and is not profiled: {type(error).__name__}: {error}")
+            note(f"pipegen: profiling failed; the script continues: {type(error).__name__}: {error}")
 
     def _look(self, waiting: Waiting) -> None:
         if self._done or waiting.split != self._split or not self._is_ours(waiting):
@@ -119,7 +119,7 @@ class Watch:
             self.finish(waiting)
 
     def _is_ours(self, waiting: Waiting) -> bool:
-        """Returns whether a count belongs to the pipeline that is watched; the first one that is warm is, or that of the spec."""
+        """Decides if a count belongs to the watched pipeline, which is the first that hands over batches of the split."""
         from pipegen.api.pipeline import LIVE
 
         if self._pipe is None:
@@ -127,11 +127,11 @@ class Watch:
                 if any(executor.waiting is waiting for executor in pipe._engine.executors()):
                     self._pipe, self._waiting = pipe, waiting
                     if pipe.spec_hash != self._hash:
-                        self.notes.append("the script's pipeline has another spec than the one that was named; it is what was measured")
+                        self.notes.append("the measured pipeline of the script has another spec than the one that was named")
         return self._pipe is not None and waiting is self._waiting
 
     def _trace(self, waiting: Waiting, taken: Waiting, seconds: float) -> None:
-        """Ends the measurement without a trace, and starts the one with it."""
+        """Ends the measurement without a trace, and starts the traced one."""
         import tensorflow as tf
 
         from pipegen.observe.measured import about
@@ -147,13 +147,13 @@ class Watch:
         try:
             tracing.start()
         except tf.errors.OpError:
-            self.notes.append("the script runs TensorFlow's profiler itself, so that nothing else could be traced")
+            self.notes.append("the script runs TensorFlow's profiler itself, so nothing could be traced")
             self._done = True
             return
         self._tracing, self._before, self._start = tracing, replace(waiting), time.perf_counter()
 
     def finish(self, waiting: Waiting | None = None) -> None:
-        """Ends the trace, where one runs, and writes the report; at the end of the script, too."""
+        """Ends the trace, if one runs, and writes the report; also called at the end of the script."""
         self._done = True
         tracing, found, pipe = self._tracing, self._found, self._pipe
         if tracing is None or found is None or pipe is None or self._before is None:
@@ -171,7 +171,7 @@ class Watch:
 
 
 def _main(arguments: list[str]) -> None:
-    """Runs the script as `python SCRIPT` does."""
+    """Runs the script like `python SCRIPT`."""
     from pipegen.waiting import WATCHERS
 
     report, form, spec_hash, split, script, *given = arguments

@@ -1,8 +1,8 @@
-"""Tries settings of `runtime:` on this machine: which cache, how many threads, how many batches ahead.
+"""Tries settings of `runtime:` on this machine: the cache, the number of threads, the number of prefetched batches.
 
-One setting is decided after the other, each candidate beside the best so far, in turns: what else runs meanwhile hits all of them.
-A candidate wins only where it was faster in nearly every turn. A turn in which other programs held much of the cores does not count: more
-threads win a larger share of contended cores, and nothing on a quiet machine. Settings of `runtime:` change no number that a model sees.
+One setting is decided after the other. Each candidate runs in turns with the best so far, so that other programs slow down both. It wins
+only if it was faster in nearly every turn. A turn in which other programs held much of the cores does not count: there, more threads win a
+larger share of the cores, but they gain nothing on a quiet machine. Settings of `runtime:` never change what a model sees.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 _LEAST_US = 1.0
-"""What takes less is measured too badly, ..."""
+"""The least time of a part that is measured well enough."""
 _LEAST_FACTOR, _MOST_FACTOR = 0.1, 50.0
-"""... and so is what seems to take so little: it runs where no trace tells. Storage may be slow beyond all measure."""
+"""The range of factors: a lower one means that the part runs outside of the trace; a higher one, very slow storage, is cut."""
 
 
 def fitted_factors(made: Profile) -> dict[str, float]:
-    """Returns the factors of a profile, by `fitted_as`; it must come from the costs as they stand.
+    """Computes measured over modelled cost by `fitted_as`, from a profile that used no factors.
 
-    Functions of the user are left out. Time that other programs took from this one does not count, and is taken from all parts alike.
+    Leaves out functions of the user. Subtracts the time that other programs held the cores from all parts alike.
     """
     alone = made.recording.trace.alone
     measured: dict[str, float] = {}
@@ -55,38 +55,38 @@ def fitted_factors(made: Profile) -> dict[str, float]:
 
 
 def today() -> str:
-    """Returns the date, such as 2026-11-23."""
+    """The date, such as 2026-11-23."""
     return datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
 
 
 if TYPE_CHECKING:
     Build = Callable[[Mapping[str, Any]], Pipeline]
-    """Builds the pipeline with settings laid over the `runtime` section."""
+    """Builds the pipeline with settings that override its `runtime` section."""
 
 WORTH = 1.03
-"""A candidate has to be so much faster even in its worse turns: less is not worth a setting."""
+"""The least speed-up of a candidate, in its worse turns."""
 MOST_HELD = 0.1
-"""The share of the cores that other programs may hold in a turn that counts."""
+"""The most share of the cores that other programs may hold in a turn that counts."""
 LEAST_TURNS = 5
-"""Turns that have to count before a candidate is taken."""
+"""The least number of turns that count, to take a candidate."""
 _MOST_READY = 16
-"""Batches that lie ready in front of a turn, at most."""
+"""The most batches that may be ready before a turn."""
 _PATIENCE_S = 120.0
-"""A cache is tried where filling it takes no longer."""
+"""The longest time to fill a cache that is tried."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Holds what one candidate came to beside the best before it.
+    """The result of one candidate.
 
     Attributes:
-        setting: What was tried, such as `threads: 4`.
+        setting: The setting, such as `threads: 4`.
         rate: Images per second, the median of its turns.
-        cpu_us: Microseconds of processor time per image, likewise.
-        times: How many times as fast as the best before, the median.
-        low: The same in its worse turns: the lower quartile.
-        high: And in its better ones.
-        taken: Whether it is the best from now on.
+        cpu_us: Microseconds of processor time per image, the median of its turns.
+        times: The speed-up over the best before, the median of its turns.
+        low: The lower quartile of the speed-up.
+        high: The upper quartile of the speed-up.
+        taken: It is the best from now on.
     """
 
     setting: str
@@ -100,15 +100,15 @@ class Trial:
 
 @dataclass
 class Tuning:
-    """Holds what was tried, and what is best.
+    """The trials, and the best settings.
 
     Attributes:
         split: The split that was run.
-        trials: What was tried, in order; the first is what pipegen chooses by itself.
-        best: The settings that won, as `runtime:` takes them; empty where none did.
-        tuned: The same, to be kept.
-        undecided: What other programs left too few turns for.
-        notes: What was not tried, and why.
+        trials: The trials, in order; the first is pipegen's own choice.
+        best: The settings that won, as `runtime:` takes them; empty if none did.
+        tuned: The best settings, to be kept.
+        undecided: Candidates with too few turns that count.
+        notes: The candidates that were not tried, and why.
     """
 
     split: str
@@ -120,18 +120,16 @@ class Tuning:
 
     @property
     def sentence(self) -> str:
-        """Says in one sentence what is best."""
+        """The result in one sentence."""
         if not self.best and self.undecided:
-            return f"nothing is decided: other programs held more than {MOST_HELD:.0%} of the cores; try again when they have ended"
+            return f"undecided: other programs held more than {MOST_HELD:.0%} of the cores; try again when they have ended"
         if not self.best:
-            return "what pipegen chooses by itself is as fast as anything that was tried"
+            return "pipegen's own choice is as fast as anything that was tried"
         found = self.tuned
-        return (
-            f"{written(self.best)} is {found.times:.2f} × as fast ({found.low:.2f} to {found.high:.2f}) as what pipegen chooses by itself"
-        )
+        return f"{written(self.best)} is {found.times:.2f} × as fast ({found.low:.2f} to {found.high:.2f}) as pipegen's own choice"
 
     def text(self) -> str:
-        """Lists what was tried, for people."""
+        """Formats the result as text."""
         rows = [("images/s", "processor µs an image", "times as fast as the best before", "")]
         for number, trial in enumerate(self.trials):
             gain = f"{trial.times:.2f} ({trial.low:.2f} to {trial.high:.2f})" if number else ""
@@ -139,7 +137,7 @@ class Tuning:
         return "\n".join([self.sentence, "", *aligned(rows), *([""] if self.notes else []), *self.notes])
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Converts the result to plain values."""
         trials = [vars(trial) for trial in self.trials]
         gain = {name: getattr(self.tuned, name) for name in ("times", "low", "high")}
         return {
@@ -155,7 +153,7 @@ class Tuning:
 
 
 def written(settings: Mapping[str, Any]) -> str:
-    """Returns settings as `runtime:` has them, on one line: `threads: 4, cache: {disk: /ssd}`."""
+    """Formats settings for `runtime:` on one line: `threads: 4, cache: {disk: /ssd}`."""
     shown = {name: "{" + ", ".join(f"{k}: {v}" for k, v in s.items()) + "}" if isinstance(s, dict) else s for name, s in settings.items()}
     return ", ".join(f"{name}: {value}" for name, value in shown.items())
 
@@ -170,22 +168,25 @@ def tune(
     seconds: float = 1.0,
     said: Callable[[str], None] = lambda _: None,
 ) -> Tuning:
-    """Tries settings of the ones that a spec leaves to pipegen.
+    """Tries values of the settings that a spec leaves to pipegen.
 
     Args:
-        build: Builds the pipeline with settings laid over its `runtime` section.
+        build: Builds the pipeline with settings that override its `runtime` section.
         split: The split to run.
-        disk: A folder for a cache on a disk; without it none is tried, since that writes a copy of the data.
-        model_ms: How long a training step takes, in ms; a faster pipeline than the model needs gains nothing.
-        turns: How often each candidate is measured beside the best; at least `LEAST_TURNS` to decide anything.
-        seconds: How long a turn lasts, for each of the two.
-        said: Called with what is being tried.
+        disk: A folder for a cache on a disk, which writes a copy of the data; without it none is tried.
+        model_ms: The time of a training step in ms; a pipeline faster than the model gains nothing.
+        turns: Turns of each candidate with the best; at least `LEAST_TURNS` to decide anything.
+        seconds: The time of a turn, for each of the two.
+        said: Called with the candidate that is tried next.
 
     Raises:
         DataError: If the split has no batch.
     """
     with ignored():
         return _Search(build, split, disk, model_ms / 1000, turns, seconds, said).run()
+
+
+_OWN_CHOICE = "pipegen's own choice"
 
 
 class _Search:
@@ -197,10 +198,10 @@ class _Search:
 
     def run(self) -> Tuning:
         found = self._found
-        self._said("what pipegen chooses by itself")
+        self._said(_OWN_CHOICE)
         self._first = self._best = _Running(self._build({}), found.split, self._nap)
         turn = self._best.turn(self._seconds)
-        found.trials.append(Trial("what pipegen chooses by itself", turn.rate, turn.cpu_us))
+        found.trials.append(Trial(_OWN_CHOICE, turn.rate, turn.cpu_us))
         runtime = self._best.pipe.spec.model.runtime
         cores = available_cores()
         threads = [] if runtime.threads != "auto" else [n for n in (max(1, cores // 2), cores + 1, 2 * cores, 4 * cores) if n != cores]
@@ -216,7 +217,7 @@ class _Search:
         return found
 
     def _caches(self) -> list[Any]:
-        """The caches to try, where the spec leaves that to pipegen; one that takes too long to fill is not."""
+        """Lists the caches to try, if the spec leaves the cache to pipegen; none that takes too long to fill."""
         pipe, found = self._first.pipe, self._found
         if pipe.spec.model.runtime.cache != "auto":
             return []
@@ -224,14 +225,14 @@ class _Search:
         wanted: list[Any] = ["none"] if is_cached else ["memory"]
         took = sum(map(pipe.num_examples, pipe.splits)) / max(self._found.trials[0].rate, 1e-9)
         if not is_cached and took > _PATIENCE_S:
-            found.notes.append(f"no cache was tried: to fill it takes about {took:.0f} s")
+            found.notes.append(f"no cache was tried: filling it takes about {took:.0f} s")
             return []
         if self._disk is not None:
             wanted.append({"disk": self._disk})
         return wanted
 
     def _try(self, setting: dict[str, Any]) -> None:
-        """Runs a candidate beside the best, in turns, and takes it where it is faster."""
+        """Runs a candidate in turns with the best, and takes it if it is faster."""
         self._said(written(setting))
         settings = {**self._best.settings, **setting}
         try:
@@ -249,7 +250,7 @@ class _Search:
             self._best = candidate
 
     def _fits(self, pipe: Pipeline) -> bool:
-        """Returns whether `auto` would have the memory for a cache; what `build` reads later has the same rule."""
+        """Checks that `auto` would have the memory for a cache, by the rule of `build`."""
         plan = pipe._compiled.splits[self._found.split].plan
         node = next((n for n in plan.nodes if isinstance(n, Cache)), None)
         size = example_bytes(node.out) * pipe.num_examples(self._found.split) if node is not None else 0
@@ -260,7 +261,7 @@ class _Search:
         return True
 
     def _trial(self, name: str, a: _Running, b: _Running) -> Trial | None:
-        """Measures how many times as fast as `b` `a` is, in turns; `None` where other programs left too few of them that count."""
+        """Measures the speed-up of `a` over `b` in turns; `None` if too few turns count."""
         counted: list[tuple[float, Turn]] = []
         for number in range(self._turns):
             first, second = (a, b) if number % 2 else (b, a)
@@ -272,7 +273,7 @@ class _Search:
             found.undecided.append(name)
             found.notes.append(
                 f"{name} is undecided: other programs held more than {MOST_HELD:.0%} of the cores in {self._turns - len(counted)} of "
-                f"{self._turns} turns, and {LEAST_TURNS} have to be left"
+                f"{self._turns} turns, and {LEAST_TURNS} others are needed"
             )
             return None
         low, middle, high = statistics.quantiles([times for times, _ in counted], n=4, method="inclusive")
@@ -281,12 +282,12 @@ class _Search:
         return found.trials[-1]
 
     def _compared(self) -> Tuned:
-        """The best beside what pipegen chooses by itself, once more, as it is to be kept."""
+        """Compares the best with pipegen's own choice once more, for the result that is kept."""
         plain, best = Tuned(examples=self._first.pipe.num_examples(self._found.split), date=today()), self._best
         if best is self._first:
             return plain
-        trial = self._trial(f"{written(best.settings)}, beside what pipegen chooses", best, self._first)
-        if trial is None or trial.low <= WORTH:  # the noise of the first time has chosen it
+        trial = self._trial(f"{written(best.settings)}, against {_OWN_CHOICE}", best, self._first)
+        if trial is None or trial.low <= WORTH:  # it was chosen by noise
             self._best = self._first
             self._found.best = {}
             return plain
@@ -298,7 +299,7 @@ class _Search:
 
 @dataclass(frozen=True)
 class Turn:
-    """Holds what was measured of a pipeline in a while.
+    """The measurements of a pipeline in one turn.
 
     Attributes:
         rate: Images per second.
@@ -312,7 +313,7 @@ class Turn:
 
 
 class _Running:
-    """Runs a pipeline now and then, where it stood before, with its cache full."""
+    """A pipeline that runs turn by turn, with its cache full."""
 
     def __init__(self, pipe: Pipeline, split: str, nap: float, settings: dict[str, Any] | None = None) -> None:
         if pipe.steps(split) == 0:
@@ -326,8 +327,8 @@ class _Running:
             next(self._batches)
 
     def turn(self, seconds: float) -> Turn:
-        """Measures it over so many seconds and at least a few batches."""
-        for _ in range(self._ready):  # they were made before
+        """Measures the pipeline for some seconds and at least a few batches."""
+        for _ in range(self._ready):  # these batches were made before the turn
             next(self._batches)
         before, start, done = self._count.examples, Usage.now(), 0
         while done < 4 or time.perf_counter() - start.seconds < seconds:

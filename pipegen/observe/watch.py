@@ -1,4 +1,4 @@
-"""Watches a run: a command from its start to its end, as if nobody watched, or the process that this runs in."""
+"""Watches a run: a command from start to end, without disturbing it, or this process itself."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from pipegen.waiting import VARIABLE, Wait
 
 _FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that Python ignores, and its child would inherit that."""
+"""Signals that Python ignores; a child would inherit that."""
 _BY_KERNEL = 0x80
-"""`si_code` of a signal that the kernel sent, such as for Ctrl-C to everyone who runs in the terminal's foreground."""
+"""`si_code` of a signal from the kernel, such as after Ctrl-C to all processes in the terminal's foreground."""
 
 _LOOK = 0.5
-"""Seconds after which a child is looked for that nobody has told the end of."""
+"""Seconds between two checks of the child, if no signal reports its end."""
 
 
 class NotStarted(Exception):
-    """Says why a command cannot be run.
+    """A command cannot be run.
 
     Attributes:
-        code: The exit code that a shell has for it: 127 where there is no such command, else 126.
-        help: What to do about it.
+        code: A shell's exit code for it: 127 if the command is not found, else 126.
+        help: The remedies.
     """
 
     def __init__(self, message: str, code: int, *help_: str) -> None:
@@ -48,12 +48,12 @@ class NotStarted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Holds how a command ended.
+    """The end of a command.
 
     Attributes:
-        code: Its exit code, or 128 and the number of the signal that ended it.
+        code: Its exit code, or 128 plus the number of the signal that ended it.
         signal: The name of that signal, or `None`.
-        cpu_s: Processor seconds of it and of all descendants that it waited for.
+        cpu_s: Processor seconds of the command and of all descendants that it waited for.
     """
 
     code: int
@@ -62,10 +62,10 @@ class Ended:
 
 
 class Child:
-    """Starts a command and waits for it, doing something else meanwhile.
+    """A command that was started, with work to do while waiting for its end.
 
-    The signals that are handed on are blocked from here on until `released`, and waited for instead: none interrupts anything, and for each
-    it is known who sent it. Those that are ignored stay so, as under `nohup`.
+    The signals that are forwarded are blocked until `released`, and waited for instead: so none interrupts anything, and the sender of each
+    is known. Ignored signals stay ignored, as under `nohup`.
 
     Args:
         command: The program and its arguments.
@@ -76,7 +76,7 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, the kernel would drop the exit code
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, the kernel would drop the exit code
         self._awaited = {signal.SIGCHLD, *(s for s in _FORWARDED if signal.getsignal(s) is not signal.SIG_IGN)}
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._awaited)
         try:
@@ -87,14 +87,14 @@ class Child:
         except BaseException as error:
             self.released()
             if isinstance(error, ValueError):  # an empty name, or a zero character in an argument
-                raise NotStarted(f"there is no command {command[0]!r}", 127, *_hint(command[0])) from None
+                raise NotStarted(f"command {command[0]!r} not found", 127, *_hint(command[0])) from None
             raise
 
     def wait(self, work: Callable[[], float], pause: float) -> Ended:
-        """Waits for the end; meanwhile it calls a function after a pause, which returns the seconds of the next."""
+        """Waits for the end; meanwhile calls `work` after each pause, which returns the seconds of the next pause."""
         due = time.monotonic() + pause
         while True:
-            # A thread that does not block SIGCHLD may be given it, so the child is asked for now and then in any case.
+            # SIGCHLD may go to a thread that does not block it, so the child is checked now and then in any case.
             info = signal.sigtimedwait(self._awaited, max(0.0, min(_LOOK, due - time.monotonic())))
             if info is not None and info.si_signo != signal.SIGCHLD:
                 self._forward(info)
@@ -105,17 +105,17 @@ class Child:
                 due = time.monotonic() + work()
 
     def released(self) -> None:
-        """Lets signals through to this process again."""
+        """Unblocks the signals."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def _forward(self, info: signal.struct_siginfo) -> None:
-        # What the kernel sends to a terminal's foreground has reached the child as well, unless it has left the group.
+        # A signal from the kernel to the terminal's foreground has reached the child as well, unless it has left the group.
         with suppress(ProcessLookupError, PermissionError):
             if info.si_code != _BY_KERNEL or os.getpgid(self.pid) != os.getpgrp():
                 os.kill(self.pid, info.si_signo)
 
     def _reaped(self) -> Ended | None:
-        """Returns the child's end, if it has come. As the first process of a container it is also handed what others leave behind."""
+        """Collects ended children, and returns the command's end. The first process of a container also gets orphans of others."""
         found = None
         with suppress(ChildProcessError):
             while True:
@@ -132,7 +132,7 @@ class Child:
 def _name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # of real time
+    except ValueError:  # a real-time signal
         return f"signal {number}"
 
 
@@ -141,17 +141,17 @@ def _not_started(program: str, error: OSError) -> NotStarted:
     if isinstance(error, FileNotFoundError) and found is None:
         from pipegen.terminal import one_line
 
-        return NotStarted(f"there is no command `{one_line(program)}`", 127, *_hint(program))
+        return NotStarted(f"command `{one_line(program)}` not found", 127, *_hint(program))
     if isinstance(error, FileNotFoundError):
-        return NotStarted(f"{found} cannot be run: the interpreter that its first line names is not there", 126)
+        return NotStarted(f"{found} cannot be run: the interpreter in its first line does not exist", 126)
     reason = (error.strerror or str(error)).lower()
     return NotStarted(f"cannot run {program}: {reason}", 126, *_hint(program))
 
 
 def _hint(program: str) -> list[str]:
     if program.endswith(".py"):
-        return [f"a script is run by Python: pipegen monitor -- python {program}"]
-    return [f"the command to watch stands behind `--`, such as `pipegen monitor -- python train.py`; is {program!r} installed here?"]
+        return [f"run a script by Python: pipegen monitor -- python {program}"]
+    return [f"write the command after `--`, such as `pipegen monitor -- python train.py`; is {program!r} installed here?"]
 
 
 _ROOM = 1 << 20
@@ -159,24 +159,24 @@ _SET_ROOM = getattr(fcntl, "F_SETPIPE_SZ", 1031)
 
 
 class WaitPipe:
-    """Makes the pipe, and reads it without waiting."""
+    """The FIFO into which watched processes write their waits; reading it does not block."""
 
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="pipegen-monitor-")
         self._path = os.path.join(self._folder, "waits")
         os.mkfifo(self._path, 0o600)
-        # Open for both, so that it does not come to its end between two processes that write.
+        # Open for writing, too, so that the end of one writer is not the end of the file.
         self._file = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         with suppress(OSError):
             fcntl.fcntl(self._file, _SET_ROOM, _ROOM)
         self._rest = b""
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Returns the environment of a process that is to write into the pipe."""
+        """Adds the variable that makes a process write into the FIFO."""
         return {**given, VARIABLE: self._path}
 
     def read(self) -> list[Wait]:
-        """Returns what was told since the last time."""
+        """Reads the waits since the last call."""
         chunks = [self._rest]
         with suppress(BlockingIOError):
             while chunk := os.read(self._file, _ROOM):
@@ -185,7 +185,7 @@ class WaitPipe:
         return [told for line in lines if (told := _parsed(line)) is not None]
 
     def close(self) -> None:
-        """Removes the pipe; who still writes is told that nobody reads."""
+        """Removes the FIFO; later writers get EPIPE."""
         os.close(self._file)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -196,7 +196,7 @@ def _parsed(line: bytes) -> Wait | None:
         pid, *times, split = parts
         ended, seconds, step_seconds = map(float, times)
         return Wait(int(pid), ended, seconds, step_seconds, split)
-    except ValueError:  # of another version of pipegen
+    except ValueError:  # from another version of pipegen
         return None
 
 
@@ -204,11 +204,11 @@ _HOUR = 3600.0
 
 
 class MissingLibrary(ImportError):
-    """Says which library a command needs, and how it is installed."""
+    """A library of an extra is missing; the message has the command that installs it."""
 
 
 def require(*libraries: str) -> None:
-    """Makes sure that libraries are there, before anything runs that they are needed for.
+    """Checks that libraries are installed.
 
     Raises:
         MissingLibrary: If one is not.
@@ -216,12 +216,12 @@ def require(*libraries: str) -> None:
     for name in libraries:
         if importlib.util.find_spec(name) is None:
             raise MissingLibrary(f"monitoring needs {name}, which is not installed here: pip install 'pipegen[monitor]'")
-    if "psutil" in libraries:  # now, and not while the run is measured
+    if "psutil" in libraries:  # imported now, not while the run is measured
         importlib.import_module("psutil")
 
 
 class Watch:
-    """Watches a command: samples go into a record, lines to whoever wants them, and the summary grows.
+    """A watcher of a command that writes a record, prints lines, and sums up the run.
 
     Args:
         command: The program and its arguments.
@@ -231,7 +231,7 @@ class Watch:
         tell: Called with each line.
 
     Attributes:
-        summary: What the run has come to so far.
+        summary: The sums of the run so far.
     """
 
     def __init__(
@@ -249,7 +249,8 @@ class Watch:
         """Runs the command to its end.
 
         Raises:
-            NotStarted: If it cannot be run. `OSError` if the record cannot be written.
+            NotStarted: If it cannot be run.
+            OSError: If the record cannot be written.
         """
         with ExitStack() as stack:
             self._record = stack.enter_context(Record(self._out))
@@ -268,11 +269,11 @@ class Watch:
 
     @property
     def whole(self) -> bool:
-        """Returns whether all of the record could be written."""
+        """The record is complete."""
         return self._record.failed is None
 
     def _work(self) -> float:
-        """Takes a sample, and returns when to take the next."""
+        """Takes a sample, and returns the seconds until the next."""
         if self._sampler is None:
             return _HOUR
         try:
@@ -284,9 +285,9 @@ class Watch:
                 self._say(live_line(row, merged(self._lately), self.summary.start))
                 self._told_at, self._lately = row["t"], []
             return self._sampler.pause()
-        except Exception as error:  # whatever it is, it is no reason to end somebody's training
+        except Exception as error:  # no error of the monitor may end the user's training
             self._sampler = None
-            self._say(f"pipegen monitor: no longer watching, and the run goes on: {type(error).__name__}: {error}")
+            self._say(f"pipegen monitor: stopped watching; the run continues: {type(error).__name__}: {error}")
             return _HOUR
 
     def _end(self, ended: Ended, seconds: float, spent: float) -> None:
@@ -298,7 +299,7 @@ class Watch:
         self._record.close()
         if self._record.failed is not None:
             reason = self._record.failed.strerror or self._record.failed
-            self._say(f"pipegen monitor: {self._out} is not whole: {str(reason).lower()}")
+            self._say(f"pipegen monitor: {self._out} is incomplete: {str(reason).lower()}")
 
     def _write(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -306,12 +307,12 @@ class Watch:
         self._record.write(rows)
 
     def _say(self, line: str) -> None:
-        with suppress(OSError):  # the terminal may be gone
+        with suppress(OSError):  # the terminal may be closed
             self._tell(line)
 
 
 def merged(rows: Iterable[Row]) -> list[Row]:
-    """Returns rows of waits as one for each split."""
+    """Merges rows of waits into one for each split."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         steps = row["steps"]
@@ -322,14 +323,14 @@ def merged(rows: Iterable[Row]) -> list[Row]:
 
 
 def temporary_record() -> Path:
-    """Makes a file for the record of a run of which only pictures are kept."""
+    """Makes a file for the record of a run that keeps only pictures."""
     file, name = tempfile.mkstemp(prefix="pipegen-monitor-", suffix=".jsonl")
     os.close(file)
     return Path(name)
 
 
 class Inside:
-    """Watches this process and its descendants until it is stopped.
+    """A watcher of this process and its descendants, until it is stopped.
 
     Args:
         out: The file of the record, or `None`.
@@ -338,10 +339,11 @@ class Inside:
         tell: Called with each line.
 
     Attributes:
-        summary: What the run has come to so far.
+        summary: The sums of the run so far.
 
     Raises:
-        MissingLibrary: Without psutil. `OSError` if the record cannot be made.
+        MissingLibrary: Without psutil.
+        OSError: If the record cannot be made.
     """
 
     def __init__(self, out: Path | None, every: float, live: float = 0.0, tell: Callable[[str], None] | None = None) -> None:
@@ -357,14 +359,14 @@ class Inside:
         self._write([{**self._sampler.about(), "command": sys.argv, "pid": os.getpid()}])
         self._thread = threading.Thread(target=self._run, name="pipegen monitor", daemon=True)
         self._thread.start()
-        atexit.register(self.stop)  # what ends in an exception has a record, too
+        atexit.register(self.stop)  # a run that ends with an exception has a record, too
 
     def waited(self, wait: Wait) -> None:
-        """Takes note of a wait; on the thread that waited."""
+        """Records a wait; called on the thread that waited."""
         self._waits.append(wait)
 
     def mark(self, event: str, **what: int) -> None:
-        """Writes that something has begun, such as an epoch."""
+        """Writes an event, such as the beginning of an epoch."""
         self._write([{"event": event, "t": round(self._sampler.seconds, 3), **what}])
 
     def stop(self) -> None:

@@ -1,5 +1,5 @@
-"""Takes a spec through every phase before TensorFlow, each stage made from the one before, and keeps the state of a run.
+"""The phases of a spec before TensorFlow, each made from the one before, and the state of a run.
 
-`load` gives a `Spec`, `bind` a `BoundSpec` that knows its data, `fit` (in `pipegen.api`, since it reads pixels) a `FittedSpec`, and
+`load` makes a `Spec`, `bind` a `BoundSpec` with its data, `fit` (in `pipegen.api`, since it reads pixels) a `FittedSpec`, and
 `compile_spec` the `CompiledSpec` that a `Pipeline` runs.
 """

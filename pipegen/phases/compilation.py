@@ -1,4 +1,4 @@
-"""Takes a spec from stage to stage, all before TensorFlow: `load`, `bind` to its data, and, once it is fitted, `compile_spec`."""
+"""Takes a spec through its phases without TensorFlow: `load`, `bind` to its data and, once it is fitted, `compile_spec`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.arguments import got, is_path, values_by_name
+from pipegen.data.ownership import finding_of
 from pipegen.data.shares import window_bytes
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
@@ -56,25 +57,31 @@ def inspect(
     git: Callable[[GitFile, int], bytes] | None = None,
     allowed: Allowed = NOTHING,
 ) -> Inspection:
-    """Loads and checks a spec as `load` does, without touching its data; it raises nothing for a wrong spec.
+    """Loads and checks a spec like `load`, without touching its data, and collects errors instead of raising them.
 
-    Findings call the `overrides` what `overrides_from` says: `overrides=` or `--set`. `text` is that of the spec, when it does not come
-    from the file that `source` names; `git` gives the texts of bases from git, instead of the nearest lock; `allowed` is what the caller
-    allows it.
+    Args:
+        source: A path to a spec, or a map with its sections.
+        params: As for `load`.
+        overrides: As for `load`.
+        overrides_from: The name of the overrides in findings: `overrides=` or `--set`.
+        runtime: As for `load`.
+        text: The text of the spec, unless it comes from the file `source`.
+        git: Reads the texts of bases from git; by default they come from the nearest lock.
+        allowed: What the caller allows the spec.
     """
     given: dict[str, Any] = {"params": params or {}, "overrides": overrides or {}, "overrides_from": overrides_from}
     loaded = load_spec(source, **given, runtime=runtime, text=text, git=git, allowed=allowed)
-    looked = _look(loaded)
-    diagnostics, stages = looked.diagnostics, []
+    whole = _check_loaded(loaded)
+    diagnostics, stages = whole.diagnostics, []
     for number, stage in enumerate(loaded.stages):
-        stages.append(_look(stage))
+        stages.append(_check_loaded(stage))
         diagnostics.extend(of_stage(stages[-1].diagnostics.items, diagnostics.items, number, stage.locate))
-    diagnostics.extend(check_stages(loaded.spec, looked.plans, [stage.plans for stage in stages], loaded.locate.label))
-    return Inspection(loaded, looked.plans, looked.compiled, _without_ignored(diagnostics, loaded), tuple(stages))
+    diagnostics.extend(check_stages(loaded.spec, whole.plans, [stage.plans for stage in stages], loaded.locate.label))
+    return Inspection(loaded, whole.plans, whole.compiled, _without_ignored(diagnostics, loaded), tuple(stages))
 
 
-def _look(loaded: Loaded) -> Inspection:
-    """Checks what was loaded, less its stages; the findings are as they come."""
+def _check_loaded(loaded: Loaded) -> Inspection:
+    """Checks a loaded spec without its stages; findings are unsorted and include ignored ones."""
     diagnostics = Diagnostics()
     diagnostics.extend(loaded.diagnostics.items)
     plans: dict[str, Plan] = {}
@@ -84,7 +91,7 @@ def _look(loaded: Loaded) -> Inspection:
         plans = checked.plans
         diagnostics.extend(checked.diagnostics.items)
         if not diagnostics.has_errors:
-            # What cannot be compiled fails here, and not once the data is there.
+            # Compiled already, so that errors of passes show without data.
             compiled = {split: optimise(loaded.spec, plan) for split, plan in plans.items()}
     elif loaded.draft is not None:
         diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
@@ -92,7 +99,7 @@ def _look(loaded: Loaded) -> Inspection:
 
 
 def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
-    """Less what a `# pipegen: ignore[CODE]` silences; in shared bases, with the way that leads there."""
+    """Drops the findings that a `# pipegen: ignore[CODE]` silences; adds the chain of bases to those in shared bases."""
     kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
     result = Diagnostics()
     result.extend(through_chain([*kept, *unused], loaded.locate.files))
@@ -114,18 +121,18 @@ def load(
     Args:
         source: A path to a spec, or a map with its sections.
         params: Values for declared params, before the environment and the defaults.
-        overrides: Values for anything by its path: `{"batch.size": 64, "transforms.random_flip.axis": "both"}`; a param of that name
+        overrides: Values for any key by its path: `{"batch.size": 64, "transforms.random_flip.axis": "both"}`; a param of that name
             comes first.
-        runtime: Laid over the runtime section.
+        runtime: Overrides of the runtime section.
         allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
-        allow_env: Variables of the environment that it may use for anything, although their names are those of secrets, or although
-            they are sent to a server that it names.
-        allowed: The same, for calls from within pipegen.
+        allow_env: Environment variables that the spec may use for anything, even if their names look like secrets, or if they are
+            sent to a server that it names.
+        allowed: The same, for calls within pipegen.
 
     Raises:
-        SpecError: With every finding, when there are errors.
-        TypeError: For an argument of another kind.
-        ValueError: For what cannot be allowed.
+        SpecError: With every finding, if any is an error.
+        TypeError: For an argument of another type.
+        ValueError: For an invalid value of `allow_write` or `allow_env`.
     """
     _check_arguments(source, params, overrides, runtime)
     allowed = allowed | Allowed.by(allow_write, allow_env)
@@ -133,7 +140,7 @@ def load(
     if isinstance(source, Spec):
         if not params and not overrides and not runtime:
             return source
-        # Its values were checked, and where they came from is no longer known of a map.
+        # Its values were checked. For a map, their origins are unknown now, so no check is repeated.
         allowed = allowed | (source.loaded.allowed if source.loaded.file is not None else CHECKED)
         source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
     path = source if isinstance(source, (Mapping, str)) else Path(source)
@@ -162,13 +169,13 @@ def collect_data(
         spec: The spec.
         progress: Called with the number of files seen so far, now and then.
         data: The arrays of a source that takes them from Python.
-        late_files: Keep records whose file does not exist, which is an error when it is read.
+        late_files: Keep records whose file does not exist; reading them is an error later.
 
     Returns:
-        The manifest. Its findings are those that no comment of the spec ignores.
+        The manifest, without findings that a comment of the spec ignores.
 
     Raises:
-        SpecError: When the data does not fit the spec.
+        SpecError: If the data does not fit the spec.
     """
     from pipegen.data.collect import collect
 
@@ -183,7 +190,7 @@ def collect_data(
 
 
 def findings_with_data(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
-    """Returns the errors that show once the classes are known, and of arrays also shapes, dtypes and values."""
+    """Finds errors that need the data: its classes, and the shapes, dtypes and values of arrays."""
     return [d for d in _check_with(spec, manifest).diagnostics if d.severity is Severity.ERROR]
 
 
@@ -192,27 +199,27 @@ def _check_with(spec: Spec, manifest: Manifest) -> Checked:
 
 
 def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
-    """Binds a spec to its data: the classes are known now, and of arrays also shapes, dtypes and values.
+    """Binds a spec to its data, which adds classes, and shapes, dtypes and values of arrays, to its types.
 
     Raises:
-        SpecError: When an encoding does not fit the classes, a step the arrays, or the data the workers that are to read it.
+        SpecError: If an encoding does not fit the classes, a step does not fit the arrays, or workers cannot read the data.
     """
     model = spec.model
     require_references(spec)
     types, plans = possible_types(model, len(manifest.class_names) or None, manifest.record), spec.plans
-    if model is not spec.loaded.spec or types != possible_types(model):  # of types the data often says no more than the spec
+    if model is not spec.loaded.spec or types != possible_types(model):  # often the data adds nothing to the types
         checked = _check_with(spec, manifest)
         if checked.diagnostics.has_errors:
             raise SpecError(checked.diagnostics.sorted())
         plans = checked.plans
-    unserved = [*service_findings(spec, manifest, plans)] if model.runtime.service is not None else []
+    unserved = [*service_findings(spec, manifest, plans)]
     if unserved:
         raise SpecError(unserved)
     return BoundSpec(spec, manifest, _in_files(plans, manifest))
 
 
 def require_references(spec: Spec) -> None:
-    """Looks whether there are the images that steps take from files beside the spec.
+    """Checks that the reference images of steps exist.
 
     Raises:
         SpecError: `PG401`.
@@ -223,13 +230,13 @@ def require_references(spec: Spec) -> None:
             step.require_references()
         except OpError as error:
             where = (*step_path(number, spec.model.transforms[number]), error.field or "")
-            findings.append(make(error.code, error.message, spec.loaded.locate.label(where), help=error.help or ()))
+            findings.append(finding_of(error, spec.loaded.locate.label(where)))
     if findings:
         raise SpecError(findings)
 
 
 def of_first_view(bound: BoundSpec) -> BoundSpec:
-    """A bound spec as an example's first view has it."""
+    """Reduces a bound spec to the first view of each example."""
     model, locate = bound.spec.model, bound.spec.loaded.locate.label
     if model.views == 1:
         return bound
@@ -238,11 +245,11 @@ def of_first_view(bound: BoundSpec) -> BoundSpec:
 
 
 def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
-    """Lets shuffles go by file, or by what files are read by, where records lie many in one and have windows or no access of their own.
+    """Makes shuffles go by file, or by block of a file, if records are shuffled in windows or cannot be read one by one.
 
     In a mix each part has an order of its own, which the backend takes from the part's records.
     """
-    from pipegen.data.mix import MixedManifest  # here, as NumPy comes with it
+    from pipegen.data.mix import MixedManifest  # imports NumPy
 
     if isinstance(manifest, MixedManifest):
         return plans
@@ -255,7 +262,7 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
         return replace(node, order="window", window_bytes=window_bytes(node.window_bytes, manifest, split), blocks=reader.called)
 
     def in_files(split: str, plan: Plan) -> Plan:
-        if plan.buckets:  # whose records lie in files of their own
+        if plan.buckets:  # their records are single files
             return plan
         nodes = [by_block(node, split) for node in plan.nodes]
         return plan if all(map(operator.is_, nodes, plan.nodes)) else plan.with_nodes(nodes)
@@ -264,12 +271,12 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
 
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:
-    """Compiles a fitted spec: every split's plan through the passes. The caches of all splits share the RAM budget, and the disk.
+    """Compiles a fitted spec: runs every split's plan through the passes. The caches of all splits share the RAM budget, and the disk.
 
     Raises:
-        SpecError: `PG410` where they do not fit the budget, `PG416` and `PG417` where the disk cannot have them.
+        SpecError: `PG410` if they do not fit the budget, `PG416` and `PG417` if the disk cannot hold them.
     """
-    from pipegen.cache.folder import claim_disk  # here, as the passes below: what is only looked at needs neither
+    from pipegen.cache.folder import claim_disk  # not needed to inspect a spec
 
     model, manifest, locate = fitted.spec.model, fitted.manifest, fitted.spec.loaded.locate.label
     splits = compile_plans(fitted.spec, manifest, fitted.plans)
@@ -281,7 +288,7 @@ def compile_plans(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> 
     """Runs every split's plan through the passes. The caches of all splits share the RAM budget.
 
     Raises:
-        SpecError: `PG410` where they do not fit it.
+        SpecError: `PG410` if they do not fit it.
     """
     from pipegen.data.sampling import examples_of_epoch
 
@@ -307,22 +314,22 @@ def optimise(
     prefers: str | None = None,
     visits: int | None = None,
 ) -> Compiled:
-    """Run every pass over a plan.
+    """Runs every pass over a plan.
 
     Args:
         spec: The spec.
         plan: The plainest plan of a split.
-        num_examples: Examples in the split, where the data is known.
+        num_examples: Examples in the split, if the data is known.
         ram_budget: Bytes that caches may take.
-        file_bytes: The mean size of a stored record, where the data is known.
-        cache: Whether a cache may be placed: it serves nothing that is read once. It holds images of one size, and never those of buckets.
-        prefers: Which cache `auto` prefers, since it was found to be fast; see `PassContext`.
-        visits: Examples in an epoch, where it is sampled and has not each once.
+        file_bytes: The mean size of a stored record, if the data is known.
+        cache: Allow a cache, which is useless if each record is read once. Buckets never have one: it holds images of one size.
+        prefers: The cache that `auto` prefers, since `tune` found it fast; see `PassContext`.
+        visits: Examples in an epoch, if it is sampled.
     """
-    from pipegen.passes import PASSES, PassContext, run_passes  # here, since what is wrong already needs no passes
+    from pipegen.passes import PASSES, PassContext, run_passes  # not needed for a spec with errors
 
     replaces = spec.errors.skip is not None and plan.split == "train"
-    served = spec.runtime.service is not None and plan.split == "train"  # whose batches workers make, which have no cache of ours
+    served = spec.runtime.service is not None and plan.split == "train"  # workers have no access to our caches
     runtime = spec.runtime if cache and not plan.buckets and not served else spec.runtime.model_copy(update={"cache": "none"})
     if visits is None:
         visits = num_examples
@@ -333,7 +340,7 @@ def optimise(
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
-    """The bytes that an optimised plan's memory cache will take of what is left of the budget.
+    """Computes the bytes that an optimised plan's memory cache will take of the rest of the budget.
 
     Raises:
         SpecError: `PG410`.

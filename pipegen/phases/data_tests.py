@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """Holds a run of tests on the way: what they may ask, what makes their results, and what has come out.
+    """A run of tests.
 
     Attributes:
         bound: The spec and its data.
-        data: Answers what tests ask of listed data.
-        report: Makes their results.
-        results: By the place of the test in the spec.
+        data: The listed data as tests see it.
+        report: The maker of results.
+        results: The results so far, by the test's index in the spec.
     """
 
     bound: BoundSpec
@@ -36,7 +36,7 @@ class Run:
 
 
 def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, results: dict[int, DataTestResult] | None = None) -> Run:
-    """Returns a run, perhaps with some results; `progress` is called with how many files were looked at."""
+    """Begins a run, perhaps with some results; `progress` is called with the number of files looked at."""
     from pipegen.data.testing import ListedData, Report
 
     bound = of_first_view(bound)
@@ -61,14 +61,14 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
 
 
 def run_cheap(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
-    """Runs the tests that read nothing but the listing, and returns the others."""
+    """Runs the tests that read only the listing, and returns the others."""
     from pipegen.data.testing import run_listed
 
     return _left(run, run_listed(chosen, run.data, run.report))
 
 
 def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
-    """Runs the tests of a spec that read nothing but the listing, for whoever looks at the data anyway."""
+    """Runs the tests of a spec that read only the listing, for commands that list the data anyway."""
     if not bound.spec.model.tests:
         return []
     from pipegen.data.testing import choose
@@ -96,10 +96,10 @@ def _left(run: Run, done: Any) -> list[Chosen]:
 
 
 def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str, ...]) -> list[Chosen]:
-    """The tests with the functions that they call, of modules that are allowed.
+    """Gives tests the functions that they call.
 
     Raises:
-        SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is not there or cannot be called so.
+        SpecError: As `phases.functions.with_functions`.
     """
     from pipegen.data.testing import Chosen
 

@@ -1,7 +1,6 @@
-"""Finds the Python functions that a spec names, in the modules that the caller allows and nowhere else.
+"""Imports the Python functions that a spec names, from modules that the caller allows and from no others.
 
-A spec is data, so the permission never comes out of one, nor out of the environment: it is an argument of whoever builds. Modules
-are imported as any other, and only those that are allowed.
+A spec is data, so it cannot allow anything, nor can the environment: the permission is an argument of `build` and of commands.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class Calls(Protocol):
-    """Names a function and says how it calls it: a step, or a test."""
+    """A step or a test that calls a function."""
 
     op: ClassVar[str]
 
@@ -45,35 +44,35 @@ class Calls(Protocol):
 
     @property
     def module(self) -> str:
-        """The module."""
+        """The function's module."""
         ...
 
     @property
     def name(self) -> str:
-        """The function's name there."""
+        """The function's name in the module."""
         ...
 
     @property
     def call(self) -> str:
-        """Writes how it is called."""
+        """The call as text, such as `fn(image)`."""
         ...
 
     @property
     def num_arguments(self) -> int:
-        """Counts the values that it is given."""
+        """Number of arguments in the call."""
         ...
 
 
 class _Unusable(Exception):
-    """Why a function cannot be called: the code of the finding, its message and its help."""
+    """A function cannot be called; the arguments are the code of the finding, its message and its help."""
 
 
 def allowed_modules(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns the modules whose functions may be called, as a caller names them; a package stands for the modules below it too.
+    """Checks the names of modules whose functions may be called; a package includes the modules below it.
 
     Raises:
-        TypeError: For anything but a list, such as one text in its place.
-        ValueError: For what is no module's name.
+        TypeError: For anything but a list, such as a single text.
+        ValueError: For an invalid name.
     """
     if isinstance(names, str):
         raise TypeError(f"`allow_code` is a list of modules, such as [{names!r}]")
@@ -82,24 +81,25 @@ def allowed_modules(names: Iterable[str]) -> tuple[str, ...]:
     modules = tuple(names)
     for name in modules:
         if not isinstance(name, str) or _MODULE.fullmatch(name) is None:
-            raise ValueError(f"`allow_code` names modules, such as 'my_pkg' or 'my_pkg.filters', and {name!r} is no name of one")
+            raise ValueError(f"`allow_code` names modules, such as 'my_pkg' or 'my_pkg.filters', and {name!r} is not a valid name")
     return modules
 
 
 def is_allowed(module: object, allowed: tuple[str, ...]) -> bool:
-    """Returns whether a module is one of those, or below one."""
+    """Decides if a module is an allowed one, or below one."""
     return isinstance(module, str) and any(module == m or module.startswith(f"{m}.") for m in allowed)
 
 
 def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
-    """The spec with the functions that its steps call, of modules that are allowed; the same spec where they call none.
+    """Gives steps the functions that they call.
 
     Raises:
-        SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is not there or cannot be called so.
+        SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is missing or takes other arguments.
     """
     steps = list(spec.model.transforms)
-    custom = enumerate(steps)
-    calls = {i: (step, step_path(i, step)) for i, step in custom if isinstance(step, CustomTransform) and not step.has_been_handed}
+    calls = {
+        i: (step, step_path(i, step)) for i, step in enumerate(steps) if isinstance(step, CustomTransform) and not step.has_been_handed
+    }
     for index, callee in find_functions(calls, spec, allowed).items():
         steps[index] = calls[index][0].with_callee(callee)
     if all(map(is_, steps, spec.model.transforms)):
@@ -108,7 +108,7 @@ def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
 
 
 def find_functions(calls: Mapping[int, tuple[Calls, KeyPath]], spec: Spec, allowed: tuple[str, ...]) -> dict[int, Callable[..., Any]]:
-    """Returns the function of each step or test that calls one; each is given with its place in the spec.
+    """Imports the functions of steps or tests, which are given with their places in the spec.
 
     Raises:
         SpecError: As `with_functions`.
@@ -128,7 +128,8 @@ def find_functions(calls: Mapping[int, tuple[Calls, KeyPath]], spec: Spec, allow
 
 def _found(step: Calls, allowed: tuple[str, ...]) -> Callable[..., Any]:
     if not is_allowed(step.module, allowed):
-        raise _Unusable("PG240", f"`{step.op}` calls `{step.function}`, and nobody has allowed `{step.module}`", _how_to_allow(step.module))
+        message = f"`{step.op}` calls `{step.function}`, and the module `{step.module}` is not allowed"
+        raise _Unusable("PG240", message, _how_to_allow(step.module))
     module = _imported(step)
     if not hasattr(module, step.name):
         near = closest(step.name, [name for name, value in vars(module).items() if callable(value)])
@@ -137,10 +138,10 @@ def _found(step: Calls, allowed: tuple[str, ...]) -> Callable[..., Any]:
     found = getattr(module, step.name)
     if not callable(found):
         kind = type(found).__name__
-        raise _Unusable("PG241", f"`{step.function}` is no function but a `{kind}`", (f"name something to call as `{step.call}`",))
+        raise _Unusable("PG241", f"`{step.function}` is a `{kind}`, not a function", (f"name something to call as `{step.call}`",))
     home = getattr(found, "__module__", None) if inspect.isroutine(found) or inspect.isclass(found) else None
-    if home and not is_allowed(home, allowed):  # what a module has imported for its own use is not the module's
-        message = f"`{step.function}` comes from the module `{home}`, which nobody has allowed"
+    if home and not is_allowed(home, allowed):  # allowing a module does not allow what it imports
+        message = f"`{step.function}` comes from the module `{home}`, which is not allowed"
         raise _Unusable("PG240", message, _how_to_allow(home))
     _check_call(step, found)
     callee: Callable[..., Any] = found
@@ -161,29 +162,29 @@ def _imported(step: Calls) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{step.module}.".startswith(f"{error.name}."):
             raise _Unusable("PG241", f"`{step.module}` cannot be imported: it needs `{error.name}`, which is not installed", ()) from None
-        raise _Unusable("PG241", f"there is no module `{error.name}`", _near_modules(error.name)) from None
+        raise _Unusable("PG241", f"module `{error.name}` not found", _near_modules(error.name)) from None
     except (Exception, SystemExit) as error:
-        said = " ".join(str(error).split())
-        what = f"`{step.module}` cannot be imported: {type(error).__name__}" + (f": {said}" if said else "")
-        raise _Unusable("PG241", what, (f'`python -c "import {step.module}"` shows where',)) from None
+        reason = " ".join(str(error).split())
+        message = f"`{step.module}` cannot be imported: {type(error).__name__}" + (f": {reason}" if reason else "")
+        raise _Unusable("PG241", message, (f'`python -c "import {step.module}"` shows where',)) from None
 
 
 def _near_modules(missing: str) -> tuple[str, ...]:
-    """Says what to do about a missing module. What lies above it is there, and was imported on the way."""
+    """Suggests a module near a missing one, whose parents exist: they were imported before it."""
     above, _, name = missing.rpartition(".")
     path = getattr(importlib.import_module(above), "__path__", None) if above else None
     if above and path is None:
-        return (f"`{above}` is a module, and no package with modules in it",)
+        return (f"`{above}` is a module, not a package",)
     near = closest(name, [found.name for found in pkgutil.iter_modules(path)])
     hint = (f"did you mean `{above + '.' if above else ''}{near}`?",) if near else ()
-    return (*hint, "it is looked for as `import` does: install it, or put its folder on PYTHONPATH")
+    return (*hint, "install it, or put its folder on PYTHONPATH")
 
 
 def _check_call(step: Calls, function: Callable[..., Any]) -> None:
-    """Checks that a function can be called with what the step gives it; one that does not say what it takes is given the benefit."""
+    """Checks that a function accepts the number of arguments that the step passes."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return
     try:
         signature.bind(*[None] * step.num_arguments)

@@ -1,4 +1,4 @@
-"""Finds which share of each global batch is this process's, and whether all shares come out even."""
+"""The share of each global batch that this process takes, found from its launcher, and checks that shares come out even."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec, Runtime
 
 
-ALONE = ("`runtime: {shard: none}` gives this process whole batches", "`runtime: {shard: {index: I, count: N}}` says which share is its")
+ALONE = ("`runtime: {shard: none}` gives this process whole batches", "`runtime: {shard: {index: I, count: N}}` sets its share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Share:
     Attributes:
         index: The number of the share, from 0.
         count: The number of shares.
-        origin: What says so; empty where nothing does.
+        origin: The setting or launcher that says so, or "".
     """
 
     index: int = 0
@@ -40,7 +40,7 @@ class Share:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Returns the index and the count."""
+        """The index and the count."""
         return self.index, self.count
 
     def __str__(self) -> str:
@@ -50,13 +50,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Something that starts processes, or joins them.
+    """A program or library that starts processes, or joins them.
 
     Attributes:
-        name: Its name, with what it is recognised by.
-        level: How far outside it stands: where one launches another, the lower one is nearer to this process.
-        ask: From the environment to the process' number and how many there are; `None` where it launched nothing. `ValueError` where
-            it says neither.
+        name: Its name, with the variables that reveal it.
+        level: Its distance from this process, if one launches another: the lower one is nearer.
+        ask: Reads the process's number and their count from the environment; `None` if it did not launch this process. Raises
+            `ValueError` for malformed variables.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Launcher:
 
 
 def _variables(rank: str, size: str) -> Callable[[Mapping[str, str]], tuple[int, int] | None]:
-    """Reads two variables, which mean nothing unless both are there."""
+    """Makes an `ask` that reads two variables, which mean nothing unless both are set."""
 
     def ask(environment: Mapping[str, str]) -> tuple[int, int] | None:
         if not (environment.get(rank) and environment.get(size)):
@@ -75,14 +75,14 @@ def _variables(rank: str, size: str) -> Callable[[Mapping[str, str]], tuple[int,
             try:
                 values[name] = int(environment[name])
             except ValueError:
-                raise ValueError(f"{name} is `{environment[name]}`, which is no number") from None
+                raise ValueError(f"{name} is `{environment[name]}`, not a number") from None
         return values[rank], values[size]
 
     return ask
 
 
 def _jax(_: Mapping[str, str]) -> tuple[int, int] | None:
-    """Asks JAX, where the program has imported it and joined its processes; it is not imported for that."""
+    """Asks JAX, if the program has imported it and joined its processes."""
     distributed = getattr(sys.modules.get("jax"), "distributed", None)
     joined = getattr(distributed, "is_initialized", None)  # since JAX 0.4.36
     if joined is None or not joined():
@@ -92,7 +92,7 @@ def _jax(_: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def _tf_config(environment: Mapping[str, str]) -> tuple[int, int] | None:
-    """Reads TensorFlow's cluster, whose chief comes before its workers; other tasks take no batches."""
+    """Reads TensorFlow's cluster: its chief comes before its workers, and other tasks take no batches."""
     if not environment.get("TF_CONFIG"):
         return None
     try:
@@ -113,17 +113,17 @@ LAUNCHERS = (
     Launcher("Horovod (HOROVOD_RANK, HOROVOD_SIZE)", 1, _variables("HOROVOD_RANK", "HOROVOD_SIZE")),
     Launcher("torchrun (RANK, WORLD_SIZE)", 1, _variables("RANK", "WORLD_SIZE")),
     Launcher("Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)", 2, _variables("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")),
-    # A script that `sbatch` runs has SLURM_PROCID and SLURM_NTASKS too, but only `srun` says how many tasks its step has.
+    # A script run by `sbatch` has SLURM_PROCID and SLURM_NTASKS, too, but only `srun` sets the number of tasks of its step.
     Launcher("SLURM (SLURM_PROCID, SLURM_STEP_NUM_TASKS)", 3, _variables("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")),
 )
-"""Those that are known, the nearest to a process first."""
+"""The known launchers, the nearest to a process first."""
 
 
 def found_share(environment: Mapping[str, str] = os.environ) -> Share:
-    """Returns this process' share by the nearest launcher.
+    """Finds this process's share by the nearest launcher.
 
     Raises:
-        SpecError: `PG412` where one says what cannot be, or two that are equally near disagree.
+        SpecError: `PG412` if its variables make no sense, or two equally near launchers disagree.
     """
     for level in sorted({launcher.level for launcher in LAUNCHERS}):
         says = [(launcher.name, pair) for launcher in LAUNCHERS if launcher.level == level and (pair := _ask(launcher, environment))]
@@ -154,10 +154,10 @@ def _of(pair: tuple[int, int]) -> str:
 
 
 def resolve_share(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> Share:
-    """Returns this host's share: what the spec says, else what the launcher of the process does.
+    """Determines this host's share from the spec, else from the launcher of the process.
 
     Raises:
-        SpecError: `PG412` where launchers contradict themselves or each other.
+        SpecError: As `found_share`.
     """
     if isinstance(runtime.shard, ShardIndex):
         return Share(runtime.shard.index, runtime.shard.count, "`runtime.shard` says")
@@ -165,19 +165,19 @@ def resolve_share(runtime: Runtime, environment: Mapping[str, str] = os.environ)
 
 
 def share_line(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> str:
-    """Says which share of each batch this process takes, and why, where a launcher says so; else nothing."""
+    """Describes the share of this process if a launcher determines it; else ""."""
     if runtime.shard != "auto":
         return ""
     share = resolve_share(runtime, environment)
-    whole = "; a sweep of runs that have nothing to do with each other sets `runtime: {shard: none}`" if share.count > 1 else ""
+    whole = "; for independent runs, set `runtime: {shard: none}`" if share.count > 1 else ""
     return f"this process takes {share}{whole}" if share.origin else ""
 
 
 def check_share(spec: PipelineSpec, count: int, locate: Locate) -> None:
-    """Checks that so many hosts can share every global batch.
+    """Checks that a number of hosts can share every global batch.
 
     Raises:
-        SpecError: `PG412` where they cannot.
+        SpecError: `PG412` if they cannot.
     """
     problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
     if problem is not None:
@@ -185,31 +185,31 @@ def check_share(spec: PipelineSpec, count: int, locate: Locate) -> None:
 
 
 def check_given_share(spec: PipelineSpec, shard: tuple[int, int]) -> None:
-    """Checks that a share that code asks for can be had of every global batch.
+    """Checks a share of every global batch that code asks for.
 
     Raises:
-        ValueError: Where it cannot.
+        ValueError: If it does not exist, or hosts cannot share batches so.
     """
     index, count = shard
     if not 0 <= index < count:
-        raise ValueError(f"there is no share {index} of {count}: shares count from 0")
+        raise ValueError(f"share {index} of {count} is out of range: shares count from 0")
     problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
     if problem is not None:
         raise ValueError(f"{problem[0]}: {', or '.join(problem[1])}")
 
 
 def check_rest(split: str, extent: Extent, at: Position, locate: Locate) -> None:
-    """Checks that every host gets something of the last batch of what is left of an epoch that was begun with batches of another size.
+    """Checks that every host gets a share of the last batch, if an epoch begun with another batch size is resumed.
 
     Raises:
-        SpecError: `PG412`, with a size that works, or as many hosts.
+        SpecError: `PG412`, with a batch size or a number of hosts that works.
     """
     hosts, left = extent.shard[1], extent.num_examples - extent.slot(at)
     rest = left % extent.batch
     if not extent.ends_short or not at.origin or not 0 < rest < hosts:
         return
     message = (
-        f"what is left of epoch {at.epoch} of split `{split}`, {_examples(left)}, ends in a batch of {_examples(rest)}, fewer than the "
+        f"the rest of epoch {at.epoch} of split `{split}`, {_examples(left)}, ends in a batch of {_examples(rest)}, fewer than the "
         f"{hosts} hosts"
     )
     near = sorted(range(hosts, 4 * extent.batch + 1, hosts), key=lambda size: abs(size - extent.batch))

@@ -1,4 +1,4 @@
-"""Divides a plan where batches begin: what comes before, and the evaluation stages on batches that a layer of the model does instead."""
+"""Divides a plan for a layer of the model that does the evaluation steps on batches; checks plans before they are ejected."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
 
 
 _ARITHMETIC = (s.Pointwise, s.ComposeColour, s.ApplyColour, s.ChannelsFirst)
-"""Stages that give the same for bytes and for floats of the same values."""
+"""Stages with equal results for bytes and for floats of the same values."""
 
 
 def layer_config(evaluation: Plan, splits: Iterable[Plan]) -> dict[str, Any]:
-    """Describes the stages on batches of evaluation as plain values.
+    """Describes the evaluation stages on batches as plain values.
 
     Args:
         evaluation: The plainest plan of the evaluation steps.
-        splits: The plainest plans of the splits that are to leave these stages out. Where one of them has made floats of bytes before, as
-            steps on colours do, floats enter the layer: what is arithmetic on single values and channels gives the same for both.
+        splits: The plainest plans of the splits that will leave these stages out. If one of them has converted bytes to floats before, as
+            steps on colours do, floats enter the layer: arithmetic on single values and channels gives the same for both.
 
     Returns:
-        `entry`: the type of each feature that enters; `steps`: the steps on them, each a map with one key, as a spec has them; `numbers`:
-        for each step what it has learned, or `None`; `output`: how the model receives them.
+        `entry`: the type of each feature that enters; `steps`: the steps on them, each a map with one key, as in a spec; `numbers`: the
+        statistics that each step has learned, or `None`; `output`: the features and types that the model receives.
     """
     plans = tuple(plan for plan in splits if not _has_views(plan))
     entry, steps, numbers = {}, [], []
@@ -82,17 +82,17 @@ def layer_config(evaluation: Plan, splits: Iterable[Plan]) -> dict[str, Any]:
 
 
 def _has_views(plan: Plan) -> bool:
-    """Returns whether a split has several views of an image, none of which is the one that a layer takes."""
+    """Looks for several views of an image; a layer takes one."""
     return any(isinstance(stage, s.Fork) for stage in plan.stages())
 
 
 def plan_of_layer(config: Mapping[str, Any]) -> tuple[PipelineSpec, Plan]:
-    """A spec and its plainest plan for what `layer_config` describes: the records are what enters the layer.
+    """Builds a spec and its plainest plan from a `layer_config`; records have the types that enter the layer.
 
     Raises:
-        SpecError: Where this version of pipegen knows a step no more.
+        SpecError: If this version of pipegen lacks a step.
     """
-    source = {"image_folder": {"path": ".", "labels": "none"}}  # stands in: nothing is read
+    source = {"image_folder": {"path": ".", "labels": "none"}}  # a placeholder: nothing is read
     loaded = load({"pipegen": 1, "source": source, "transforms": list(config["steps"]), "output": {**config["output"], "y": None}})
     if loaded.spec is None:
         raise SpecError(loaded.diagnostics.sorted())
@@ -108,21 +108,21 @@ def plan_of_layer(config: Mapping[str, Any]) -> tuple[PipelineSpec, Plan]:
 
 
 def before_layer(plain: Plan, evaluation: Plan, config: Mapping[str, Any], locate: Locate) -> Plan:
-    """The plainest plan of a split without the stages that the layer does, which must be the last ones there, too.
+    """Removes the stages that the layer does from a split's plainest plan; they must be its last ones.
 
     Args:
         plain: The plainest plan of the split.
-        evaluation: That of the evaluation steps.
-        config: From `layer_config`: what is to enter the layer.
+        evaluation: The plainest plan of the evaluation steps.
+        config: The result of `layer_config`.
         locate: Finds the places for findings.
 
     Raises:
-        SpecError: `PG544` where they are not: random steps stand among them, or the layer would get another type.
+        SpecError: `PG544` if random steps are among them, or the layer would get another type.
     """
     items = unpack(plain)
     if _has_views(plain):
         message = f"the layer works on one image of an example, and split `{plain.split}` has `views`"
-        help_ = 'train on whole batches, without `stages="element"`; the layer is for the model that takes one image'
+        help_ = 'train on whole batches, without `stages="element"`; the layer is for a model that takes one image'
         raise SpecError([make("PG544", message, locate(("views",), key=True), help=help_)])
     gone: set[int] = set()
     kept: dict[str, FeatureType] = {}
@@ -155,14 +155,14 @@ def before_layer(plain: Plan, evaluation: Plan, config: Mapping[str, Any], locat
 
 
 def steps_said(config: Mapping[str, Any]) -> str:
-    """Names the steps of a layer, in order."""
+    """Lists the steps of a layer, in order."""
     ops = list(dict.fromkeys(next(iter(step)) for step in config["steps"]))
     return ", ".join(f"`{op}`" for op in ops) or f"the cast to {config['output']['dtype']}"
 
 
 def _tails(evaluation: Plan) -> dict[str, list[Placed]]:
-    """The stages on batches of each feature that the model takes: those behind the last one that works on single examples, from where
-    every example has the same shape and no segment is open."""
+    """The stages on batches of each feature that the model takes: those after the last one on single examples, beginning where all
+    examples have one shape and no segment is open."""
     found = {}
     for feature in names(evaluation.emit.output.x):
         own = [item for item in unpack(evaluation) if isinstance(item, Placed) and item.stage.feature == feature]
@@ -176,7 +176,7 @@ def _tails(evaluation: Plan) -> dict[str, list[Placed]]:
 
 
 def _core(tail: list[Placed]) -> list[Placed]:
-    """The stages that steps ask for, without the cast to what the model receives."""
+    """The stages of steps, without the cast to the model's type."""
     return [item for item in tail if not _is_cast(item)]
 
 
@@ -185,18 +185,18 @@ def _is_cast(item: Placed) -> bool:
 
 
 def _ending(own: list[Placed], count: int) -> list[Placed]:
-    """The last stages of a feature, of which `count` are no cast to what the model receives."""
+    """The last stages of a feature: `count` stages and the casts to the model's type behind them."""
     casts = list(takewhile(_is_cast, reversed(own)))
     return own[max(0, len(own) - len(casts) - count) :]
 
 
 def _reached(tail: list[Placed], feature: str, plan: Plan) -> FeatureType:
-    """The type that enters a feature's last stages; without any, that of what the model receives."""
+    """The type that enters a feature's last stages; without any, the model's type."""
     return tail[0].before[feature] if tail else plan.out[feature]
 
 
 def _cast(feature: str, before: ElementType, after: ElementType) -> list[Placed]:
-    """Nothing, or what makes floats of bytes."""
+    """Converts bytes to floats, if the types differ."""
     if before[feature].dtype == after[feature].dtype:
         return []
     return [Placed(s.Pointwise(feature, Arithmetic((1.0,), (0.0,), after[feature].dtype), ()), before, after)]
@@ -207,15 +207,15 @@ def _said(placed: Placed) -> tuple[str, str]:
 
 
 def _divided(plain: Plan, own: list[Placed], tail: list[Placed], reached: FeatureType, wanted: FeatureType, locate: Locate) -> Any:
-    """The finding that a split does something else where the layer would begin."""
+    """Makes the finding that a split's last stages differ from the layer's."""
     known = {_said(item) for item in tail}
     other = next((i for i in reversed(own) if i.stage.uses() and _said(i) not in known), None)
-    help_ = "let the random steps of the training split come before those that every split has, or train without the layer"
+    help_ = "write the random steps of the training split before those that every split has, or train without the layer"
     if other is None or reached.dtype != wanted.dtype:
         message = f"split `{plain.split}` reaches the layer's steps with {reached}, and the layer takes {wanted}"
         return make("PG544", message, locate(("transforms",), key=True), help=help_)
     ref = other.stage.uses()[0]
-    message = f"`{ref.step.op}` of split `{plain.split}` stands among the steps that the layer does, so that these cannot be left out"
+    message = f"`{ref.step.op}` of split `{plain.split}` is among the steps that the layer does, so these cannot be left out"
     return make("PG544", message, locate(ref.path, key=True), help=help_)
 
 
@@ -233,13 +233,13 @@ def _type(values: Mapping[str, Any]) -> FeatureType:
 
 
 _LOOKED_AT = 2000
-"""Files of a feature and a split whose formats are looked at, evenly spread; the graph itself refuses the others when it meets them."""
-_BY_HAND = "or let Python stay: `pipegen eject --code` writes a page of code that calls it"
+"""Files of a feature and a split whose formats are checked, evenly spread; the graph rejects others when it reads them."""
+_BY_HAND = "or keep Python: `pipegen eject --code` writes a page of code that calls it"
 _IN_GRAPH = "records in TFRecord files or in tar files (`webdataset`) are read by the graph itself"
 
 
 def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> list[Diagnostic]:
-    """Returns what stands in the way of saving the datasets of some plans, and what stays behind, each once."""
+    """Reports what prevents saving the datasets of some plans, and what the saved ones lack, each once."""
     found: dict[tuple[str, object], Diagnostic] = {}
     for plan in plans.values():
         parts = manifest.of(plan.split)
@@ -253,51 +253,46 @@ def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan])
 
 
 def replaced_records(spec: Spec) -> Diagnostic | None:
-    """Returns what is wrong with a spec that lets other records take the place of damaged ones, which Python counts."""
+    """Reports that a spec replaces damaged records, which Python counts."""
     if spec.model.errors.skip is None:
         return None
+    message = "`errors: {decode: {skip: …}}` counts damaged records in Python, and a saved graph has no Python"
+    exclude = "`pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
     return make(
-        "PG553",
-        "`errors: {decode: {skip: …}}` counts damaged records in Python, which stays behind",
-        spec.loaded.locate.label(("errors", "decode"), key=True),
-        help=(
-            "leave the damaged files out by name: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then "
-            "`errors: {exclude: damaged.txt}`",
-        ),
+        "PG553", message, spec.loaded.locate.label(("errors", "decode"), key=True), help=f"leave the damaged files out by name: {exclude}"
     )
 
 
 def given_data(spec: Spec) -> Diagnostic | None:
-    """Returns what is wrong with data, or batches, that a page of code cannot have which runs by itself."""
+    """Reports data or batches that a stand-alone page of code cannot have."""
+    source, as_graph = ("source", spec.model.source.op), "`pipegen eject --graph` saves the datasets as they are"
     if spec.model.source.mixed():
-        place = spec.loaded.locate.label(("source", spec.model.source.op), key=True)
-        message = "a page of code reads one source, and a `mix` has several, in exact shares"
-        return make("PG555", message, place, help="`pipegen eject --graph` saves the datasets as they are")
-    if spec.model.batch.buckets is not None:
-        place = spec.loaded.locate.label(("batch", "buckets"), key=True)
-        message = "a page of code stacks images of one size, and batches of buckets have several"
-        return make("PG555", message, place, help="`pipegen eject --graph` saves the datasets as they are")
-    if not spec.model.source.needs_data():
+        message, help_ = "a page of code reads one source, and a `mix` has several, in exact shares", as_graph
+    elif spec.model.batch.buckets is not None:
+        source = ("batch", "buckets")
+        message, help_ = "a page of code stacks images of one size, and batches of buckets have several", as_graph
+    elif spec.model.source.needs_data():
+        message = "the data is passed in Python, and a page of code cannot name it"
+        help_ = "save arrays in a `.npz` file, or a table as CSV, and name its `path`; a graph contains the arrays"
+    else:
         return None
-    place = spec.loaded.locate.label(("source", spec.model.source.op), key=True)
-    help_ = "save arrays in a `.npz` file, or a table as CSV, and name its `path`; a graph takes arrays along"
-    return make("PG555", "the data is handed over in Python, and a page of code cannot name it", place, help=help_)
+    return make("PG555", message, spec.loaded.locate.label(source, key=True), help=help_)
 
 
 def _by_hand(spec: Spec) -> tuple[str, ...]:
-    """Returns the other way, which a mix does not have."""
+    """The advice to write a page of code, which cannot have a mix."""
     return () if spec.model.source.mixed() else (_BY_HAND,)
 
 
 def _steps(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
-    """Steps that call a Python function."""
+    """Reports steps that call a Python function."""
     for ref in (ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"):
         called = getattr(ref.step, "function", ref.step.op)
         yield make(
             "PG550",
-            f"`{ref.step.op}` calls the Python function `{called}`, which no graph can take along",
+            f"`{ref.step.op}` calls the Python function `{called}`, which a saved graph cannot contain",
             spec.loaded.locate.label(ref.path, key=True),
-            help=("say it with steps of the language (`pipegen ops` lists them), or leave it out", *_by_hand(spec)),
+            help=("use other steps in its place (`pipegen ops` lists them), or leave it out", *_by_hand(spec)),
         )
 
 
@@ -307,26 +302,26 @@ def source_of(spec: Spec, part: str) -> KeyPath:
 
 
 def read_by_reader(manifest: Manifest, split: str, read: ElementType) -> list[str]:
-    """Returns which features of what is read of a record the listing does not have itself, in columns."""
+    """Selects the features in `read` that are read with each record, since the listing does not have them."""
     columns, labels = manifest.columns(split), manifest.listing.labels
     return [name for name, t in read.items() if name not in columns and (labels is None or not kind_of(t).labels)]
 
 
 def _rows(spec: Spec, part: str, manifest: Manifest, split: str, read: ElementType) -> Iterator[Diagnostic]:
-    """Records that Python reads, such as rows of an array that is too large to be held; `read` is the type of what is read of one."""
+    """Reports records that Python reads, such as rows of an array too large for memory; `read` is the type that is read of a record."""
     python = manifest.listing.reader(split).python(read_by_reader(manifest, split, read), ram_budget(spec.model.runtime))
     if python:
-        arrays = ("an array is held by the graph where `runtime: {ram_budget: …}` has twice its size",) * spec.model.source.has_rows()
+        arrays = ("a graph contains an array if `runtime: {ram_budget: …}` has twice its size",) * spec.model.source.has_rows()
         yield make(
             "PG552",
-            f"split `{split}` reads {python} by Python, which stays behind",
+            f"split `{split}` reads {python} by Python, and a saved graph has no Python",
             spec.loaded.locate.label(source_of(spec, part), key=True),
             help=(*(arrays or (_IN_GRAPH,)), *_by_hand(spec)),
         )
 
 
 def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
-    """Files that TensorFlow has no decoder for, or would read otherwise."""
+    """Reports files that TensorFlow cannot decode, or would decode differently."""
     if not manifest.listing.in_files or manifest.listing.shards is not None:
         return
     beside = manifest.beside(plan.split)
@@ -350,15 +345,12 @@ def _format(file: str, decoder: DecodeTransform) -> str | None:
         head = content_of(file, HEAD)
         return decoder.read_by_python(content_of(file) if needs_whole(head) else head)
     except OSError:
-        return None  # reading it will say so
+        return None  # reported when it is read
 
 
 def _cache(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
-    """A cache that the spec asks for, which holds what a run of this process has computed."""
+    """Reports a cache that the spec asks for."""
     if spec.model.runtime.cache != "auto" and any(isinstance(node, Cache) for node in plan.nodes):
-        yield make(
-            "PG554",
-            "the cache stays behind: the ejected datasets give the same batches and compute each of them anew",
-            spec.loaded.locate.label(("runtime", "cache"), key=True),
-            help=("of a split that draws nothing, such as validation, `.cache()` behind the ejected dataset keeps what it gives",),
-        )
+        message = "the ejected datasets have no cache: they give the same batches, and compute each of them in every epoch"
+        help_ = "for a split without random steps, such as validation, append `.cache()` to the ejected dataset"
+        yield make("PG554", message, spec.loaded.locate.label(("runtime", "cache"), key=True), help=help_)

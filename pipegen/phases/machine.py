@@ -1,7 +1,7 @@
-"""Keeps what was measured on this machine: how its costs differ from the model's (`profile --save`), and which `runtime:` is fast (`tune`).
+"""Measurements of this machine: factors of its costs (`profile --save`), and fast settings of `runtime:` (`tune`).
 
-A file for each machine lies in the user's cache folder: a home folder may be shared by many. Nothing in it changes what a model sees. The
-environment variable `PIPEGEN_MACHINE` names another file, or is `off`.
+They lie in the user's cache folder, in a file for each machine, since machines may share a home folder. They never change what a model
+sees. The environment variable `PIPEGEN_MACHINE` names another file, or is `off`.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ VARIABLE = "PIPEGEN_MACHINE"
 FOLDER = "machines"
 _VERSION = 1
 _LARGEST = 1 << 20
-"""Bytes that such a file never has; what is larger is none."""
+"""The most bytes of a valid file."""
 _FACTORS = (0.01, 100.0)
-"""Between these lies what can be measured; anything else is a mistake."""
+"""The range of valid factors."""
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """Holds what `pipegen tune` found for one spec. A setting that is `None` stays as pipegen chooses it.
+    """The settings that `pipegen tune` found for one spec. A setting of `None` stays as pipegen chooses it.
 
     Attributes:
-        threads: For `threads`.
-        prefetch: For `prefetch`.
-        cache: `memory` or `none`, for `cache`.
-        times: How many times as fast that is as pipegen's own choice.
-        low: The least of it that the noise allows.
-        high: The most.
-        examples: Examples in the split that it was measured on.
-        date: When, such as 2026-11-23.
+        threads: The setting `threads`.
+        prefetch: The setting `prefetch`.
+        cache: The setting `cache`: `memory` or `none`.
+        times: The speed-up over pipegen's own choice.
+        low: The lower bound of its confidence interval.
+        high: The upper bound.
+        examples: Examples in the measured split.
+        date: The date of the measurement, such as 2026-11-23.
     """
 
     threads: int | None = None
@@ -62,7 +62,7 @@ class Tuned:
 
     @property
     def settings(self) -> dict[str, int | str]:
-        """The settings, as `runtime:` has them."""
+        """The settings that are set, by their names in `runtime:`."""
         given = {"cache": self.cache, "threads": self.threads, "prefetch": self.prefetch}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -71,23 +71,23 @@ class Tuned:
 
     @property
     def says(self) -> str:
-        """Says what it is and where it comes from, in a line."""
+        """The settings and their origin, in a line."""
         gain = f"{self.times:.2f} × ({self.low:.2f} to {self.high:.2f}) as fast"
         return f"{self}, which `pipegen tune` found on this machine on {self.date}: {gain}"
 
     def suits(self, examples: int) -> bool:
-        """Returns whether it was measured on about as many examples."""
+        """Decides if the settings were measured on about this number of examples."""
         return 0.9 * self.examples <= examples <= 1.1 * self.examples
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Holds what is known of this machine.
+    """The measurements of this machine.
 
     Attributes:
-        factors: How many times the model's costs each kind of work takes; see `plan/cost.py`.
-        fitted: When these were measured; empty without any.
-        tuned: What `pipegen tune` found, by `phases/specs.py::tuned_key` of the spec.
+        factors: Measured cost over modelled cost, by kind of work; see `plan/cost.py`.
+        fitted: The date of the factors, or "".
+        tuned: The settings that `pipegen tune` found, by `phases/specs.py::tuned_key` of the spec.
     """
 
     factors: Mapping[str, float] = field(default_factory=dict)
@@ -95,21 +95,22 @@ class Machine:
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
 
     def with_factors(self, factors: Mapping[str, float], date: str) -> Machine:
-        """Returns it with factors that were measured now; those of other kinds of work stay."""
+        """Replaces the factors of some kinds of work."""
         return replace(self, factors={**self.factors, **factors}, fitted=date)
 
     def with_tuned(self, key: str, found: Tuned) -> Machine:
-        """Returns it with what was found for a spec, in place of an earlier answer."""
+        """Replaces the settings for a spec."""
         return replace(self, tuned={**self.tuned, key: found})
 
 
 _seen: dict[str, tuple[tuple[int, int], Machine]] = {}
+"""The measurements of each file, with the file's time and size when it was read."""
 _ignored = [0]
 
 
 @contextmanager
 def ignored() -> Iterator[None]:
-    """Leaves out what is known of the machine while it is measured anew."""
+    """Ignores earlier measurements of the machine while it is measured again."""
     _ignored[0] += 1
     try:
         yield
@@ -118,7 +119,7 @@ def ignored() -> Iterator[None]:
 
 
 def machine_file() -> Path | None:
-    """Returns where the file of this machine is, or would be; `None` where it is switched off, or the user has no folder for it."""
+    """The path of this machine's file, which need not exist; `None` if it is switched off, or the user has no cache folder."""
     named = os.environ.get(VARIABLE, "")
     if named:
         return None if named == "off" else Path(named).absolute()
@@ -129,14 +130,14 @@ def machine_file() -> Path | None:
 def circumstances(
     spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None, stored: int | None = None
 ) -> Circumstances:
-    """Returns what the cost of a split depends on.
+    """Collects what the cost of a split depends on.
 
     Args:
         spec: The spec.
         cores: Cores that this process may use.
-        examples: Examples in the split, where the data is known.
-        file_bytes: The mean size of a stored record, where the data is known.
-        stored: The bytes that its source keeps in memory, where the data is known.
+        examples: Examples in the split, if the data is known.
+        file_bytes: The mean size of a stored record, if the data is known.
+        stored: The bytes that its source keeps in memory, if the data is known.
     """
     used = cores if spec.runtime.threads == "auto" else spec.runtime.threads
     hosts = resolve_share(spec.runtime).count
@@ -144,7 +145,7 @@ def circumstances(
 
 
 def machine() -> Machine:
-    """Returns what is known of this machine. A file that cannot be read is left out, and a line in the log says so."""
+    """Reads the measurements of this machine. Ignores a file that cannot be read, with a line in the log."""
     file = machine_file()
     if file is None or _ignored[0]:
         return Machine()
@@ -159,10 +160,10 @@ def machine() -> Machine:
 
 
 def keep_machine(known: Machine) -> Path | None:
-    """Writes what is known of this machine; the result is the file, or `None` where it is switched off.
+    """Writes the measurements of this machine; returns the file, or `None` if it is switched off.
 
     Raises:
-        OSError: When it cannot be written.
+        OSError: If it cannot be written.
     """
     file = machine_file()
     if file is None:
@@ -182,28 +183,28 @@ def _read(file: Path) -> Machine:
             raise ValueError("it is too large")
         return _parsed(json.loads(text))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        log.warning("%s is left out, which keeps what was measured on this machine: %s", file, str(error) or type(error).__name__)
+        log.warning("ignoring the measurements of this machine in %s: %s", file, str(error) or type(error).__name__)
         return Machine()
 
 
 def _parsed(content: Any) -> Machine:
-    """Raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for what is no such file."""
+    """Raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for invalid contents."""
     if content["version"] != _VERSION:
-        raise ValueError(f"it is of version {content['version']}, and this pipegen writes version {_VERSION}")
+        raise ValueError(f"version {content['version']}, and this pipegen writes version {_VERSION}")
     factors = {str(name): float(value) for name, value in content["factors"].items()}
     if not all(math.isfinite(value) and _FACTORS[0] <= value <= _FACTORS[1] for value in factors.values()):
-        raise ValueError("it has a factor that nothing can be measured to have")
+        raise ValueError(f"a factor is not between {_FACTORS[0]:g} and {_FACTORS[1]:g}")
     tuned = {str(key): Tuned(**found) for key, found in content["tuned"].items()}
     for found in tuned.values():
         wrong = [v for v in (found.threads, found.prefetch) if v is not None and (type(v) is not int or not 0 < v <= 1024)]
         if wrong or found.cache not in (None, "memory", "none"):
-            raise ValueError("it has a setting that `runtime` does not take")
+            raise ValueError("a setting is not valid in `runtime`")
         float(found.times), float(found.low), float(found.high), int(found.examples)
     return Machine(factors, str(content["fitted"]), tuned)
 
 
 def _name() -> str:
-    """Names this machine: another processor, or a container with fewer cores, is another one."""
+    """Hashes the host's name, processor and cores: a container with fewer cores is another machine."""
     about = "\n".join((os.uname().nodename, _processor(), str(available_cores())))
     return hashlib.sha256(about.encode()).hexdigest()[:16]
 

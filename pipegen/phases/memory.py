@@ -1,4 +1,4 @@
-"""Compares the memory that a spec is expected to hold with its budget and with what its process may have, before anything runs."""
+"""Compares the expected memory of a spec with its budget and with the limits of its process, before anything runs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ TENSORFLOW = 512 << 20
 
 @dataclass(frozen=True)
 class Held:
-    """Holds what a spec is expected to keep in memory while it trains, beside TensorFlow itself.
+    """The expected memory of a spec while it trains, without that of TensorFlow itself.
 
     Attributes:
-        parts: The bytes of each part that has any: `cache`, `stored`, `examples`, `batches`, `prefetch`.
+        parts: The bytes of each part: `cache`, `stored`, `examples`, `batches`, `prefetch`.
         batch: The bytes of a finished batch.
-        cached: How many examples the caches have.
+        cached: The number of examples in the caches.
     """
 
     parts: Mapping[str, int]
@@ -47,19 +47,19 @@ class Held:
 
     @property
     def bytes(self) -> int:
-        """Returns all of it."""
+        """The sum of the parts."""
         return sum(self.parts.values())
 
     @property
     def largest(self) -> str:
-        """Names the largest part."""
+        """The name of the largest part."""
         return max(self.parts, key=lambda name: self.parts[name])
 
 
 def memory_held(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled]) -> Held:
-    """Adds up what the splits of a compiled spec hold.
+    """Adds up the memory of the splits of a compiled spec.
 
-    That is the caches and stored arrays of all of them, and the examples and batches of training and of the largest other split: `fit`
+    Counts the caches and stored arrays of all splits, and the examples and batches of training and of the largest other split: `fit`
     evaluates while the training split waits.
     """
     model, used = spec.model, threads(spec.model.runtime)
@@ -88,7 +88,7 @@ def memory_held(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled]
 
 
 def _part(node: Node) -> str | None:
-    """Names the part of the memory that a node's belongs to, where each split has its own."""
+    """The part that a node's memory belongs to, for parts that each split has on its own."""
     match node:
         case Element():
             return "examples"
@@ -100,7 +100,7 @@ def _part(node: Node) -> str | None:
 
 
 def _stored(model: PipelineSpec, manifest: Manifest, split: str, plan: Plan, found: dict[int, int]) -> None:
-    """Counts the bytes that a split's readers keep in memory, each once: arrays, and the blocks of a window of the order."""
+    """Counts the bytes that a split's readers keep in memory, each reader once: arrays, and the blocks of a shuffle window."""
     parts, budget = manifest.of(split), ram_budget(model.runtime)
     window = model.shuffle.window if not isinstance(model.shuffle, str) else None
     for part, read in zip(parts.values(), plan.part_reads(len(parts)), strict=True):
@@ -113,13 +113,13 @@ def _stored(model: PipelineSpec, manifest: Manifest, split: str, plan: Plan, fou
 
 
 def memory_findings(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled], root: Path = Path("/")) -> list[Diagnostic]:
-    """Warns where a compiled spec is expected to hold more than its budget, or than its process may have.
+    """Warns if a compiled spec is expected to need more memory than its budget, or than its process may have.
 
     Args:
         spec: The spec.
         manifest: Its data.
         compiled: Its splits after every pass.
-        root: Where `proc` and `sys` are.
+        root: The folder of `proc` and `sys`.
     """
     held, limit = memory_held(spec, manifest, compiled), _limit(spec.model, root)
     if limit is None or held.bytes <= limit.bytes:
@@ -137,7 +137,7 @@ def memory_findings(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compi
 
 @dataclass(frozen=True)
 class _Limit:
-    """Holds how many bytes a pipeline may take, who says so in words, and whether that is the spec."""
+    """A limit in bytes, its origin in words, and true if the spec sets it."""
 
     bytes: int
     said: str
@@ -145,7 +145,7 @@ class _Limit:
 
 
 def _limit(model: PipelineSpec, root: Path) -> _Limit | None:
-    """Finds the lowest limit: `ram_budget`, where the spec has one, the control group's, or the machine's memory."""
+    """Finds the lowest limit: `ram_budget` if it is set, the control group's, or the machine's memory."""
     limits = []
     if model.runtime.ram_budget != "auto":
         limits.append(_Limit(model.runtime.ram_budget, f"`ram_budget` is {format_bytes(model.runtime.ram_budget)}", True))
@@ -169,7 +169,7 @@ def _in_words(part: str, held: Held, used: int) -> str:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Tries other settings of a spec that holds too much."""
+    """A trial of other settings of a spec that needs too much memory."""
 
     spec: Spec
     manifest: Manifest
@@ -178,7 +178,7 @@ class _Trial:
     root: Path
 
     def fits(self, **sections: dict[str, Any]) -> bool:
-        """Returns whether the spec with some arguments of its sections changed has no such finding."""
+        """Decides if the spec fits its limit with some arguments of its sections changed."""
         model = self.spec.model
         changed = {name: getattr(model, name).model_copy(update=update) for name, update in sections.items()}
         other = replace(self.spec, model=model.model_copy(update=changed), tuned=None)
@@ -191,7 +191,7 @@ class _Trial:
         return limit is None or held.bytes <= limit.bytes
 
     def largest(self, below: int, unit: int, fits: Callable[[int], bool]) -> int | None:
-        """Finds a number below one that fits: `unit` times a power of two."""
+        """Finds the largest number below `below` that fits and is `unit` times a power of two."""
         number = unit
         while 2 * number < below:
             number *= 2
@@ -203,7 +203,7 @@ class _Trial:
 
 
 def _ways_out(trial: _Trial) -> Iterator[Advice | str]:
-    """Yields settings each of which alone is enough, then what helps where none is."""
+    """Yields settings that are enough each by itself; if none is, several together and other advice."""
     runtime, size, hosts = trial.spec.model.runtime, trial.spec.model.batch.size, resolve_share(trial.spec.model.runtime).count
     found: list[Advice] = []
     if trial.held.parts["cache"] and trial.fits(runtime={"cache": "none"}):
@@ -232,7 +232,7 @@ def _ways_out(trial: _Trial) -> Iterator[Advice | str]:
 
 
 def _raised(trial: _Trial) -> Iterator[Advice]:
-    """Yields the budget that is enough, where the machine has it: with more, more may be cached, so that it is tried."""
+    """Yields a sufficient budget if the machine has it; budgets are tried, since with more memory more is cached."""
     for factor in (1.0, 1.25, 2.0, 4.0):
         enough = -(-int(trial.held.bytes * factor) // 2**20)
         if trial.fits(runtime={"ram_budget": enough * 2**20}):

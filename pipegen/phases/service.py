@@ -1,4 +1,4 @@
-"""Finds, once the data is known, what keeps the workers of the tf.data service from making the batches of a spec."""
+"""Checks, once the data is known, that workers of the tf.data service can make the batches of a spec."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan
 
 LARGEST = 2**31 - 2**28
-"""Bytes of arrays that a graph can hold beside everything else: written, it has 2 GiB at most."""
+"""The most bytes of arrays in a graph, which has at most 2 GiB when it is serialised."""
 
 
 def service_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> Iterator[Diagnostic]:
-    """Yields a finding where records of the training split are read by Python, or are too large for the graph that workers get."""
+    """Reports records of the training split that are read by Python, or are too large for the graph that workers get."""
     plan = plans.get("train")
     if spec.model.runtime.service is None or plan is None:
         return
@@ -39,6 +39,6 @@ def service_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) 
             yield make("PG486", message, place, asked, help=(PREPARE, WITHOUT))
         held += reader.held_bytes(features, budget)
         if held > LARGEST:
-            message = f"the arrays of the training split have {format_bytes(held)}, and the graph that workers get holds less than 2 GiB"
+            message = f"the arrays of the training split have {format_bytes(held)}, too much for a worker's graph of less than 2 GiB"
             yield make("PG487", message, place, asked, help=(PREPARE, WITHOUT))
             return

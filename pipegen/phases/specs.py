@@ -1,4 +1,4 @@
-"""A spec at each stage on the way to its datasets: loaded, bound to its data, fitted, compiled. Each stage holds its plans, built once."""
+"""A spec in each phase on the way to its datasets: loaded, bound to its data, fitted, compiled. Each has its plans, built once."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Holds what `inspect` found: the spec where it could be loaded, and every finding.
+    """The result of `inspect`: the spec, if it could be loaded, and every finding.
 
-    Each split that has a plan has its plainest in `plans`, and the same after every pass in `compiled`, which is empty where anything is an
-    error. `stages` has the same of each stage of training, where it was looked at.
+    Attributes:
+        loaded: The loaded spec.
+        plans: The plainest plan of each split that has one.
+        compiled: The same plans after every pass; empty after an error.
+        diagnostics: Every finding.
+        stages: The same for each stage of training.
     """
 
     loaded: Loaded
@@ -41,7 +45,7 @@ class Inspection:
 
     @property
     def spec(self) -> Spec | None:
-        """Returns the spec, or `None` where anything is an error."""
+        """The spec, or `None` after an error."""
         if self.loaded.spec is None or self.diagnostics.has_errors:
             return None
         stages = tuple(Spec(s.loaded.spec, s.loaded, s.plans, s.diagnostics, s.compiled) for s in self.stages if s.loaded.spec is not None)
@@ -50,16 +54,16 @@ class Inspection:
 
 @dataclass(frozen=True)
 class Spec:
-    """Holds a spec that was loaded and found right.
+    """A loaded spec without errors.
 
     Attributes:
         model: The sections, with every default filled in.
-        loaded: The same with the place that each value came from.
+        loaded: The sections with the origin of each value.
         plans: The plainest plan of each split.
-        warnings: What is legal but unwise.
-        compiled: Those plans after every pass, as far as that goes without data.
-        tuned: What `pipegen tune` found, where the sections have it in place of `auto`.
-        stages: The spec as it is in each stage of training; their warnings are among these.
+        warnings: Findings that are not errors.
+        compiled: The plans after every pass, as far as that goes without data.
+        tuned: The settings of `pipegen tune` that replace `auto` in the sections.
+        stages: The resolved spec of each stage of training; `warnings` includes theirs.
     """
 
     model: PipelineSpec
@@ -72,17 +76,17 @@ class Spec:
 
     @property
     def hash(self) -> str:
-        """Identifies the meaning: 64 hexadecimal digits, unmoved by `runtime`, names and paths."""
+        """Hash of the meaning: 64 hexadecimal digits that do not depend on `runtime`, names and paths."""
         return spec_hash(self.model)
 
     def alone(self) -> Spec:
-        """Returns a stage as a spec of its own, for epochs without end: to look at, and to measure."""
+        """Makes a stage a spec of its own, without end, to inspect or measure it."""
         model = self.model.model_copy()
         model._stretch = ALWAYS
         return replace(self, model=model)
 
     def where(self, path: tuple[str | int, ...]) -> str:
-        """Returns the place of a key path: `file:line:column`, or the path in words."""
+        """Formats the place of a key path: `file:line:column`, or the path itself."""
         label = self.loaded.locate.label(path, key=True)
         return str(label.span) if label.span is not None else label.path
 
@@ -106,7 +110,7 @@ class Spec:
 
 
 def step_texts(model: PipelineSpec) -> list[str]:
-    """Returns the steps of a spec as lines of YAML, with the arguments that were given."""
+    """Formats the steps of a spec as lines of YAML, with the arguments that were given."""
     from pipegen.ops.stage import step_kwargs
     from pipegen.spec.runtime_fix import to_yaml
 
@@ -120,7 +124,7 @@ def step_texts(model: PipelineSpec) -> list[str]:
 
 @dataclass(frozen=True)
 class BoundSpec:
-    """Holds a spec whose data is listed and fits it; `bind` makes it. Its plans have what the data says of their types."""
+    """A spec with its listed data, made by `bind`. Its plans have the types of the data."""
 
     spec: Spec
     manifest: Manifest
@@ -129,16 +133,16 @@ class BoundSpec:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Holds what one step takes from one feature.
+    """The statistics of one feature that a step has learned.
 
     Attributes:
-        step: Which of the spec's steps.
+        step: The number of the step in the spec.
         feature: The feature.
-        numbers: What it learned.
-        examples: How many examples they come from.
-        file: Where they are kept, or `None` where they cannot be.
-        measured: Whether that was done now, rather than found there.
-        persistable: Whether they may be kept: not where they depend on Python code that can change unnoticed.
+        numbers: The statistics.
+        examples: The number of examples that they come from.
+        file: The file that keeps them, or `None`.
+        measured: They were measured now, not read from the file.
+        persistable: They may be kept, since they do not depend on Python code that can change unnoticed.
     """
 
     step: int
@@ -151,7 +155,7 @@ class Learned:
 
     @property
     def origin(self) -> str:
-        """Says where the numbers come from."""
+        """The origin of the numbers, in words."""
         kept = f", kept in {self.file}" if self.file is not None else ""
         if not self.persistable:
             kept = ", and not kept: a Python function without a `version` comes before"
@@ -160,25 +164,25 @@ class Learned:
 
 @dataclass(frozen=True)
 class FittedSpec(BoundSpec):
-    """Holds a bound spec whose steps have what they take from the training split, which is `learned`; `fit` makes it."""
+    """A bound spec whose steps have learned from the training split (`learned`), made by `fit`."""
 
     learned: tuple[Learned, ...]
 
 
 @dataclass(frozen=True)
 class CompiledSpec(FittedSpec):
-    """Holds a fitted spec with the plan that runs for each split, and what each pass did to it; `compile_spec` makes it."""
+    """A fitted spec with the final plan of each split, and a record of its passes, made by `compile_spec`."""
 
     splits: dict[str, Compiled]
 
 
 def tuned_key(spec: Spec) -> str:
-    """Returns what an answer of `pipegen tune` is kept by: the meaning of a spec and its `runtime` section, which was there when it ran."""
+    """Hashes the meaning of a spec and its `runtime` section: the key of the settings that `pipegen tune` finds."""
     return hashlib.sha256(f"{spec.hash}\n{spec.model.runtime.model_dump_json()}".encode()).hexdigest()
 
 
 def with_tuned(spec: Spec, examples: int) -> Spec:
-    """Returns a spec with what `pipegen tune` found for it on this machine, where it says `auto` and has about as many examples."""
+    """Replaces `auto` by the settings that `pipegen tune` stored, if they were measured on about as many examples."""
     found = machine().tuned.get(tuned_key(spec))
     if found is None or not found.suits(examples):
         return spec
@@ -187,13 +191,13 @@ def with_tuned(spec: Spec, examples: int) -> Spec:
     if not settings:
         return spec
     kept: dict[str, Any] = {name: settings.get(name) for name in found.settings}
-    plain = {name: value for name, value in settings.items() if name != "cache"}  # which is a preference: it has to fit, too
+    plain = {name: value for name, value in settings.items() if name != "cache"}  # a preference only: the cache has to fit
     model = spec.model.model_copy(update={"runtime": runtime.model_copy(update=plain)})
     return replace(spec, model=model, tuned=replace(found, **kept))
 
 
 def untuned(spec: Spec) -> Spec:
-    """Returns a spec as it was before `with_tuned`: another machine has other answers."""
+    """Undoes `with_tuned`, for another machine."""
     if spec.tuned is None:
         return spec
     plain = {name: "auto" for name in spec.tuned.settings if name != "cache"}

@@ -1,4 +1,4 @@
-"""The state of a run: what has been handed over, for which spec and data, beside a model's checkpoints."""
+"""The state of a run: its position, and its record of `fit` beside a model's checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import StateError
 from pipegen.files import remove_parts, whole_file
 from pipegen.physical.extent import Position
-from pipegen.spec.spec_hash import explain_difference, known_hashes, meaning
+from pipegen.spec.spec_hash import explain_difference, meaning, spec_hash
 from pipegen.spec.variants import bucketed
 from pipegen.terminal import log
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-_KEYS = ("epoch", "step", "examples", "spec_hash", "data", "spec")
+_KEYS = ("epoch", "step", "origin", "shift", "examples", "spec_hash", "data", "spec")
 
 
-def make_state(spec: PipelineSpec, spec_hash: str, fingerprint: str, extent: Extent, at: Position) -> dict[str, Any]:
-    """Describes a position: what has been handed over of its epoch, and of which spec and data.
+def make_state(spec: PipelineSpec, own_hash: str, fingerprint: str, extent: Extent, at: Position) -> dict[str, Any]:
+    """Makes the state of a position in an epoch of a spec and its data.
 
-    `examples` is the slot of the epoch that comes next, so that a run may go on with another batch size. For `origin` and `shift` see
+    `examples` is the next slot of the epoch, so that a run can continue with another batch size. For `origin` and `shift` see
     `Position`.
     """
     return {
@@ -41,26 +41,26 @@ def make_state(spec: PipelineSpec, spec_hash: str, fingerprint: str, extent: Ext
         "origin": at.origin,
         "shift": at.shift,
         "examples": extent.slot(at),
-        "spec_hash": spec_hash,
+        "spec_hash": own_hash,
         "data": fingerprint,
         "spec": meaning(spec),
     }
 
 
 def position_from(
-    state: Mapping[str, Any], spec: PipelineSpec, spec_hash: str, fingerprint: str, extent_at: Callable[[int], Extent]
+    state: Mapping[str, Any], spec: PipelineSpec, own_hash: str, fingerprint: str, extent_at: Callable[[int], Extent]
 ) -> Position:
-    """Returns where to go on.
+    """Finds the position of a state.
 
     Args:
-        state: What `make_state` gave, perhaps of a spec with other batch sizes, or of a version that knew no `origin`.
+        state: A state from `make_state`, perhaps of a spec with other batch sizes.
         spec: The spec.
-        spec_hash: Its hash.
-        fingerprint: Identifies the data.
-        extent_at: Gives the epochs of the training split, by the number of one of them.
+        own_hash: The hash of the spec.
+        fingerprint: The hash of the data.
+        extent_at: Finds the extent of an epoch of the training split.
 
     Raises:
-        StateError: When the state does not fit.
+        StateError: If the state does not fit the spec or the data.
     """
     _check_form(state)
     if state["data"] != fingerprint:
@@ -68,57 +68,56 @@ def position_from(
         raise StateError(f"the data is not what the state was saved with: {how}")
     epoch, step, slot = state["epoch"], state["step"], state["examples"]
     saved = spec
-    if state["spec_hash"] not in (spec_hash, *known_hashes(spec)):
+    if state["spec_hash"] != own_hash:
         saved = _with_saved_batches(state, spec)
-        # Where it means the same all the same, an older version hashed it in another way.
-        if state["spec_hash"] not in known_hashes(saved) and explain_difference(state["spec"], meaning(saved)):
+        if state["spec_hash"] != spec_hash(saved):
             lines = "\n".join(f"  {line}" for line in explain_difference(state["spec"], meaning(spec)))
             raise StateError(f"the spec is not the one that the state was saved with:\n{lines}")
     extent = extent_at(epoch)
     size = _batch_at(saved, epoch)
-    slot = state.get("origin", 0) + step * size if size == extent.batch else slot
+    slot = state["origin"] + step * size if size == extent.batch else slot
     if size != extent.batch and slot and bucketed(spec, "train"):
         following = "" if spec.epoch != "pass" else f"; or begin the next epoch with it: `pipe.seek({epoch + 1})`"
         raise StateError(
-            f"with `buckets`, an epoch has other batches for each batch size: one that was begun with batches of {size} ends with them, "
-            f"and not with {extent.batch}{following}"
+            f"with `buckets`, the batches of an epoch depend on the batch size: finish this epoch with batches of {size}, as it was "
+            f"begun, not with {extent.batch}{following}"
         )
     if size != extent.batch and slot and spec.epoch != "pass" and spec.order is not None:
         raise StateError(
-            f"with `order`, an epoch of {spec.epoch.steps} steps has other examples for each batch size: one that was begun with batches "
-            f"of {size} ends with them, and not with {extent.batch}"
+            f"with `order`, the examples of an epoch of {spec.epoch.steps} steps depend on the batch size: finish this epoch with batches "
+            f"of {size}, as it was begun, not with {extent.batch}"
         )
     steps = replace(extent, batch=size).steps
     if step > steps:
         raise StateError(f"the state is at step {step} of an epoch that has {steps} steps")
     if extent.epoch_steps is None and not 0 <= slot - step * size < size:
-        raise StateError(f"the state is at step {step} of its epoch and behind {slot} examples of it, in batches of {size}")
-    return extent.position(epoch, step, slot, _examples_before(saved, epoch) + state.get("shift", 0) - (slot - step * size))
+        raise StateError(f"the state is at step {step} of its epoch, which does not fit {slot} examples in batches of {size}")
+    return extent.position(epoch, step, slot, _examples_before(saved, epoch) + state["shift"] - (slot - step * size))
 
 
 def _check_form(state: Any) -> None:
-    """Checks that a state is whole.
+    """Checks that a state is complete.
 
     Raises:
-        StateError: Where it is not.
+        StateError: If it is not.
     """
     if not isinstance(state, Mapping):
-        raise StateError(f"a state is the map that `pipe.state()` gives, got {type(state).__name__}")
+        raise StateError(f"a state is a map from `pipe.state()`, got {type(state).__name__}")
     if state.get("pipegen_state") != VERSION:
-        raise StateError(f"this is no pipegen state of version {VERSION}: {', '.join(map(str, state)) or 'it is empty'}")
+        raise StateError(f"not a pipegen state of version {VERSION}: {', '.join(map(str, state)) or 'it is empty'}")
     missing = [key for key in _KEYS if key not in state]
     if missing:
-        raise StateError(f"the state is not whole: it lacks {', '.join(missing)}")
+        raise StateError(f"the state is incomplete: it lacks {', '.join(missing)}")
     for key in ("epoch", "step", "examples"):
         if not isinstance(state[key], int) or isinstance(state[key], bool) or state[key] < 0:
-            raise StateError(f"`{key}` of the state is {state[key]!r}, which is no count")
+            raise StateError(f"`{key}` of the state is {state[key]!r}, not a count")
     for key in ("origin", "shift"):
-        if not isinstance(state.get(key, 0), int):
-            raise StateError(f"`{key}` of the state is {state[key]!r}, which is no number of places")
+        if not isinstance(state[key], int):
+            raise StateError(f"`{key}` of the state is {state[key]!r}, not an integer")
 
 
 def _with_saved_batches(state: Mapping[str, Any], spec: PipelineSpec) -> PipelineSpec:
-    """Returns the spec with the batch sizes that a state was saved with, as far as it tells them."""
+    """Sets the batch sizes that a state was saved with, as far as it has them."""
     said = state["spec"] if isinstance(state["spec"], Mapping) else {}
 
     def sized(model: PipelineSpec, of: Any, usual: int) -> PipelineSpec:
@@ -139,13 +138,12 @@ def _with_saved_batches(state: Mapping[str, Any], spec: PipelineSpec) -> Pipelin
 
 
 def saved_sizes(state: Mapping[str, Any], spec: PipelineSpec) -> tuple[int, ...]:
-    """Returns the batch size of each stage that a state was saved with; without stages, the one that there is."""
+    """The batch size of each stage that a state was saved with; without stages, the only one."""
     saved = _with_saved_batches(state, spec)
     return tuple(stage.resolved.batch.size for stage in saved.stages) or (saved.batch.size,)
 
 
 def _batch_at(spec: PipelineSpec, epoch: int) -> int:
-    """Returns the batch size of an epoch."""
     end = 0
     for stage in spec.stages:
         end += stage.epochs
@@ -155,7 +153,7 @@ def _batch_at(spec: PipelineSpec, epoch: int) -> int:
 
 
 def _examples_before(spec: PipelineSpec, epoch: int) -> int:
-    """Counts the examples of all epochs before one that each have a number of steps."""
+    """Counts the examples of all earlier epochs with a set number of steps."""
     found, first = 0, 0
     for stage in spec.stages:
         model, epochs = stage.resolved, min(stage.epochs, max(epoch - first, 0))
@@ -166,7 +164,7 @@ def _examples_before(spec: PipelineSpec, epoch: int) -> int:
 
 
 KEY = "fit"
-"""Where the record stands in a state file."""
+"""The key of the record in a state file."""
 UNCOUNTED = (
     "the optimizer of this model does not count the batches of `pipe.train` one by one (there are several optimizers, steps were skipped, "
     "`train_step` is the model's own, or `fit` has other data), so only the ends of epochs can be found again: save with "
@@ -177,8 +175,14 @@ UNCOUNTED = (
 
 @dataclass(frozen=True)
 class Place:
-    """Says where `fit` goes on: its epoch, how many batches of that are done, how many of the pipeline, over all of its epochs, and the
-    position of the pipeline, where that does not follow from their number."""
+    """The place where `fit` continues.
+
+    Attributes:
+        epoch: The epoch of `fit`.
+        done: Batches done of it.
+        batches: Batches done of the pipeline, over all of its epochs.
+        at: The position of the pipeline, unless it follows from `batches`.
+    """
 
     epoch: int
     done: int
@@ -188,24 +192,24 @@ class Place:
 
 @dataclass(frozen=True)
 class Record:
-    """Holds what is known of a run.
+    """The record of a run.
 
     Attributes:
         epoch: An epoch of `fit`.
-        batches: Batches of the pipeline that were done when it began, or was resumed.
-        iterations: The optimizer's count then; -1 where the model has no optimizer that counts.
+        batches: Batches of the pipeline that were done when the epoch began, or was resumed.
+        iterations: The optimizer's count then; -1 if the model's optimizer does not count.
         steps: Batches in an epoch of the pipeline.
         per_epoch: Steps in an epoch of `fit`, as Keras has it.
         execution: Keras' `steps_per_execution`.
-        counts: Whether the optimizer was seen to count batches one by one; `None` before the first batch.
-        finished: Whether `fit` came to its end.
-        epochs: `(epoch, iterations at its begin, length)` of an epoch of `fit`, and of those that follow at that length, up to the next
-            entry; the length is `None` while it is not known. Keras makes epochs longer than it says where `steps_per_execution` does
+        counts: The optimizer was seen to count batches one by one; `None` before the first batch.
+        finished: `fit` came to its end.
+        epochs: `(epoch, iterations at its beginning, length)` of an epoch of `fit`, and of the following ones of that length, up to the
+            next entry; the length is `None` while it is unknown. Keras' epochs are longer than it says if `steps_per_execution` does
             not divide them.
-        since: An epoch of the pipeline, the origin and the shift that it has, since it was begun with batches of another size, and how many
-            steps fewer than others it has for that. It is counted as if those had been done.
-        has_inner_save: Whether Keras has saved behind the first batch of `epoch`, where the optimizer does not count: its own record takes
-            such weights for those of the epoch's begin.
+        since: An epoch of the pipeline that was begun with batches of another size, its origin and shift, and the number of steps that it
+            has less than others. It is counted as if those had been done.
+        has_inner_save: Keras has saved after the first batch of `epoch`, and the optimizer does not count: Keras' own record takes such
+            weights for those of the epoch's beginning.
     """
 
     epoch: int
@@ -222,11 +226,11 @@ class Record:
 
     @property
     def begin(self) -> int:
-        """The count when the run began."""
+        """The optimizer's count when the run began."""
         return self.epochs[0][1]
 
     def with_epoch(self, epoch: int, iterations: int) -> Record:
-        """Returns the record with an epoch of `fit` that begins at a count."""
+        """Adds an epoch of `fit` that begins at a count."""
         known = tuple(entry for entry in self.epochs if entry[0] <= epoch and entry[1] <= iterations)
         if known:
             first, at, length = known[-1]
@@ -237,11 +241,11 @@ class Record:
         return replace(self, epochs=(*known, (epoch, iterations, None)))
 
     def moved(self, epoch: int, batches: int, iterations: int) -> Record:
-        """Returns the record of the same run where an epoch begins."""
+        """Moves the record to the beginning of an epoch."""
         return replace(self, epoch=epoch, batches=batches, iterations=iterations, has_inner_save=False).with_epoch(epoch, iterations)
 
     def verified(self, ran: int, executions: int) -> Record:
-        """Returns the record, which knows from now on whether the optimizer counts batches: its count has gone up by `ran`.
+        """Sets `counts`, after the optimizer's count has gone up by `ran`.
 
         Keras has run the model `executions` times, each for `execution` batches, or for fewer at the end of the data.
         """
@@ -249,10 +253,10 @@ class Record:
         return replace(self, counts=self.counts is not False and most - self.execution < ran <= most)
 
     def find(self, iterations: int) -> Place:
-        """Returns the place of weights of this run, which came with this count.
+        """Finds the place of weights of this run by their optimizer's count.
 
         Raises:
-            StateError: When they cannot be of this run, or their place cannot be known.
+            StateError: If they are of another run, or their place is unknown.
         """
         ran = iterations - self.iterations
         if self.counts is False:
@@ -272,23 +276,23 @@ class Record:
             if done > -(-self.per_epoch // self.execution) * self.execution:
                 raise StateError(
                     f"the weights have seen {done} batches since epoch {epoch} of the saved run began, which has {self.per_epoch}: they "
-                    "are of another run"
+                    "are from another run"
                 )
             epoch, done = epoch + 1, 0
         return Place(epoch, done, self.batches + ran)
 
     def located(self, epoch: int, step: int) -> Position:
-        """Returns the position of a step of the pipeline, as epochs that all have their steps would count it."""
+        """Finds the position of a step of the pipeline, if all epochs counted their full number of steps."""
         begun, origin, shift, missing = self.since
         return Position(epoch, step - missing, origin, shift) if epoch == begun else Position(epoch, step, 0, shift)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what a state file holds."""
+        """Converts the record to plain values for a state file."""
         return {**self.__dict__, "epochs": [list(entry) for entry in self.epochs], "since": list(self.since)}
 
     @classmethod
     def from_json(cls, found: Any) -> Record:
-        """Reads what `to_json` gave.
+        """Reads the result of `to_json`.
 
         Raises:
             StateError: For anything else.
@@ -296,11 +300,11 @@ class Record:
         try:
             epochs = tuple((int(e), int(i), None if n is None else int(n)) for e, i, n in found["epochs"])
             numbers = {name: int(found[name]) for name in ("epoch", "batches", "iterations", "steps", "per_epoch", "execution")}
-            begun, origin, shift, missing = (int(n) for n in found.get("since", (0, 0, 0, 0)))
+            begun, origin, shift, missing = (int(n) for n in found["since"])
             if not epochs or min(numbers["steps"], numbers["per_epoch"], numbers["execution"]) < 1:
                 raise ValueError("it has no epochs")
             since = begun, origin, shift, missing
-            finished, inner = bool(found["finished"]), bool(found.get("has_inner_save"))
+            finished, inner = bool(found["finished"]), bool(found["has_inner_save"])
             return cls(**numbers, counts=found["counts"], finished=finished, epochs=epochs, since=since, has_inner_save=inner)
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the record of `fit` in the state is damaged ({error}); remove the file to start anew") from None
@@ -308,16 +312,16 @@ class Record:
 
 KERAS_FILE = "training_metadata.json"
 KERAS_WEIGHTS = "latest.weights.h5"
-"""What `BackupAndRestore` writes: first the weights, then the epoch."""
+"""The files of `BackupAndRestore`, which writes first the weights, then the epoch."""
 _OLDER = ".bkp"
-"""How the names of the files before those end, which it keeps with `double_checkpoint=True`."""
+"""The suffix of its files of the save before, which it keeps with `double_checkpoint=True`."""
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _END_AT = {0: 40, 1: 44, 2: 28, 3: 28}
-"""Where the superblock of an HDF5 file has the file's end, by its version. The library writes it last."""
+"""The offset of the end of the file in the superblock of an HDF5 file, by version. The library writes it last."""
 
 
 class Checkpoints:
-    """Reads and writes the files of such a folder; without one, nothing is there and nothing is kept."""
+    """The files of `BackupAndRestore` and the state in a folder; without a folder, nothing is read or kept."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -325,7 +329,7 @@ class Checkpoints:
 
     @property
     def exist(self) -> bool:
-        """Returns whether a state is there."""
+        """A state exists."""
         return self.file is not None and self.file.exists()
 
     def state(self) -> dict[str, Any] | None:
@@ -339,33 +343,33 @@ class Checkpoints:
         try:
             state = json.loads(self.file.read_text())
         except ValueError as error:
-            raise StateError(f"{self.file} is damaged ({error}); remove it to start anew") from None
+            raise StateError(f"{self.file} is damaged ({error}); remove it to start again") from None
         if not isinstance(state, dict):
-            raise StateError(f"{self.file} holds no state; remove it to start anew")
+            raise StateError(f"{self.file} is not a state; remove it to start again")
         return state
 
     def keras(self) -> dict[str, Any]:
-        """Reads what Keras has written of the run; empty where that is nothing."""
+        """Reads Keras' record of the run; empty without one."""
         return {} if self._folder is None else _metadata(self._folder / KERAS_FILE)
 
     def newer(self, name: str) -> bool:
-        """Returns whether a file of the folder was written after the state."""
+        """Decides if a file of the folder was written after the state."""
         with suppress(OSError):
             if self._folder is not None and self.file is not None:
                 return (self._folder / name).stat().st_mtime_ns > self.file.stat().st_mtime_ns
         return False
 
     def save(self, state: dict[str, Any], *, late: bool = False) -> None:
-        """Writes the state; a late one keeps the time of the file, which says when the epoch began."""
+        """Writes the state; a late one keeps the time of the file, which is that of the epoch's beginning."""
         if self.file is None:
             return
         try:
             self._write(state, late=late)
-        except FileNotFoundError:  # Keras, in a process that shares the folder, has removed it meanwhile
+        except FileNotFoundError:  # Keras, in another process with this folder, has removed the folder meanwhile
             self._write(state, late=late)
 
     def _write(self, state: dict[str, Any], *, late: bool) -> None:
-        assert self.file is not None  # noqa: S101 - the caller has looked
+        assert self.file is not None  # noqa: S101 - checked by the caller
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(self.file) as stream:
             stream.write(json.dumps(state).encode())
@@ -375,18 +379,16 @@ class Checkpoints:
                     before = self.file.stat()
                     os.utime(stream.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    # What a process leaves that was killed while Keras wrote
-
     def mend(self, *, dated: bool) -> None:
-        """Puts older weights in the place of some that cannot be read, before Keras reads them.
+        """Replaces damaged weights, left by a process that was killed while Keras wrote, by older ones.
 
-        Keras does so itself with `double_checkpoint=True`, for some kinds of damage, and not for damage of its record of the epoch.
+        Keras does so itself with `double_checkpoint=True`, but only for some kinds of damage, and not for its record of the epoch.
 
         Args:
             dated: Give the older weights the time of the state, which is not older than they are.
 
         Raises:
-            StateError: Where there are weights, and none of them can be read.
+            StateError: If there are weights, but none of them can be read.
         """
         if self._folder is None or not self._folder.is_dir():
             return
@@ -395,21 +397,21 @@ class Checkpoints:
         older = _older(weights)
         why = _damage(weights) if weights.exists() else "it is not there" if older.exists() else ""
         if why and not any(file.exists() for file in (older, metadata, _older(metadata))) and self.exist:
-            log.warning("%s cannot be read (%s), and is the first that was saved: the run begins anew", weights, why)
+            log.warning("%s cannot be read (%s), and was the first save: the run starts again", weights, why)
             weights.unlink()
         elif why:
             why_older = _damage(older) if older.exists() else ""
             if not older.exists() or why_older:
                 raise StateError(self._lost(why, why_older))
-            log.warning("%s cannot be read (%s); the run goes on from the weights before, %s", weights, why, older)
+            log.warning("%s cannot be read (%s); the run continues from the save before, %s", weights, why, older)
             time = self.file.stat().st_mtime_ns if dated and self.file is not None and self.file.exists() else None
             if _metadata(_older(metadata)):
                 _copy(_older(metadata), metadata, time)
             else:
                 metadata.unlink(missing_ok=True)
-            _copy(older, weights, time)  # last: until then the next process finds the same
+            _copy(older, weights, time)  # last: if this process is killed before, the next one starts here again
         elif weights.exists() and metadata.exists() and not _metadata(metadata):
-            log.warning("%s is not whole, as after a stop in the middle of its write; the weights tell the position without it", metadata)
+            log.warning("%s is incomplete, as after a kill during its write; the weights give the position without it", metadata)
             if _metadata(_older(metadata)):
                 _copy(_older(metadata), metadata, None)
             else:
@@ -417,12 +419,12 @@ class Checkpoints:
 
     def _lost(self, why: str, why_older: str) -> str:
         older, files = f"{KERAS_WEIGHTS}{_OLDER}", f"{KERAS_WEIGHTS}* and {KERAS_FILE}*"
-        before = f"those before, {older}, cannot be read either ({why_older})" if why_older else "there are none before them"
+        before = f"those of the save before, {older}, cannot be read either ({why_older})" if why_older else "no older ones exist"
         return (
-            f"the weights in {str(self._folder)!r} cannot be read: {KERAS_WEIGHTS} is not whole ({why}), as after a stop in the middle of "
-            f"its write, and {before}. To begin a new run, remove {files} and pipegen.state.json from the folder. To go on from other "
+            f"the weights in {str(self._folder)!r} cannot be read: {KERAS_WEIGHTS} is incomplete ({why}), as after a kill during its "
+            f"write, and {before}. To begin a new run, remove {files} and pipegen.state.json from the folder. To continue from other "
             f"weights of this run, load them before `fit`, and remove {files}. `BackupAndRestore(…, double_checkpoint=True)` keeps the "
-            "weights before"
+            "save before"
         )
 
 
@@ -431,7 +433,7 @@ def _older(file: Path) -> Path:
 
 
 def _metadata(file: Path) -> dict[str, Any]:
-    """Reads Keras' record of an epoch; empty where there is none, or one that is not whole."""
+    """Reads Keras' record of an epoch; empty if it is missing or incomplete."""
     with suppress(OSError, ValueError):
         found = json.loads(file.read_text())
         return found if isinstance(found, dict) and isinstance(found.get("epoch"), int) else {}
@@ -448,10 +450,10 @@ def _copy(file: Path, to: Path, time: int | None) -> None:
 
 
 def _damage(file: Path) -> str:
-    """Reads a file of weights, and describes what is wrong with it; empty where all of it can be read.
+    """Reads a file of weights, and describes its damage; "" if all of it can be read.
 
     Raises:
-        StateError: Where that is no damage: this user may not read it.
+        StateError: If this user may not read it.
     """
     import h5py
 
@@ -469,12 +471,12 @@ def _damage(file: Path) -> str:
         raise StateError(f"the weights {str(file)!r} cannot be read: {error.strerror}") from None
     except BlockingIOError:  # another process writes it
         return ""
-    except Exception as error:  # h5py raises what it likes for damage: OSError, KeyError, RuntimeError, ValueError
+    except Exception as error:  # h5py raises many types for damage: OSError, KeyError, RuntimeError, ValueError
         return " ".join(str(error).split())
 
 
 def _end(head: bytes) -> int | None:
-    """Reads from the head of an HDF5 file where it ends; `None` where the head does not say it in the usual form."""
+    """Reads the end of an HDF5 file from its head; `None` for an unusual head."""
     at = _END_AT.get(head[8]) if head.startswith(_SIGNATURE) and len(head) == 64 else None
     if at is None or head[13 if head[8] < 2 else 9] != 8:
         return None

@@ -1,1 +1,1 @@
-"""Prepares data once: runs a plan up to its last deterministic step, stores what comes out, and writes the spec that goes on from there."""
+"""Prepared stores: the results of a plan up to its last deterministic step, and the spec that continues from there."""

@@ -1,6 +1,6 @@
-"""Writes shards on Apache Beam: each worker lists the data for itself, and writes the shards that it is given as the local run does.
+"""Writes shards on Apache Beam: each worker lists the data, and writes its shards like a local run.
 
-The data and the store lie where every worker sees them under the same paths.
+All workers must see the data and the store under the same paths.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from pipegen.preparing.options import Options
 
 _FAILED = ".failed"
-"""How the names of files end that say why a shard cannot be written."""
+"""The suffix of files with the error of a shard."""
 _LOOK_SECONDS = 1.0
-"""Between two looks at which shards are there."""
+"""Seconds between two counts of the written shards."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Holds what a worker needs to know.
+    """The arguments of a worker.
 
     Attributes:
-        sections: The spec, whose paths are absolute.
+        sections: The spec, with absolute paths.
         allow_code: Modules whose functions it may call.
-        folder: Where the store is.
-        options: How to prepare.
-        key: Identifies everything that decides the bytes of the store.
+        folder: The folder of the store.
+        options: The options of preparing.
+        key: Hash of all that decides the bytes of the store.
     """
 
     sections: dict[str, Any]
@@ -50,7 +50,7 @@ class Job:
 
 
 class Beam:
-    """Runs the work on Apache Beam.
+    """A runner on Apache Beam.
 
     Args:
         flags: Options of Beam and its runners, such as `--direct_num_workers=4`.
@@ -63,10 +63,10 @@ class Beam:
         self._flags, self._allow_code = list(flags), tuple(allow_code)
 
     def check(self) -> None:
-        """Looks whether Beam is there.
+        """Checks that Beam is installed.
 
         Raises:
-            MissingLibrary: Without it.
+            MissingLibrary: If it is not.
         """
         try:
             import apache_beam  # noqa: F401
@@ -74,10 +74,10 @@ class Beam:
             raise MissingLibrary("Apache Beam", "beam", error) from None
 
     def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-        """Writes the shards that are missing.
+        """Writes the missing shards.
 
         Raises:
-            DataError: For a record that cannot be read, and where Beam stops.
+            DataError: For a record that cannot be read, and if Beam fails.
         """
         import apache_beam as beam
         from apache_beam.options.pipeline_options import PipelineOptions
@@ -90,14 +90,14 @@ class Beam:
                 with beam.Pipeline(options=PipelineOptions(self._flags)) as pipeline:
                     numbers = pipeline | "shards" >> beam.Create(list(missing)) | beam.Reshuffle()
                     _ = numbers | "write" >> beam.Map(write_shard, job=job)
-            except Exception as error:  # of whatever kind its runner raises
-                raise DataError(f"Apache Beam stopped: {_last_line(error)}; the same command goes on where it was") from error
+            except Exception as error:  # runners raise errors of many types
+                raise DataError(f"Apache Beam failed: {_last_line(error)}; run the same command again to continue") from error
         for file in _failures(work.folder):
             raise DataError(file.read_text(encoding="utf-8"))
 
 
 def write_shard(number: int, job: Job) -> None:
-    """Writes one shard on a worker. A record that cannot be read is noted beside the shards: trying again would not help."""
+    """Writes one shard on a worker. Stores the error of an unreadable record beside the shards, since a retry would not help."""
     with _MAKING:
         if (job.key, job.folder) not in _WORKS:
             _WORKS[job.key, job.folder] = _work(job)
@@ -110,24 +110,24 @@ def write_shard(number: int, job: Job) -> None:
 
 _MAKING = threading.Lock()
 _WORKS: dict[tuple[str, str], Work] = {}
-"""The work of each job that this process has a part in, by its key and its folder."""
+"""The work of each job of this process, by key and folder."""
 
 
 def _work(job: Job) -> Work:
-    """Lists the data as the process that asked has listed it.
+    """Lists the data on a worker.
 
     Raises:
-        DataError: Where it is not the same here.
+        DataError: If it differs from the data of the starting process.
     """
     work = Work(listed(load(job.sections, allowed=CHECKED), job.allow_code), Path(job.folder), job.options)
     if work.key != job.key:
-        raise DataError("the spec, its data, or pipegen itself is another on a worker than where it was started")
+        raise DataError("the spec, its data, or pipegen itself differs between a worker and the machine that started it")
     return work
 
 
 @contextmanager
 def _told(work: Work, tell: Callable[[int], None]) -> Iterator[None]:
-    """Counts meanwhile the examples of the shards that are there, whoever writes them."""
+    """Reports progress meanwhile: counts the examples of the shards that workers have written."""
     done = threading.Event()
 
     def look() -> None:

@@ -1,4 +1,4 @@
-"""Computes what is stored of an example, by the plan that the spec itself has."""
+"""Computes the stored values of examples, by the spec's own plan."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
     Compute = Callable[[tf.Tensor], Features]
-    """From the number of a record in its split to what is stored of it."""
+    """From the number of a record in its split to its stored values."""
 
 
 class Computation:
-    """Computes what is stored of the examples of one split.
+    """The computation of the stored values of one split.
 
     Args:
-        engine: Runs the spec.
+        engine: The engine of the spec.
         plan: The split's plainest plan.
-        stages: Those that come before the cut.
-        type: What an example is there.
-        options: How to prepare.
+        stages: The stages before the cut.
+        type: The type of an example at the cut.
+        options: The options of preparing.
     """
 
     def __init__(self, engine: Engine, plan: Plan, stages: tuple[Stage, ...], type_: ElementType, options: Options) -> None:
@@ -56,8 +56,8 @@ class Computation:
         self.locate = self._executor.records.locate
 
     def examples(self, first: int, count: int, pixels: dict[str, Pixels]) -> tf.data.Dataset:
-        """The examples from one on, in order: `NAME` is a row of bytes or an encoded file, `@size.NAME` its height and width; of a feature
-        with any number of items those that there are, and `@count.NAME` how many."""
+        """Computes `count` examples from `first` on: `NAME` is a row of bytes or an encoded file, and `@size.NAME` its height and width;
+        for a ragged feature, `NAME` has the items without padding, and `@count.NAME` their number."""
 
         def stored(record: tf.Tensor) -> Features:
             read = self._stored(record)
@@ -68,7 +68,7 @@ class Computation:
                 if how.form != "files":
                     found[f"@size.{name}"] = tf.shape(image)[:2]
                 if self._options.keeps_files and kind_of(self._type[name]).levels:
-                    # The image is decoded all the same: a file that cannot be is damaged.
+                    # The image was decoded all the same, to find damaged files.
                     found[name] = read[name]
                     continue
                 found[name] = _row(image, how.canvas) if how.form == "rows" else _encoded(image, self._type[name], self._options)
@@ -77,7 +77,7 @@ class Computation:
         return self._map(first, count, stored)
 
     def sizes(self, first: int, count: int) -> tf.data.Dataset:
-        """The height and the width of images before the cut, int32 `(2,)` each; by their files alone where nothing else decides them."""
+        """Computes the height and width of images before the cut, int32 `(2,)` each; reads only the headers of files if that suffices."""
         pictured = [name for name, t in self._type.items() if kind_of(t).pictured]
         stages = [stage for stage in self._stages if stage.feature in pictured]
         decodes = {stage.feature: stage.ref.step for stage in stages if isinstance(stage, Decode) and stage.like is None}
@@ -95,32 +95,32 @@ class Computation:
         return self._map(first, count, measured)
 
     def _map(self, first: int, count: int, function: Compute) -> tf.data.Dataset:
-        # What is read ahead is a few examples, so that memory does not grow with the data.
+        # Only a few examples are prefetched, so that memory does not grow with the data.
         records = tf.data.Dataset.range(first, first + count)
         return plain_map(records, function, self.threads).prefetch(self.threads).with_options(untuned())
 
     def _stored(self, record: tf.Tensor) -> Features:
-        """Reads what the source has of a record."""
+        """Reads a record."""
         return self._executor.compute([self._read])({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
 
     def _plain(self, read: Features) -> Features:
         return self._executor.compute([Element(ElementType(()), self._stages)])(read)
 
     def _computed(self, read: Features) -> Features:
-        """The features of an example at the cut, and which items there are."""
+        """Computes the features of an example at the cut, and the masks of valid items."""
         done = self._plain(read)
         names = [*self._type, *(valid_name(name) for name in _homes(self._type))]
         side = self._options.shorter_side
         return {name: done[name] for name in names} | ({} if side is None else self._shrunk(done, side))
 
     def _items(self, found: Features) -> Features:
-        """The items that there are of each feature that has any number of them, without the places of others, and how many."""
+        """Removes the padding of ragged features, and counts their items."""
         there = {home: found.pop(valid_name(home)) for home in _homes(self._type)}
         items = {name: tf.boolean_mask(found[name], there[t.beside or name]) for name, t in self._type.items() if kind_of(t).ragged}
         return items | {f"@count.{home}": tf.math.count_nonzero(own) for home, own in there.items()}
 
     def _shrunk(self, done: Features, side: int) -> Features:
-        """Images whose shorter side is at most so many pixels, and what is aligned with them; smaller ones as they are."""
+        """Shrinks images to a shorter side of at most `side` pixels, with the features aligned with them."""
         found: Features = {}
         for image, x in self._type.items():
             if not kind_of(x).pictured:
@@ -143,7 +143,7 @@ class Computation:
         return found
 
     def _moving(self, image: str, side: int) -> list[Stage]:
-        """Returns the stages that move the items on an image as it is shrunk."""
+        """Makes the stages that move the items on an image as it is shrunk."""
         found: list[Stage] = []
         for name, t in self._type.items():
             if kind_of(t).needs_image and kind_of(t).ragged and t.of == image:
@@ -153,18 +153,18 @@ class Computation:
 
 
 def _homes(type_: ElementType) -> tuple[str, ...]:
-    """The features with any number of items that stand beside no other one: they say which items there are."""
+    """The ragged features that do not belong to another one: they have the masks of valid items."""
     return tuple(name for name, t in type_.items() if kind_of(t).ragged and t.beside is None)
 
 
 def _use(side: int, x: FeatureType) -> StepRef:
-    """The use of the step that shrinks images to a shorter side."""
+    """Makes a use of the step that shrinks images to a shorter side."""
     given: dict[str, Any] = {"shorter_side": side, "antialias": True}
     return StepRef(transforms()["resize"](**given).on(x), "resize", (), 0, gated=False)
 
 
 def _row(image: tf.Tensor, canvas: tuple[int, ...]) -> tf.Tensor:
-    """An image in the upper left corner of a canvas, as bytes."""
+    """Puts an image into the upper left corner of a canvas, as bytes."""
     height, width = tf.unstack(tf.shape(image)[:2])
     whole = tf.pad(image, [[0, canvas[0] - height], [0, canvas[1] - width], [0, 0]])
     if image.dtype != tf.uint8:
@@ -173,7 +173,7 @@ def _row(image: tf.Tensor, canvas: tuple[int, ...]) -> tf.Tensor:
 
 
 def _encoded(image: tf.Tensor, x: FeatureType, options: Options) -> tf.Tensor:
-    """An image as a JPEG; what a JPEG cannot hold, such as a mask, as a PNG, which keeps every bit."""
+    """Encodes an image as JPEG, or losslessly as PNG if JPEG cannot hold it, such as a mask."""
     if not options.lossy or kind_of(x).categorical or image.dtype != tf.uint8 or image.shape[-1] not in (1, 3):
         return tf.io.encode_png(image)
     return tf.io.encode_jpeg(image, quality=options.quality, chroma_downsampling=True, optimize_size=True)

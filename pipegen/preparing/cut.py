@@ -1,7 +1,7 @@
-"""Finds where a spec can be cut in two: steps that give the same in every epoch, whose results are stored, and those that come after.
+"""Finds a place to cut a spec in two: deterministic steps, whose results are stored, and the steps after them.
 
-A cut lies between two steps, and never within a segment: what is resampled once stays resampled once. On every split the same number of
-steps comes before it.
+A cut lies between two steps, and never within a segment, so that pixels are still resampled only once. The same steps come before it on
+every split.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 _ALWAYS = -1
-"""The place of a decoder that the spec does not write."""
+"""The place of a default decoder, which is not in the spec."""
 
 
 class NoCutError(Exception):
-    """Nothing can be stored; the message says why, and `help` what to do."""
+    """Nothing can be stored; the message is the reason, and `help` the way out."""
 
     def __init__(self, message: str, help_: str) -> None:
         super().__init__(message)
@@ -45,11 +45,11 @@ class Cut:
     """A place to cut a spec at.
 
     Attributes:
-        steps: How many of the spec's steps come before it.
-        stages: For each split, what is done to an example before it, in order.
-        type: What an example is there, the same for every split; a side of an image that differs between splits is not known.
-        least: Height and width in pixels: an image with both sides at least twice as long is decoded by the spec at a fraction of its
-            size, which depends on what comes after the cut; `None` where none is.
+        steps: The number of the spec's steps before it.
+        stages: The stages before it, for each split, in order.
+        type: The type of an example at the cut, alike for every split; sides of images that differ between splits are unknown.
+        least: Height and width in pixels: the spec decodes an image with both sides at least twice as long at a fraction of its size, which
+            depends on steps after the cut; `None` if it never does.
     """
 
     steps: int
@@ -59,7 +59,7 @@ class Cut:
 
 
 def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = None) -> Cut:
-    """Finds the last place where a spec can be cut, or the one behind the step `at`.
+    """Finds the last place to cut a spec, or the one after the step `at`.
 
     Args:
         spec: The spec.
@@ -67,30 +67,28 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
         at: The name or the id of a step.
 
     Raises:
-        NoCutError: Where there is none.
+        NoCutError: If it cannot be cut.
     """
     if spec.source.mixed():
-        said = "a `mix` takes its parts in other numbers and orders in each epoch, and a store has one list of records"
-        raise NoCutError(said, "prepare the source of each part by itself, and let the parts of the mix read what was prepared")
+        message = "the parts of a `mix` have other numbers and orders in each epoch, and a store has one list of records"
+        raise NoCutError(message, "prepare the source of each part by itself, and use the stores as parts of the mix")
     if spec.stages:
-        raise NoCutError("`stages` set params of a spec, and what is left of one has none", "prepare it without `stages`")
+        raise NoCutError("`stages` set params, and the spec of a store has none", "prepare it without `stages`")
     if any(plan.buckets for plan in plans.values()):
-        said = "batches of `buckets` go by the size of each image as it was, which a store does not say"
-        raise NoCutError(said, "prepare it with one size, without `batch.buckets`")
+        message = "`buckets` depend on the original size of each image, which a store does not have"
+        raise NoCutError(message, "prepare it with one size, without `batch.buckets`")
     if at is not None:
-        return _behind(spec, plans, at)
+        return _after(spec, plans, at)
     why = ""
     for steps in range(_fixed(spec, plans), -1, -1):
         found = _cut(plans, steps)
         if isinstance(found, Cut) and all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pictured):
             return found
-        why = why or (
-            found if isinstance(found, str) else "what leaves the last deterministic step is floats, four times as large as bytes"
-        )
-    raise NoCutError(f"there is nothing to prepare: {why}", "put the deterministic steps first, `decode` among them")
+        why = why or (found if isinstance(found, str) else "the last deterministic step makes floats, four times as large as bytes")
+    raise NoCutError(f"nothing to prepare: {why}", "put the deterministic steps first, `decode` among them")
 
 
-def _behind(spec: PipelineSpec, plans: Mapping[str, Plan], at: str) -> Cut:
+def _after(spec: PipelineSpec, plans: Mapping[str, Plan], at: str) -> Cut:
     ids = ids_of(spec.transforms)
     places = [i for i, (step, own) in enumerate(zip(spec.transforms, ids, strict=True)) if at in (own, step.op)]
     if not places:
@@ -98,32 +96,30 @@ def _behind(spec: PipelineSpec, plans: Mapping[str, Plan], at: str) -> Cut:
     steps = places[-1] + 1
     if steps > _fixed(spec, plans):
         first = ids[_fixed(spec, plans)]
-        raise NoCutError(
-            f"what `{first}` gives is not the same in every epoch and on every split",
-            f"cut before it: `--at` names a step before `{first}`",
-        )
+        message = f"the results of `{first}` are not the same in every epoch and on every split"
+        raise NoCutError(message, f"cut before it: `--at` names a step before `{first}`")
     found = _cut(plans, steps)
     if isinstance(found, str):
-        raise NoCutError(f"nothing can be stored behind `{at}`: {found}", "leave `--at` out: then the last place that works is taken")
+        raise NoCutError(f"nothing can be stored after `{at}`: {found}", "leave `--at` out: then the last possible place is used")
     return found
 
 
 def _fixed(spec: PipelineSpec, plans: Mapping[str, Plan]) -> int:
-    """Counts the steps before the first one that differs from epoch to epoch, or from split to split in what stands in for it."""
+    """Counts the steps before the first one that is random, or has another form in evaluation."""
     random = {_place(ref) for plan in plans.values() for stage in plan.stages() for ref in stage.uses() if ref.is_random}
     random |= {i for i, step in enumerate(spec.transforms) if step.random or step.inner_steps() or step.evaluation_form()}
-    random |= {i for i, _ in learning_steps(spec)}  # what they learn is of the training split, which others share
-    return min([i for i in random if i >= 0] + [len(spec.transforms)])  # what a branch of views does is no common step
+    random |= {i for i, _ in learning_steps(spec)}  # they learn from the training split, for all splits
+    return min([i for i in random if i >= 0] + [len(spec.transforms)])  # steps of a branch of views do not count
 
 
 def _place(ref: StepRef) -> int:
-    """The number of a use's step among the spec's."""
+    """The number of a use's step in the spec."""
     policy = ref.choice.policy if ref.choice is not None else ref
     return next((part for part in policy.path if isinstance(part, int)), _ALWAYS)
 
 
 def _cut(plans: Mapping[str, Plan], steps: int) -> Cut | str:
-    """A cut before step number `steps`, or why there is none."""
+    """Cuts before step number `steps`; returns a message if that is impossible."""
     stages: dict[str, tuple[Stage, ...]] = {}
     types: list[ElementType] = []
     least: tuple[int, int] | None = None
@@ -140,7 +136,7 @@ def _cut(plans: Mapping[str, Plan], steps: int) -> Cut | str:
 
 
 def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tuple[int, int] | None] | str:
-    """Takes what of a split's plan comes before a step; returns it, what leaves it, and how small a file may be decoded then."""
+    """Takes the stages before a step from a split's plan; returns them, the type after them, and `Cut.least`; or a message."""
     read = next(node for node in plan.nodes if isinstance(node, Read))
     now, kept, least = dict(read.out.items()), [], None
     open_: set[str] = set()
@@ -150,23 +146,23 @@ def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tupl
             continue
         for stage in node.stages:
             name, own = stage.feature, stage
-            # What brings items into form is done before the first step.
+            # Items are brought into form before the first step.
             before = {True} if isinstance(stage, (Measure, Enter)) else {_place(ref) < steps for ref in stage.uses()}
             if isinstance(stage, DecodeWindow) and _place(stage.decode) < steps <= _place(stage.crop):
                 own = Decode(name, stage.decode, None)
                 least = _lesser(least, stage.needed)
                 now[name] = stage.decode.step.infer(now[name])
             elif len(before) == 2:
-                return f"the steps around it work on `{name}` as one"
+                return f"the steps before and after it are merged into one on `{name}`"
             elif not before and name not in open_:
-                continue  # the output's own, behind every step
+                continue  # a stage of the output, after every step
             elif before == {False}:
                 if name in open_:
                     return f"`{stage.uses()[0].id}` and the step before it resample `{name}` once, as one segment"
                 last.setdefault(name, stage)
                 continue
             elif name in last:
-                raise InternalError("a step of a spec stands behind one that comes after it")
+                raise InternalError("the stages of a plan are not in the order of the spec's steps")
             else:
                 now[name] = node.out[name]
             open_ = open_ | {name} if isinstance(stage, s.Composes) else open_ - {name}
@@ -179,32 +175,32 @@ def _taken(plan: Plan, steps: int) -> tuple[tuple[Stage, ...], ElementType, tupl
 
 
 def _lesser(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The lesser of two sizes, side by side."""
+    """The minimum of two sizes, side by side."""
     return b if a is None else a if b is None else (min(a[0], b[0]), min(a[1], b[1]))
 
 
 def _together(types: list[ElementType]) -> ElementType | str:
-    """The type of which the examples of every split are."""
+    """Unites the types of the splits; returns a message if they do not fit."""
     features: dict[str, FeatureType] = {}
     for name, first in types[0].items():
         others = [type_[name] for type_ in types]
         if any((t.kind, t.dtype, len(t.shape)) != (first.kind, first.dtype, len(first.shape)) for t in others):
-            return f"`{name}` is of another type on another split"
+            return f"`{name}` has different types on the splits"
         if first.encoded and kind_of(first).pictured:
             return f"`{name}` is not decoded before it"
         if kind_of(first).valid:
-            continue  # it comes with its items
+            continue  # computed with its items
         if kind_of(first).ragged:
             features[name] = _items(first, [t.shape[0] for t in others])
             continue
         shape = tuple(side if all(t.shape[i] == side for t in others) else None for i, side in enumerate(first.shape))
         if any(side is None for side in shape[2:] if kind_of(first).pictured):
-            return f"`{name}` has another number of channels on another split"
+            return f"`{name}` has different numbers of channels on the splits"
         features[name] = first.with_(shape=shape, uniform=False)
     return ElementType(tuple(features.items()))
 
 
 def _items(t: FeatureType, places: Sequence[int | None]) -> FeatureType:
-    """The type of the items of an example; on every split they are padded to the same number of places, the most that one has."""
+    """The type of the items of an example, padded on every split to the largest number of places of any."""
     most = None if t.beside is not None else max((n or 0 for n in places), default=0)
     return kind_of(t).prepared_type(t).with_(shape=(None, *t.shape[1:]), uniform=False, most=most or 0)

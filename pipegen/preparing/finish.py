@@ -1,4 +1,4 @@
-"""Puts a store together once its shards are there: the table of its records, what it says of itself, and the spec that reads it."""
+"""Completes a store after its shards: writes the table of its records, its description, and the spec that reads it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Array = np.ndarray[Any, Any]
 
 
 def finish(work: Work, shards: Sequence[Shard], source: str) -> StoreAbout:
-    """Writes everything beside the shards; afterwards the store is there.
+    """Writes everything beside the shards, the description last.
 
     Args:
         work: The work, which is done.
-        shards: What was written.
-        source: What the spec that was prepared is called.
+        shards: The shards that were written.
+        source: The name of the spec that was prepared.
     """
     columns = {**_listed(work, shards), **_stored(work, shards)}
     sums = {}
@@ -58,7 +58,7 @@ def finish(work: Work, shards: Sequence[Shard], source: str) -> StoreAbout:
 
 
 def steps_before(work: Work) -> str:
-    """The steps whose work is done, in words."""
+    """The steps before the cut, in words."""
     if work.options.keeps_files:
         return "reading"
     first = [] if any(step.op == "decode" for step in work.model.transforms[: work.cut.steps]) else ["decode"]
@@ -68,10 +68,10 @@ def steps_before(work: Work) -> str:
 
 
 def rest_values(work: Work) -> dict[str, Any]:
-    """The spec of what is left, as plain values.
+    """Makes the spec of the remaining steps, as plain values.
 
     Raises:
-        SpecError: When it would be wrong.
+        SpecError: If it has errors.
     """
     return fitting(rest_of(work.model, work.fitted.spec.hash, work.cut, work.options, work.pixels))
 
@@ -84,8 +84,8 @@ def _write_spec(work: Work, source: str) -> None:
     changed = work.options.in_words()
     about = (
         f"Written by `pipegen prepare` from {source}: {steps_before(work)} is done.",
-        *(f"Otherwise than there, {said}." for said in changed),
-        *(() if changed else ("The same splits, ids, draws and pixels as there, bit for bit.",)),
+        *(f"Unlike there, {said}." for said in changed),
+        *(() if changed else ("Splits, ids, draws and pixels are the same, bit for bit.",)),
     )
     file = work.folder / SPEC
     write_whole(file, as_text(values, about))
@@ -93,7 +93,7 @@ def _write_spec(work: Work, source: str) -> None:
 
 
 def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
-    """Lists what is known of the records without their pixels: ids, and names."""
+    """Makes the columns of the listing: ids and names of the records."""
     manifest = work.manifest
     ids, keys = [], []
     for split in manifest.splits:
@@ -106,7 +106,7 @@ def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
 
 
 def _stored(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
-    """Joins what the shards have beside pixels, and the bytes of each record."""
+    """Joins the columns of the shards, and counts the bytes of each record."""
     parts: dict[str, list[Array]] = {}
     ends: Counter[str] = Counter()
     total = []
@@ -128,5 +128,5 @@ def _stored(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
 
 
 def _held(work: Work, feature: str) -> str:
-    """Names what holds a feature: the file of whole records, or its own."""
+    """The key of the file that holds a feature: that of whole records, or its own."""
     return RECORDS if work.format.suffix else feature

@@ -1,4 +1,4 @@
-"""The formats of shards; `named` finds one by the name that `--format` has."""
+"""The formats of shards: `SHARD_FORMATS` by the names of `--format`."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     Add: TypeAlias = Callable[["Record"], dict[str, tuple[int, int]]]
-    """Writes a record, and returns where its encoded files begin and how long they are: `@place.NAME`."""
+    """Writes a record, and returns the offsets and lengths of its encoded files: `@place.NAME`."""
 
 
 _ENDINGS = {"JPEG": "jpg", "TIFF": "tif", "PPM, PGM or PBM": "ppm", "JPEG XL": "jxl"}
-"""The endings of files whose format is called otherwise."""
+"""File extensions of formats, if they are not the format's name."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """Holds what is stored of one example.
+    """The stored values of one example.
 
     Attributes:
         number: Its number in its split.
-        name: What it is called in the data that it comes from.
+        name: Its name in the original data.
         values: `NAME` is a row of bytes, an encoded file, or numbers; `@size.NAME` height and width of an image.
     """
 
@@ -56,11 +56,11 @@ class Record:
 
 @dataclass(frozen=True)
 class Described:
-    """Describes the examples of a store.
+    """The description of the examples of a store.
 
     Attributes:
-        type: What one is.
-        pixels: How those of each feature are stored.
+        type: The type of an example.
+        pixels: The form of the pixels of each feature.
         classes: The names of the classes of each label.
         label: The label that gives the data its classes.
     """
@@ -72,11 +72,11 @@ class Described:
 
     @cached_property
     def picture(self) -> str | None:
-        """Names the feature that an example is a picture of: the first that is none of class indices."""
+        """The main image of an example: the first that is not a mask."""
         return next((name for name in self.pixels if kind_of(self.type[name]).levels), None)
 
     def class_indices(self, name: str, value: Any) -> list[int]:
-        """Returns the classes of an example: of a label that may have several those that are marked, and of items one of each."""
+        """Lists the classes of an example: all of a multi-label, or one for each item."""
         if kind_of(self.type[name]).ragged:
             return [int(i) for i in value]
         if several_labels(self.type[name]):
@@ -84,15 +84,15 @@ class Described:
         return [int(value)]
 
     def class_texts(self, name: str, value: Any) -> list[str]:
-        """Returns the names of these classes."""
+        """Lists the names of these classes."""
         return [self.classes[name][i] for i in self.class_indices(name, value)] if name in self.classes else []
 
 
 class ShardFormat:
-    """Writes shards of one format.
+    """A format of shards.
 
     Class attributes:
-        suffix: How the names of files end that hold whole records; empty where each feature has files of its own.
+        suffix: The suffix of files of whole records; "" if each feature has files of its own.
     """
 
     suffix: ClassVar[str] = ""
@@ -102,31 +102,31 @@ class ShardFormat:
 
     @classmethod
     def check(cls) -> None:
-        """Looks whether it can be written here.
+        """Checks that the library of the format is installed.
 
         Raises:
-            MissingLibrary: Without the library that writes it.
+            MissingLibrary: If it is not.
         """
 
     def writer(self, files: Mapping[str, Path]) -> AbstractContextManager[Add]:
-        """Opens the files of a shard; they are whole when the context is left.
+        """Opens the files of a shard; they are complete when the context ends.
 
         Raises:
-            OSError: When they cannot be written.
+            OSError: If they cannot be written.
         """
         raise NotImplementedError
 
     def num_bytes(self, record: Record) -> int:
-        """Returns the bytes that a record takes in its files."""
+        """Counts the bytes of a record in its files."""
         raise NotImplementedError
 
     def same(self, files: Mapping[str, Path], records: Iterable[Record]) -> bool:
-        """Tells whether a shard begins with these records, bit for bit."""
+        """Compares the first records of a shard with these, bit for bit."""
         raise NotImplementedError
 
 
 def picture_format(content: bytes) -> str:
-    """Names the format of an encoded image by its first bytes, as the endings of files do."""
+    """Finds the file extension of an encoded image by its first bytes."""
     if content.startswith(b"\x89PNG"):
         return "png"
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
@@ -137,16 +137,16 @@ def picture_format(content: bytes) -> str:
 
 _OBJECT = "image/object/"
 _FORMATS = {"jpg": b"jpeg"}
-"""What `image/format` says where it is not the ending of a file."""
+"""Values of `image/format`, if they are not the file extension."""
 
 
 def message_of(record: Record, described: Described) -> bytes:
-    """Returns the message of a record.
+    """Serialises a record as a `tf.train.Example`.
 
-    A picture has `NAME/encoded`, `NAME/format`, `NAME/height`, `NAME/width` and `NAME/channels`; the label `label` beside an `image`
-    `image/class/label` and `image/class/text`, any other `NAME` and `NAME/text`; numbers have `NAME`, and the record's own name is
-    `image/filename`. Items lie one behind the other, `NAME`, in pixels; `boxes` on an `image`, and their `labels` and `crowd`, also have
-    the keys that detectors read.
+    An image has `NAME/encoded`, `NAME/format`, `NAME/height`, `NAME/width` and `NAME/channels`. The label `label` of an `image` has
+    `image/class/label` and `image/class/text`, any other label `NAME` and `NAME/text`. Numbers have `NAME`, and the record's own name is
+    `image/filename`. Items are concatenated in `NAME`, in pixels; `boxes` on an `image`, with their `labels` and `crowd`, also have the
+    keys that detectors read.
     """
     features: dict[str, tf.train.Feature] = {}
     for name, t in described.type.items():
@@ -173,7 +173,7 @@ def message_of(record: Record, described: Described) -> bytes:
 
 
 def _of_detectors(record: Record, described: Described) -> dict[str, tf.train.Feature]:
-    """Says the boxes of a record as detectors of TensorFlow's models read them: edges in parts of the image, classes counted from 1."""
+    """Makes the keys of boxes for detectors of TensorFlow's models: edges relative to the image, classes counted from 1."""
     t = described.type.get("boxes")
     if t is None or (t.kind, t.of) != ("boxes", "image") or "image" not in described.pixels:
         return {}
@@ -190,7 +190,7 @@ def _of_detectors(record: Record, described: Described) -> dict[str, tf.train.Fe
 
 
 def keys_of_label(name: str, described: Described) -> tuple[str, str]:
-    """Returns the keys of a label's class index and of the name of its class."""
+    """The keys of a label's class index and of the name of its class."""
     if name == "label" and "image" in described.pixels:
         return "image/class/label", "image/class/text"
     return name, f"{name}/text"
@@ -209,13 +209,13 @@ def _integers(values: list[Any]) -> tf.train.Feature:
 
 
 _OPTIONS = "group_size:1,uncompressed"
-"""A record is found without its neighbours; encoded images do not become smaller."""
+"""Records can be read one by one; compression would not make encoded images smaller."""
 _AROUND = 128
-"""About so many bytes the format adds to a record: the header of its chunk, and its place in the index."""
+"""The approximate overhead of a record in bytes: the header of its chunk, and its entry in the index."""
 
 
 class ArrayRecordFormat(ShardFormat):
-    """Writes messages by the library of the same name."""
+    """Messages in ArrayRecord files."""
 
     suffix: ClassVar[str] = ARRAY_RECORD
 
@@ -228,7 +228,7 @@ class ArrayRecordFormat(ShardFormat):
 
     @contextmanager
     def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Open a file. Of images in it only the lengths are known, as they are not read by their places."""
+        """Opens a file; images in it have an offset of 0, since they are not read by offset."""
         from array_record.python.array_record_module import ArrayRecordWriter
 
         try:
@@ -240,7 +240,7 @@ class ArrayRecordFormat(ShardFormat):
 
             yield add
             stream.close()
-        except RuntimeError as error:  # which the library raises for whatever the system refuses
+        except RuntimeError as error:  # the library's error for failures of the system
             raise OSError(str(error).splitlines()[0]) from None
 
     def num_bytes(self, record: Record) -> int:
@@ -260,11 +260,11 @@ class ArrayRecordFormat(ShardFormat):
 
 
 class PixelFilesFormat(ShardFormat):
-    """Writes pixels into files that are mapped into memory."""
+    """Pixels in files that are mapped into memory."""
 
     @contextmanager
     def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Open a file for each feature."""
+        """Opens a file for each feature."""
         with ExitStack() as stack:
             streams = {name: stack.enter_context(open(file, "wb")) for name, file in files.items()}
 
@@ -298,17 +298,17 @@ def _bytes(content: Any) -> memoryview:
 
 
 _HEAD, _TAIL = 12, 4
-"""Bytes before a message, its length and the checksum of that, and behind it, its own checksum."""
+"""Bytes before a message (its length, with a checksum) and after it (its own checksum)."""
 
 
 class TFRecordFormat(ShardFormat):
-    """Writes messages by TensorFlow, with its checksums."""
+    """Messages in TFRecord files, with TensorFlow's checksums."""
 
     suffix: ClassVar[str] = ".tfrecord"
 
     @contextmanager
     def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Open a file; where an encoded image lies in it follows from the lengths of what is written before."""
+        """Opens a file; the offsets of encoded images follow from the lengths of the messages before."""
         at = 0
         try:
             with tf.io.TFRecordWriter(str(files[RECORDS])) as stream:
@@ -325,7 +325,7 @@ class TFRecordFormat(ShardFormat):
                     return places
 
                 yield add
-        except tf.errors.OpError as error:  # whatever the system refuses
+        except tf.errors.OpError as error:
             raise OSError(error.message) from None
 
     def num_bytes(self, record: Record) -> int:
@@ -340,13 +340,13 @@ _BLOCK = tarfile.BLOCKSIZE
 
 
 class WebDatasetFormat(ShardFormat):
-    """Writes the members of each record one behind the other, with nothing in their headers that changes from run to run."""
+    """Members of tar files, record by record; their headers have no times or owners, so that all runs write the same bytes."""
 
     suffix: ClassVar[str] = ".tar"
 
     @contextmanager
     def writer(self, files: Mapping[str, Path]) -> Iterator[Add]:
-        """Open an archive; what a member holds lies behind its header."""
+        """Opens an archive; the contents of a member come after its header."""
         with tarfile.open(files[RECORDS], "w", format=tarfile.USTAR_FORMAT) as archive:
 
             def add(record: Record) -> dict[str, tuple[int, int]]:
@@ -375,7 +375,7 @@ class WebDatasetFormat(ShardFormat):
         return True
 
     def _members(self, record: Record) -> Iterator[tuple[str | None, str, bytes]]:
-        """Yields the feature that a member is the encoded file of, the member's name, and what it holds."""
+        """Yields for each member its feature, if it is an encoded file, its name and its contents."""
         described, stem = self.described, f"{record.number:08d}"
         texts: dict[str, Any] = {"filename": record.name}
         for name, t in described.type.items():
@@ -401,15 +401,10 @@ class WebDatasetFormat(ShardFormat):
         yield None, f"{stem}.json", json.dumps(texts, sort_keys=True).encode()
 
 
-_NAMED: dict[str, type[ShardFormat]] = {
+SHARD_FORMATS: dict[str, type[ShardFormat]] = {
     "raw": PixelFilesFormat,
     "jpeg": PixelFilesFormat,
     "tfrecord": TFRecordFormat,
     "webdataset": WebDatasetFormat,
     "array_record": ArrayRecordFormat,
 }
-
-
-def named(name: str) -> type[ShardFormat]:
-    """Returns a format by its name."""
-    return _NAMED[name]

@@ -1,8 +1,8 @@
-"""Holds what `pipegen prepare` was asked for, and what it did."""
+"""The options and the result of `pipegen prepare`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.terminal import masked
@@ -13,27 +13,25 @@ if TYPE_CHECKING:
 Format = Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"]
 FORMATS: tuple[Format, ...] = ("raw", "jpeg", "tfrecord", "webdataset", "array_record")
 OF_RECORDS: frozenset[Format] = frozenset({"tfrecord", "webdataset", "array_record"})
-"""Formats whose shards other programs read, too."""
+"""Formats of whole records, which other programs can read."""
 Encoding = Literal["jpeg", "png", "original"]
 ENCODINGS: tuple[Encoding, ...] = ("jpeg", "png", "original")
 QUALITY = 90
 
 
 def not_here(out: str) -> str | None:
-    """Says why a store cannot be written to an address, or nothing of a folder of this machine."""
+    """Explains that a store cannot be written to an address; `None` for a local folder."""
     if "://" not in out:
         return None
-    return (
-        f"a store is written into a folder, and {masked(out)} is an address: prepare into a folder, then copy it there, or mount the bucket"
-    )
+    return f"a store needs a folder, and {masked(out)} is an address: prepare into a folder, then copy it there, or mount the bucket"
 
 
 @dataclass(frozen=True)
 class Options:
-    """Says how to prepare; for the arguments see `pipegen.prepare`.
+    """The options of preparing; see the arguments of `pipegen.prepare`.
 
     Attributes:
-        encoding: Of images in whole records; `None` where it is yet to be decided, by `preparing/sizes.py`.
+        encoding: The encoding of images in whole records; `None` until `preparing/sizes.py` chooses it.
     """
 
     format: Format = "raw"
@@ -44,21 +42,21 @@ class Options:
 
     @property
     def lossy(self) -> bool:
-        """Returns whether images are encoded as JPEG."""
+        """Images are encoded as JPEG."""
         return self.format != "raw" and self.encoding == "jpeg"
 
     @property
     def keeps_files(self) -> bool:
-        """Returns whether the files of images are stored as they are."""
+        """The files of images are stored unchanged."""
         return self.encoding == "original"
 
     def changes(self) -> dict[str, int]:
-        """Returns what is computed otherwise than by the spec, as the section `source` has it."""
+        """Lists the deviations from the spec, as in the section `source`."""
         found = {} if self.shorter_side is None else {"shorter_side": self.shorter_side}
         return found | ({"jpeg": self.quality} if self.lossy else {})
 
     def in_words(self) -> tuple[str, ...]:
-        """Says the same in words."""
+        """Describes the deviations from the spec."""
         said = []
         if self.shorter_side is not None:
             said.append(f"images are shrunk to a shorter side of {self.shorter_side} pixels first, by `resize` with `antialias`")
@@ -66,29 +64,24 @@ class Options:
             said.append(f"images are encoded again, as JPEG of quality {self.quality}")
         return tuple(said)
 
-    def plain(self) -> dict[str, object]:
-        """Returns it as plain values, without an encoding that a format has by itself: stores of before there was a choice are known."""
-        values = asdict(self)
-        return values if self.encoding != "jpeg" else {name: value for name, value in values.items() if name != "encoding"}
-
 
 @dataclass(frozen=True)
 class Prepared:
-    """Holds what was prepared.
+    """A prepared store.
 
     Attributes:
-        folder: Where the store is.
-        spec: The file of the spec that reads it and does the rest.
-        steps: The steps whose work is done in it, in words.
-        rest: Those that are left, in words.
-        examples: How many examples it has.
-        bytes: The bytes of its pixels or files.
-        shards: How many shards it has.
-        written: How many of them were written now; the others were there.
-        changes: What is computed otherwise than by the spec that it was prepared from, in words; none where it is equal, bit for bit.
-        reordered: Whether training goes through the store in another order, as windows are of stored bytes, and blocks those of the source.
-        left_out: How many damaged records of the training split were left out, as `errors: {decode: {skip: …}}` says.
-        verified: How many examples were compared with what the spec gives, beside every checksum; `None` where that was not asked for.
+        folder: The folder of the store.
+        spec: The file of the spec that reads the store and does the remaining steps.
+        steps: The steps whose results are stored, in words.
+        rest: The remaining steps, in words.
+        examples: Number of examples.
+        bytes: The bytes of pixels or files.
+        shards: Number of shards.
+        written: Number of shards written now; the others existed.
+        changes: Deviations from the original spec, in words; empty if results are equal, bit for bit.
+        reordered: Training has another order, since shuffle windows count stored bytes, and blocks are those of the source.
+        left_out: Number of damaged records of the training split that were left out, by `errors: {decode: {skip: …}}`.
+        verified: Number of examples compared with the results of the spec, besides all checksums; `None` without `verify`.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""Prepares the data of a spec: what is asked for is checked first, then shards are written one after another, then the store is there."""
+"""Prepares the data of a spec: checks the request, writes the shards, and completes the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipegen.ops.sources.prepared_store.checksums import damaged_files
 from pipegen.ops.sources.prepared_store.layout import ABOUT, RECORDS, SHARDS, read_about
 from pipegen.ops.sources.stores.base import MissingLibrary
 from pipegen.preparing.finish import finish, rest_values, steps_before
-from pipegen.preparing.formats import named
+from pipegen.preparing.formats import SHARD_FORMATS
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC
 from pipegen.preparing.work import Work
@@ -34,6 +34,33 @@ _COMPARED = 64
 """Examples of each split that are computed again to verify a store."""
 
 
+class Runner(Protocol):
+    """A way to write shards; `called` is its option on the command line."""
+
+    called: str
+
+    def check(self) -> None:
+        """Checks that its library is installed; raises `MissingLibrary` if not."""
+
+    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
+        """Writes the missing shards, and reports the number of examples done."""
+
+
+class OneByOne:
+    """A runner that writes shards one after another, in this process."""
+
+    called = "--runner local"
+
+    def check(self) -> None:
+        """Needs no library."""
+
+    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
+        done = work.manifest_total - sum(work.shards[number].count for number in missing)
+        for number in missing:
+            work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
+            done += work.shards[number].count
+
+
 def prepare(
     fitted: FittedSpec,
     folder: Path,
@@ -47,19 +74,21 @@ def prepare(
 
     Args:
         fitted: The spec and its data.
-        folder: Where the store is to be.
-        options: How.
-        verify: Read everything again once it is there, and compare.
-        runner: Writes shards in another way than one after another.
-        progress: Called with the number of examples that are done.
+        folder: The folder of the store.
+        options: The options.
+        verify: Read everything again at the end, and compare.
+        runner: The way to write shards; by default one after another.
+        progress: Called with the number of examples done.
 
     Raises:
-        SpecError: `PG572`, `PG573`, `PG576` and `PG577` where the spec cannot be prepared so, `PG574` where the disk has no room.
-        FileExistsError: When the folder holds something else.
-        DataError: For a record that cannot be read, and for a store that is damaged.
-        OSError: When it cannot be written.
+        SpecError: `PG572`, `PG573`, `PG576` and `PG577` if the spec cannot be prepared so, `PG574` if the disk has no room, `PG575` without
+            a library.
+        FileExistsError: If the folder holds something else.
+        DataError: For a record that cannot be read, and for a damaged store.
+        OSError: If it cannot be written.
     """
     work = Work(fitted, folder, options)
+    runner = runner or OneByOne()
     _check_libraries(work, runner)
     _check_folder(work)
     for inner in (RECORDS, SHARDS):
@@ -72,9 +101,9 @@ def prepare(
         work.measure(tell)
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
         _check_room(work)
-        rest_values(work)  # what is wrong with it is not to be found out when all is written
+        rest_values(work)  # its errors are reported before anything is written
         if missing:
-            (runner or OneByOne()).run(work, missing, tell)
+            runner.run(work, missing, tell)
         shards = [_written(work, number) for number in range(len(work.shards))]
         left_out = _left_out(work, shards)
         if missing or not (folder / ABOUT).exists():
@@ -84,34 +113,6 @@ def prepare(
     return _said(work, shards, len(missing), left_out, compared)
 
 
-class Runner(Protocol):
-    """Writes shards. `called` is what the command line calls it."""
-
-    called: str
-
-    def check(self) -> None:
-        """Looks whether what it needs is there; `MissingLibrary` where it is not."""
-
-    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-        """Writes those that are missing, and tells how many examples of all are done."""
-
-
-class OneByOne:
-    """Writes shards one after another, in this process."""
-
-    called = "--runner local"
-
-    def check(self) -> None:
-        """Needs nothing."""
-
-    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-        """Writes those that are missing."""
-        done = work.manifest_total - sum(work.shards[number].count for number in missing)
-        for number in missing:
-            work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
-            done += work.shards[number].count
-
-
 def _written(work: Work, number: int) -> Shard:
     shard = work.done(number)
     if shard is None:
@@ -119,10 +120,10 @@ def _written(work: Work, number: int) -> Shard:
     return shard
 
 
-def _check_libraries(work: Work, runner: Runner | None) -> None:
-    """Checks that what writes the format is there, and what runs the work, before anything is written."""
-    needed: tuple[tuple[str, Callable[[], None]], ...] = ((f"--format {work.options.format}", named(work.options.format).check),)
-    for option, check in (*needed, *([(runner.called, runner.check)] if runner is not None else [])):
+def _check_libraries(work: Work, runner: Runner) -> None:
+    """Checks that the libraries of the format and of the runner are installed."""
+    needed: Callable[[], None] = SHARD_FORMATS[work.options.format].check
+    for option, check in ((f"--format {work.options.format}", needed), (runner.called, runner.check)):
         try:
             check()
         except MissingLibrary as error:
@@ -131,7 +132,7 @@ def _check_libraries(work: Work, runner: Runner | None) -> None:
 
 
 def _check_folder(work: Work) -> None:
-    """Checks that what is in the folder is ours."""
+    """Checks that the folder is free, or holds a store."""
     folder = work.folder
     if not folder.exists():
         return
@@ -143,7 +144,7 @@ def _check_folder(work: Work) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keeps other processes from preparing into the same folder meanwhile; a lock goes with its process."""
+    """Locks the folder against other processes; the system releases the lock when the process ends."""
     with open(folder / SHARDS / "lock", "w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -153,7 +154,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _claim(work: Work) -> None:
-    """Notes what is prepared here; what stopped goes on only with the same. Where no shard was written yet, it begins anew."""
+    """Records the key of the work, so that only the same work is resumed. Without any shard, it starts again."""
     file = work.folder / SHARDS / _KEY
     if file.exists() and file.read_text() == work.key:
         return
@@ -177,10 +178,10 @@ def _check_room(work: Work) -> None:
 
 
 def verified(work: Work) -> int:
-    """Compares every checksum of a store, and some examples with what the spec gives; returns how many.
+    """Compares all checksums of a store, and some examples with the results of the spec; returns the number of these.
 
     Raises:
-        DataError: When something differs.
+        DataError: If something differs.
     """
     try:
         about = read_about(work.folder)
@@ -198,7 +199,7 @@ def verified(work: Work) -> int:
         number = numbers[len(numbers) // 2]
         some = min(_COMPARED, about.shards[number].count)
         if not work.same(number, some):
-            raise DataError(f"{next(iter(work.files[number].values()), work.folder)} holds something else than the spec gives now")
+            raise DataError(f"{next(iter(work.files[number].values()), work.folder)} differs from the results of the spec now")
         count += some
     return count
 
@@ -207,7 +208,7 @@ def _left_out(work: Work, shards: list[Shard]) -> int:
     """Counts the damaged records that were left out.
 
     Raises:
-        DataError: Where they are more than the spec allows.
+        DataError: If they are more than the spec allows.
     """
     left = sum(len(shard.left_out) for shard in shards)
     most = work.model.errors.skip.max_fraction if work.model.errors.skip is not None else 0.0

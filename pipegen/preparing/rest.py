@@ -1,4 +1,4 @@
-"""Writes the spec that reads a prepared store and does the rest."""
+"""Makes the spec that reads a prepared store and does the remaining steps."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 SPEC = "prepared.pipegen.yaml"
 _DONE = frozenset({"pipegen", "name", "params", "source", "splits", "transforms", "errors"})
-"""Sections that are written apart, or whose work is done."""
+"""Sections that are written separately, or done by the store."""
 _OF_TEST = re.compile(r"tests\[(\d+)\]")
 _DECODE: dict[str, Any] = {"decode": {"scaled": "never"}}
-"""Decodes the files of a store at full size: they were decoded and turned upright before."""
+"""The decoder of a store's files, at full size."""
 
 
 def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixels: Mapping[str, Pixels]) -> dict[str, Any]:
-    """The spec of what comes after a cut, as plain values.
+    """Makes the spec of the steps after a cut, as plain values.
 
     Args:
         spec: The spec that was cut.
         spec_hash: Its hash.
-        cut: Where.
-        options: How it was prepared.
-        pixels: How the pixels of each feature are stored.
+        cut: The cut.
+        options: The options of preparing.
+        pixels: The form of the pixels of each feature.
     """
     features = {name: _feature(t, options, pixels.get(name)) for name, t in cut.type.items() if not kind_of(t).numbers_items}
     source: dict[str, Any] = {"path": ".", "of": spec_hash, "splits": list(spec.split_names()), "features": features}
@@ -57,7 +57,7 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
         else:
             values[section] = value.model_dump(mode="json", exclude_unset=True) if hasattr(value, "model_dump") else value
     values.get("runtime", {}).pop("cache", None)
-    values.get("sampling", {}).pop("subset", None)  # only those examples are in the store
+    values.get("sampling", {}).pop("subset", None)  # the store has only those examples
     values = {name: value for name, value in values.items() if value not in ([], {})}
     if values.get("epoch") == "pass":
         del values["epoch"]
@@ -67,10 +67,10 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
 
 
 def fitting(values: dict[str, Any]) -> dict[str, Any]:
-    """The spec without tests that only the originals can be asked, such as those of a column of their table.
+    """Drops tests that need the original data, such as those of a column of its table.
 
     Raises:
-        SpecError: When anything else in it is wrong.
+        SpecError: If anything else in the spec is wrong.
     """
     try:
         load(values, allowed=CHECKED)
@@ -86,7 +86,7 @@ def fitting(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _steps(spec: PipelineSpec, done: int) -> list[dict[str, Any]]:
-    """The steps behind those that are done; where a step that draws would be counted anew, its id is written."""
+    """Lists the steps after the first `done`; sets the ids of random steps that would get another one."""
     ids = ids_of(spec.transforms)[done:]
     left = spec.transforms[done:]
     found = []
@@ -97,7 +97,7 @@ def _steps(spec: PipelineSpec, done: int) -> list[dict[str, Any]]:
 
 
 def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[str, Any]:
-    """Says of a feature what the source is to say."""
+    """Describes a feature for the source `prepared`."""
     kind = kind_of(t)
     files = kind.pictured and options.format != "raw"
     home = t.beside or t.instances
@@ -122,12 +122,12 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
 
 
 def as_text(values: dict[str, Any], about: tuple[str, ...]) -> str:
-    """The spec as YAML, with comments before it."""
+    """Formats a spec as YAML, with comments before it."""
     return "".join(f"# {line}\n" for line in about) + to_yaml(values, _Plain, width=120)
 
 
 class _Plain(Dumper):
-    """Writes short lists and maps in one line."""
+    """A dumper that writes short lists and maps in one line."""
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         simple = all(not isinstance(item, (list, dict)) for item in sequence)
@@ -138,13 +138,13 @@ class _Plain(Dumper):
 
 
 def same_meaning(spec: PipelineSpec, rest: PipelineSpec, done: int) -> None:
-    """Checks that the steps that are left behind those that are done are the same, with the same ids.
+    """Checks that the remaining steps of both specs are the same, with the same ids.
 
     Raises:
-        InternalError: Where they are not.
+        InternalError: If they are not.
     """
     left = list(zip(spec.transforms, ids_of(spec.transforms), strict=True))[done:]
     now = list(zip(rest.transforms, ids_of(rest.transforms), strict=True))[len(rest.transforms) - len(left) :]
     before, after = ([(s.op, s.meaning(), i if s.random else "") for s, i in steps] for steps in (left, now))
     if before != after:
-        raise InternalError("the spec of what is left of a prepared one says something else")
+        raise InternalError("the spec of the remaining steps does not round-trip")

@@ -1,4 +1,4 @@
-"""How large the images before a cut are, on which canvas their pixels are stored, and how whole files are kept."""
+"""Sizes of the images at a cut, canvases for their pixels, and encodings of their files."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     """A split, and the number of a record in it."""
 
 _SIDE = 8
-"""A canvas for images of several sizes has sides that are multiples of this, so that rows are aligned."""
+"""The sides of a canvas for images of several sizes are multiples of this, so that rows are aligned."""
 
 
 def are_needed(cut: Cut, options: Options, pictured: Sequence[str]) -> bool:
-    """Tells whether images have to be measured: for a canvas that holds the largest, or since one may have been decoded at a scale."""
+    """Decides if images have to be measured: for a canvas that holds the largest, or because the spec may decode one at a fraction."""
     known = all(None not in cut.type[name].shape for name in pictured) and options.shorter_side is None
     canvas = options.format == "raw" and not known
     whole = not options.changes() and not options.keeps_files
@@ -53,9 +53,9 @@ def largest(
     """Finds the largest height and width of each feature's images as they are stored.
 
     Args:
-        measured: Each record, and the height and the width of its images before the cut.
-        cut: Where the spec is cut.
-        options: How to prepare.
+        measured: Each record, and the height and width of its images at the cut.
+        cut: The cut.
+        options: The options of preparing.
         pictured: The features that are images.
 
     Returns:
@@ -75,11 +75,11 @@ def largest(
 
 
 def stored_pixels(cut: Cut, options: Options, pictured: Sequence[str], most: Mapping[str, Sequence[int]]) -> dict[str, Pixels]:
-    """Says how the pixels of each feature are stored.
+    """Chooses the form in which the pixels of each feature are stored.
 
     Args:
-        cut: Where the spec is cut.
-        options: How to prepare.
+        cut: The cut.
+        options: The options of preparing.
         pictured: The features that are images.
         most: The largest sides of each feature whose images were measured.
     """
@@ -97,23 +97,23 @@ def stored_pixels(cut: Cut, options: Options, pictured: Sequence[str], most: Map
 
 def refusal(file: str, label: Label) -> SpecError:
     """Makes the error for a file that the spec decodes at a fraction of its size: `PG573`."""
-    message = f"the spec decodes large JPEGs at a fraction of their size, such as {file}, and which one depends on the steps behind"
+    message = f"the spec decodes large JPEGs, such as {file}, at a fraction of their size, which depends on the steps after the cut"
     help_ = (
-        "say `decode: {scaled: never}` in the spec: then the store is equal to it, bit for bit",
-        "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes what is computed",
+        "write `decode: {scaled: never}` in the spec: then the store is equal to it, bit for bit",
+        "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes the results",
     )
     return SpecError([make("PG573", message, label, help=help_)])
 
 
 class ChangedFilesError(Exception):
-    """Files cannot be kept as they are; the message says why."""
+    """Files cannot be kept unchanged; the message is the reason."""
 
 
 def with_encoding(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan], cut: Cut) -> Options:
-    """Returns the options with an encoding: files as they are where the work up to the cut leaves them so, else JPEG.
+    """Sets the encoding: the original files if the steps before the cut do not change them, else JPEG.
 
     Raises:
-        ChangedFilesError: Where files as they are were asked for, and are not what the spec gives.
+        ChangedFilesError: If the options ask for the original files, and steps change them.
     """
     if options.format not in OF_RECORDS:
         return replace(options, encoding="jpeg")
@@ -126,9 +126,9 @@ def with_encoding(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan
 
 
 def _changed(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan], cut: Cut) -> str | None:
-    """Says why the files of images are not what is to be stored of them, if they are not."""
+    """Describes why the original files cannot be stored; `None` if they can."""
     if options.shorter_side is not None:
-        return f"images are to be shrunk to a shorter side of {options.shorter_side} pixels"
+        return f"images are shrunk to a shorter side of {options.shorter_side} pixels"
     for stage in (stage for own in cut.stages.values() for stage in own):
         if not isinstance(stage, (Decode, Enter, Measure)):
             return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
@@ -140,10 +140,10 @@ def _changed(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan], cu
 
 
 def check_shrinking(spec: Spec, plans: Mapping[str, Plan], cut: Cut, options: Options) -> None:
-    """Checks that images may be shrunk where the spec is cut.
+    """Checks that images can be shrunk at the cut.
 
     Raises:
-        SpecError: `PG576` where the steps that are left need the size that shrinking takes away.
+        SpecError: `PG576` if the remaining steps need the size of images that are not shrunk.
     """
     side = options.shorter_side
     if side is None or _fits(spec, cut, options) or not _fits(spec, cut, replace(options, shorter_side=None)):
@@ -152,19 +152,19 @@ def check_shrinking(spec: Spec, plans: Mapping[str, Plan], cut: Cut, options: Op
     last = ids[cut.steps - 1] if cut.steps else "decode"
     sizes = {times(t.shape[:2]) for _, t in cut.type.items() if kind_of(t).pictured and None not in t.shape[:2]}
     size = " or ".join(sorted(sizes)) or "a fixed size of"
-    message = f"the steps behind `{last}` need the {size} pixels that it gives, and `--shorter-side {side}` takes that away"
-    help_ = [f"leave `--shorter-side` out: the store has images as `{last}` gives them"]
+    message = f"the steps after `{last}` need its size of {size} pixels, and `--shorter-side {side}` changes it"
+    help_ = [f"leave `--shorter-side` out: the store has images in the size of `{last}`"]
     earlier = next((own for own in reversed(ids[: cut.steps - 1]) if _fits_behind(spec, plans, own, options)), None)
     if earlier is not None:
-        help_.append(f"or say `--at {earlier}`, which shrinks them before `{ids[ids.index(earlier) + 1]}`")
+        help_.append(f"or use `--at {earlier}`, which shrinks them before `{ids[ids.index(earlier) + 1]}`")
     elif not any(step.op == "decode" for step in spec.model.transforms):
-        help_.append(f"or begin with the step `- decode` and say `--at decode`, which shrinks them before `{ids[0]}`")
+        help_.append(f"or begin with the step `- decode` and use `--at decode`, which shrinks them before `{ids[0]}`")
     label = spec.loaded.locate.label(("transforms", max(0, cut.steps - 1)))
     raise SpecError([make("PG576", message, label, help=tuple(help_))])
 
 
 def _fits_behind(spec: Spec, plans: Mapping[str, Plan], step: str, options: Options) -> bool:
-    """Returns whether a cut behind a step leaves a spec that is right."""
+    """Decides if a cut after a step leaves a valid spec."""
     try:
         return _fits(spec, find_cut(spec.model, plans, step), options)
     except NoCutError:

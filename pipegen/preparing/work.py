@@ -1,7 +1,7 @@
-"""The work of preparing, a shard at a time: each can be written by any process that has the spec and the data, and is written once.
+"""The work of preparing, a shard at a time; any process with the spec and the data can write a shard.
 
-A shard counts when the file that describes it is there, which is written last. So whatever stops the work, by `kill -9` or a loss of power,
-leaves shards that are whole and others that are written anew.
+A shard counts once the file that describes it exists, which is written last. So after a kill or a power cut, complete shards stay, and
+others are written again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.specs import FittedSpec
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
-from pipegen.preparing.formats import Described, Record, named
+from pipegen.preparing.formats import SHARD_FORMATS, Described, Record
 from pipegen.preparing.sizes import ChangedFilesError, are_needed, check_shrinking, largest, refusal, stored_pixels, with_encoding
 from pipegen.terminal import log
 
@@ -43,35 +43,35 @@ if TYPE_CHECKING:
     from pipegen.preparing.options import Options
 
 SHARD_BYTES = 1 << 27
-"""About so many bytes has a shard."""
+"""The approximate bytes of a shard."""
 _LARGEST_SHARD = 1 << 30
 _LEAVE_OUT = "list it in `errors: {exclude: FILE}`, which `pipegen validate SPEC --data=all --write-exclude FILE` writes"
 _ENCODE = (
     "leave `--encoding` out: images are encoded as JPEG then",
-    "or say `--encoding png`, which keeps every bit; `--at` may name a step before those that change them",
+    "or use `--encoding png`, which is lossless; or `--at` with a step before those that change the images",
 )
 _ENCODABLE = ("uint8", "uint16")
 _TRIED = 32
-"""Examples of each split that the size of encoded files is judged by."""
+"""Examples of each split by which the size of encoded files is estimated."""
 
 
 class Work:
-    """Prepares the data of a spec.
+    """The work of preparing the data of a spec.
 
     Args:
-        fitted: The spec and its data, with what its steps have learned.
-        folder: Where the store is.
-        options: How to prepare.
+        fitted: The spec and its data, with the statistics that its steps have learned.
+        folder: The folder of the store.
+        options: The options of preparing.
 
     Raises:
-        SpecError: `PG572` where nothing can be prepared, `PG576` and `PG577` where not in this way.
+        SpecError: `PG572` if nothing can be prepared, `PG576` and `PG577` if not with these options.
     """
 
     def __init__(self, fitted: FittedSpec, folder: Path, options: Options) -> None:
         self.fitted, self.folder, self.options = fitted, folder, options
         self.model, self.manifest = fitted.spec.model, fitted.manifest
         self._locate = fitted.spec.loaded.locate.label
-        plans = of_first_view(fitted).plans  # what all views share is in the plan of one
+        plans = of_first_view(fitted).plans  # with the steps that all views share
         try:
             self.cut: Cut = find_cut(self.model, plans, options.at)
             _check_encodable(self.cut, options)
@@ -90,32 +90,29 @@ class Work:
 
     @property
     def done_steps(self) -> int:
-        """Counts the spec's steps whose work is done in the store: none where files are kept as they are."""
+        """Number of steps whose results are stored: 0 for original files."""
         return 0 if self.options.keeps_files else self.cut.steps
 
     @property
     def reordered(self) -> bool:
-        """Returns whether training goes through the store in another order: windows are of stored bytes, and blocks of the source's."""
+        """Training on the store has another order, since windows count stored bytes, and blocks are those of the source."""
         if "train" not in self.manifest.splits or self.model.shuffle == "none":
             return False
         return self.model.shuffle != "global" or self.manifest.listing.reader("train").at_once > 1
 
     @cached_property
     def key(self) -> str:
-        """Identifies everything that decides the bytes of the store."""
+        """Hash of all that decides the bytes of the store."""
         stages = [stage for own in self.cut.stages.values() for stage in own]
         splits = {split: self.manifest.num_examples(split) for split in self.manifest.splits}
         more = {"dealt": self.manifest.split_fingerprint, "splits": splits, "cut": self.cut.steps, "of": self.fitted.spec.hash}
         return key_of(self.model, self.manifest.fingerprint, stages, options=plain(self.options), shard=SHARD_BYTES, **more)
 
-    # Sizes
-
     def measure(self, progress: Callable[[int], None]) -> None:
-        """Finds how large the images are, where that is not known before, and keeps it for the next run; checks that no file would have
-        been decoded at a fraction of its size.
+        """Measures the images if that is needed, and keeps their largest sizes for the next run.
 
         Raises:
-            SpecError: `PG573`.
+            SpecError: `PG573` if the spec decodes a file at a fraction of its size.
             DataError: For a record that cannot be read.
         """
         if not self._needs_sizes or self._sizes_file.exists():
@@ -136,7 +133,7 @@ class Work:
                 progress(done)
 
     def forget(self) -> None:
-        """Forgets the sizes that were measured for something else."""
+        """Removes the sizes that were measured for other work."""
         self._sizes_file.unlink(missing_ok=True)
 
     @property
@@ -149,16 +146,14 @@ class Work:
 
     @cached_property
     def pixels(self) -> dict[str, Pixels]:
-        """Says how the pixels of each feature are stored; known once they are measured."""
+        """The form of the pixels of each feature, after `measure`."""
         measured = self.options.format == "raw" and self._needs_sizes
         most = json.loads(self._sizes_file.read_text()) if measured else {}
         return stored_pixels(self.cut, self.options, self.pictured, most)
 
-    # Shards
-
     @cached_property
     def described(self) -> Described:
-        """Describes what is stored; known once images are measured."""
+        """The description of stored examples, after `measure`."""
         listing, type_ = self.manifest.listing, self.cut.type
         labels = [name for name, t in type_.items() if kind_of(t).counts]
         single = [name for name in labels if kind_of(type_[name]).labels and not several_labels(type_[name])]
@@ -170,12 +165,12 @@ class Work:
 
     @cached_property
     def format(self) -> ShardFormat:
-        """Returns what writes shards."""
-        return named(self.options.format)(self.described)
+        """The format of the shards."""
+        return SHARD_FORMATS[self.options.format](self.described)
 
     @cached_property
     def rows(self) -> int:
-        """Rows of a full shard: whole pages of every feature that is stored as rows."""
+        """Rows of a full shard: whole pages of every feature stored as rows."""
         row = max((own.row for own in self.pixels.values()), default=0)
         if not row:
             return max(1, SHARD_BYTES // max(1, int(self.manifest.mean_bytes()) or 1))
@@ -198,11 +193,11 @@ class Work:
 
     @property
     def manifest_total(self) -> int:
-        """Counts the examples of every split."""
+        """Number of examples of all splits."""
         return sum(self.manifest.num_examples(split) for split in self.manifest.splits)
 
     def done(self, number: int) -> Shard | None:
-        """Returns the description of a shard that is there whole; `None` for one that is not."""
+        """Reads the description of a complete shard; `None` for others."""
         try:
             values = json.loads(self.about_shard(number).read_text())
             shard = Shard(**values)
@@ -212,19 +207,19 @@ class Work:
         return shard if whole and self.columns_file(number).exists() else None
 
     def columns_file(self, number: int) -> Path:
-        """Returns the file of what a shard's records have beside pixels."""
+        """The path of a shard's columns: its values beside pixels."""
         return self.folder / SHARDS / f"{number:05d}.npz"
 
     def about_shard(self, number: int) -> Path:
-        """Returns the file that describes a shard, which is written last."""
+        """The path of a shard's description, which is written last."""
         return self.folder / SHARDS / f"{number:05d}.json"
 
     def write(self, number: int, progress: Callable[[int], None] | None = None) -> Shard:
-        """Writes one shard, unless it is there. Several processes may write the same one: the files of the last count, which are equal.
+        """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes.
 
         Raises:
             DataError: For a record that cannot be read.
-            OSError: When it cannot be written.
+            OSError: If it cannot be written.
         """
         shard = self.done(number)
         if shard is not None:
@@ -243,29 +238,26 @@ class Work:
                         progress(record.number + 1 - shard.first)
             sums = {held: checksum(file) for held, file in fresh.items()}
             sizes = {held: file.stat().st_size for held, file in fresh.items()}
-        self._keep_columns(number, columns)
+        with whole_file(self.columns_file(number)) as stream:
+            np.savez(stream, **{name: self._column(name, values) for name, values in columns.items()})
         shard = Shard(shard.split, shard.first, shard.count - len(left), tuple(sorted(left)), sums, sizes)
         write_whole(self.about_shard(number), json.dumps(asdict(shard)))
         return shard
 
     def _beside(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Takes what is stored of a record beside its pixels: sizes only where these lie on a canvas."""
+        """Selects the values of a record beside its pixels; sizes only of pixels on a canvas."""
         sized = {f"@size.{name}" for name, own in self.pixels.items() if own.form != "rows"}
         return {name: value for name, value in values.items() if name not in self.pixels and name not in sized}
 
-    def _keep_columns(self, number: int, columns: Mapping[str, list[Any]]) -> None:
-        with whole_file(self.columns_file(number)) as stream:
-            np.savez(stream, **{name: self._column(name, values) for name, values in columns.items()})
-
     def _column(self, name: str, values: Sequence[Any]) -> Any:
-        """A column of a shard: a row for each record, or the items of all records one behind the other."""
+        """Makes a column of a shard: a row for each record, or the concatenated items of all records."""
         t = self.cut.type.get(name)
         if not values:
             return np.zeros(0)
         return np.concatenate(values) if t is not None and kind_of(t).ragged else np.stack(values)
 
     def same(self, number: int, count: int) -> bool:
-        """Tells whether the first examples of a shard are stored as they are computed now, bit for bit."""
+        """Compares the first examples of a shard with those computed now, bit for bit."""
         shard, columns = self.shards[number], cast("dict[str, list[Any]]", {})
 
         def computed() -> Iterator[Record]:
@@ -281,7 +273,7 @@ class Work:
             return all(values.tobytes() == stored[name][: len(values)].tobytes() for name, values in wanted.items())
 
     def records(self, split: str, first: int, count: int) -> Iterator[Record]:
-        """Computes what is stored of some examples."""
+        """Computes the stored values of some examples."""
         names = self._names[split]
         for number, values in self._run(self._computations[split], split, first, count, self.pixels):
             yield Record(number, names[number], values)
@@ -293,7 +285,7 @@ class Work:
     def _run(
         self, computation: Computation, split: str, first: int, count: int, pixels: dict[str, Pixels] | None
     ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The numbers of examples in their split, and what is computed of each; the sizes of their images where `pixels` is not given."""
+        """Yields the numbers of examples in their split, and their stored values; without `pixels`, the sizes of their images."""
         made = computation.sizes(first, count) if pixels is None else computation.examples(first, count, pixels)
         iterator = made.as_numpy_iterator()
         for record in range(first, first + count):
@@ -301,7 +293,7 @@ class Work:
                 example = next(iterator)
             except StopIteration:
                 raise InternalError(f"the examples of {split} end before record {record}") from None
-            except Exception as error:  # whatever TensorFlow raises for a file
+            except Exception as error:  # TensorFlow raises many types for a damaged file
                 log.debug("%s", error)
                 where, why = computation.locate(record), _reason(error)
                 if split != "train" or self.model.errors.skip is None:
@@ -312,10 +304,8 @@ class Work:
                 continue
             yield record, example
 
-    # Room
-
     def expected_bytes(self) -> int:
-        """Returns the bytes of the shards that are not there yet; of encoded files by those of a few examples."""
+        """Estimates the bytes of the missing shards; those of encoded files from a few examples."""
         missing = [shard for number, shard in enumerate(self.shards) if self.done(number) is None]
         row = sum(own.row for own in self.pixels.values())
         if row or not missing:
@@ -329,18 +319,18 @@ class Work:
 
 
 def _check_encodable(cut: Cut, options: Options) -> None:
-    """Checks that what is to be encoded can be; `NoCutError` where it cannot."""
+    """Checks that images can be encoded; raises `NoCutError` if not."""
     for name, t in cut.type.items():
         if options.format != "raw" and kind_of(t).pictured and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
             what = f"`{name}` has {t.shape[2]} channels of {t.dtype}, and an image file has 1, 3 or 4 of whole numbers of 8 or 16 bits"
-            raise NoCutError(what, "`--format raw` stores it, and `--at` may name a step before it is that")
+            raise NoCutError(what, "use `--format raw`, or `--at` with an earlier step")
 
 
 def listed(spec: Spec, allow_code: Iterable[str], data: Mapping[str, object] | None = None) -> FittedSpec:
     """Lists the data of a spec; for the arguments see `pipegen.prepare`.
 
     Raises:
-        SpecError: When the spec or its data is wrong.
+        SpecError: If the spec or its data has errors.
     """
     loaded = with_functions(spec, allowed_modules(allow_code))
     bound = bind(loaded, collect_data(loaded, None, data))
@@ -348,7 +338,7 @@ def listed(spec: Spec, allow_code: Iterable[str], data: Mapping[str, object] | N
 
 
 def _reason(error: Exception) -> str:
-    """Says why a record cannot be computed, without where in the graph that was."""
+    """Extracts the reason from TensorFlow's error, without the place in the graph."""
     from pipegen.backend.reading.damage import reason
 
     return reason(error).rpartition("Iterator::Root::Prefetch::ParallelMapV2: ")[2]

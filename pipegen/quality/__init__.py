@@ -1,1 +1,1 @@
-"""Looks at the pictures themselves: what leaks from one split into another, and what is odd. Pillow decodes, not TensorFlow."""
+"""The quality of image data: leaks from one split into another, and oddities. Images are decoded by Pillow, not TensorFlow."""

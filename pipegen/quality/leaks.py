@@ -1,4 +1,4 @@
-"""Finds records of one split that are in another, too: the same content, or a copy that was saved anew, made smaller, cut or mirrored."""
+"""Finds records of one split that are in another, too: equal contents, or copies that were encoded again, shrunk, cropped or mirrored."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 _ALIKE = 4
-"""Of records of a split with one and the same pHash, each record elsewhere is compared with so many."""
+"""The most records of a split with equal pHashes that a record elsewhere is compared with."""
 _NEAREST = 8
-"""Candidates of a record that are kept, the nearest."""
+"""The nearest candidates of a record, which are kept."""
 _HASHES = ("hash", "mirror", "inner")
-"""Hashes of a record: the first of one is compared with each of another."""
+"""Hashes of a record: the first of one record is compared with each of another."""
 _MIRROR = 1
 _AT_ONCE = 128
-"""Pairs of hashes that become pairs of records at a time."""
+"""Pairs of hashes expanded at a time to pairs of records."""
 _HELD = 1_000_000
 
 
 def find_candidates(looks: Array, home: Array, content: Array, most: int, room: int) -> tuple[Array, int]:
-    """Finds pairs of records of different splits and contents whose pHashes differ in `most` bits or fewer, or that of one from that of the
-    other's mirror image, or of the other less its edges.
+    """Finds pairs of records of different splits and contents with near pHashes.
 
-    Flat pictures are left out; of records of a split with the same content one stands for all. Of a record with many candidates, as frames
-    of a film have them, the nearest stay.
+    The hash of one record is compared with that of the other, of its mirror image, and of its inner part. Flat images are left out, and of
+    records of a split with equal contents one stands for all. Of a record with many candidates, such as a frame of a film, the nearest
+    are kept.
 
     Args:
         looks: `LOOK (n,)`.
         home: The split of each record, whole numbers `(n,)`.
-        content: The same number for the same content, whole numbers `(n,)`.
-        most: The distance.
-        room: How many pairs are returned at most.
+        content: A number for the content of each record, whole numbers `(n,)`.
+        most: The largest distance in bits.
+        room: The most pairs to return.
 
     Returns:
-        int64 `(m, 4)`, each once: the two records, the smaller first, the distance, and 1 where one is compared by its mirror image; and
-        how many more there was no room for.
+        int64 `(m, 4)`, each pair once: the two records, the smaller first, the distance, and 1 if one is compared by its mirror image; and
+        the number of further pairs.
     """
     _, first = np.unique(np.stack([content, home], 1), axis=0, return_index=True)
     use: Array = first[~flat(looks[first])]
@@ -80,14 +80,14 @@ def find_candidates(looks: Array, home: Array, content: Array, most: int, room: 
 
 
 def _nearest(pairs: Array) -> Array:
-    """The candidates that are among the nearest of one of their records, each once, in order of their distance."""
+    """Keeps the candidates among the nearest of one of their records, each once, in order of distance."""
     pairs = np.unique(pairs[:, [2, 0, 1, 3]], axis=0)[:, [1, 2, 0, 3]]
     kept: Array = pairs[(_places(pairs[:, 0]) < _NEAREST) | (_places(pairs[:, 1]) < _NEAREST)]
     return kept
 
 
 def _places(values: Array) -> Array:
-    """Counts how many of the values before each are the same."""
+    """Counts the equal values before each."""
     order: Array = np.argsort(values, kind="stable")
     rising = values[order]
     places: Array = np.empty(len(values), np.int64)
@@ -96,7 +96,7 @@ def _places(values: Array) -> Array:
 
 
 def _members(of: Array, home: Array, alike: int | None) -> tuple[Array, Array]:
-    """The entries of each hash, or the first so many of each split; and where those of each begin, with the end."""
+    """Lists the entries of each hash, or the first `alike` of each split; and the first entry of each hash, with the end."""
     order: Array = np.lexsort((home, of))
     if alike is not None:
         changes: Array = np.diff(of[order], prepend=-1).astype(bool) | np.diff(home[order], prepend=-1).astype(bool)
@@ -106,7 +106,7 @@ def _members(of: Array, home: Array, alike: int | None) -> tuple[Array, Array]:
 
 
 def _expanded(near: Array, ours: tuple[Array, Array], theirs: tuple[Array, Array]) -> Iterator[tuple[Array, Array]]:
-    """From pairs of hashes to the pairs of entries, one of `ours` and one of `theirs`, some at a time."""
+    """Expands pairs of hashes to pairs of entries, one of `ours` and one of `theirs`, some at a time."""
     (a, a_starts), (b, b_starts) = ours, theirs
     for begin in range(0, len(near), _AT_ONCE):
         block = near[begin : begin + _AT_ONCE]
@@ -120,36 +120,35 @@ def _expanded(near: Array, ours: tuple[Array, Array], theirs: tuple[Array, Array
 
 _SMALL = 64
 _CUTS = (0.0, 0.015, 0.03)
-"""What is cut off each side of one of two pictures, as fractions: a copy may show less than all, and fine patterns only fit if they lie
-one on the other."""
+"""Fractions that are cropped off each side of one of two images: a copy may be cropped, and fine patterns correlate only if aligned."""
 _GRAY = 4.0
-"""The mean difference of the channels, of 255, below which a picture has no colour."""
+"""The mean difference of the channels, of 255, below which an image has no colour."""
 _SURE = 0.98
-"""Where two whole pictures correlate so well, they are not compared cut."""
+"""The correlation of two whole images from which on they are not compared cropped."""
 
 
 def likeness(pictures: Pictures, pairs: Array, mirrored: Array, workers: int, progress: Callable[[int], None] | None = None) -> Array:
-    """Correlates the pixels of pairs of records, and of each cut a little with the whole other one; the best counts.
+    """Correlates the pixels of pairs of records: whole, and each slightly cropped with the whole other one; the best counts.
 
-    The correlation is that of all values of RGB together, so that another brightness or contrast changes nothing, and another colour does;
-    of luma where one of the two has no colour. Where the whole pictures reach 0.98, that is it.
+    All values of RGB are correlated together, so that brightness and contrast do not matter, but colours do; or luma, if one of the two
+    has no colour. If the whole images reach 0.98, they are not cropped.
 
     Args:
-        pictures: Reads them.
+        pictures: The pictures of the records.
         pairs: int64 `(n, 2)`, numbers of records.
-        mirrored: bool `(n,)`, whether the second is compared by its mirror image.
-        workers: Pictures that are read at once.
-        progress: Called with how many were read.
+        mirrored: bool `(n,)`, true to compare the second by its mirror image.
+        workers: Number of threads.
+        progress: Called with the number of pictures read.
 
     Returns:
-        float64 `(n,)`, -1 to 1; 0 where one cannot be read.
+        float64 `(n,)`, -1 to 1; 0 if one cannot be read.
     """
     wanted = np.unique(pairs)
     found: Array = np.zeros(len(pairs))
     if not len(wanted):
         return found
     shape = (len(wanted), len(_CUTS), _SMALL, _SMALL, 3)
-    with tempfile.TemporaryFile() as file:  # 72 KiB of each record, which the system may keep out of memory
+    with tempfile.TemporaryFile() as file:  # 72 KiB for each record, which the system may page out
         views: Array = np.memmap(file, np.float16, "w+", shape=shape)
         colourless: Array = np.zeros(len(wanted), bool)
         chunks = [wanted[i : i + CHUNK].tolist() for i in range(0, len(wanted), CHUNK)]
@@ -170,7 +169,7 @@ def likeness(pictures: Pictures, pairs: Array, mirrored: Array, workers: int, pr
 
 
 def _views(pictures: Pictures, record: int) -> tuple[Array, bool] | None:
-    """A picture whole and cut, less its mean, float16 `(cuts, 64, 64, 3)`, and whether it has no colour."""
+    """Reads a picture, whole and cropped, minus its mean: float16 `(cuts, 64, 64, 3)`; the second value is true without colour."""
     try:
         small = pictures.read(record).small
     except (OSError, NotAPictureError):
@@ -181,7 +180,7 @@ def _views(pictures: Pictures, record: int) -> tuple[Array, bool] | None:
 
 
 def _best(one: Array, other: Array, mirrored: Array, colourless: Array) -> Array:
-    """The likeness of pairs of views `(n, cuts, 64, 64, 3)`."""
+    """Computes the likeness of pairs of views `(n, cuts, 64, 64, 3)`."""
     one, other = one.astype(np.float32), other.astype(np.float32)
     other[mirrored] = other[mirrored, :, :, ::-1]
     for views in (one, other):
@@ -196,7 +195,7 @@ def _best(one: Array, other: Array, mirrored: Array, colourless: Array) -> Array
 
 
 def _correlation(one: Array, other: Array) -> Array:
-    """The correlation of centred pictures `(n, ...)`, float64; 0 where one has a single value."""
+    """Correlates centred pictures `(n, ...)`, float64; 0 for a constant one."""
     one, other = (views.reshape(len(views), -1) for views in (one, other))
     product, a, b = (np.einsum("ij,ij->i", x, y).astype(np.float64) for x, y in ((one, other), (one, one), (other, other)))
     norm: Array = np.sqrt(a * b)
@@ -205,28 +204,28 @@ def _correlation(one: Array, other: Array) -> Array:
 
 
 CERTAIN, LIKELY = 4, 8
-"""The distances of pHashes up to which copies are errors and warnings; candidates are those up to the second."""
+"""The distances of pHashes up to which copies are errors and warnings; the second is the limit for candidates."""
 CONFIRMED = 0.9
-"""The least likeness of copies; of edited photographs 999 of 1,000 reach it."""
+"""The least likeness of copies, which 999 of 1,000 edited photographs reach."""
 MOST = 500_000
-"""Candidates that are compared; of more the rest is left out, and it is said."""
+"""The most candidates that are compared; a finding counts the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Holds two records of different splits whose pictures are, or may be, the same.
+    """Two records of different splits whose pictures are, or may be, the same.
 
     Attributes:
-        split: The split of the record that is to go: that of the training where one is, else the one that the spec names first.
-        key: Its relative path, or its row.
-        record: Its number among all records.
-        other_split: The other's.
-        other_key: Likewise.
-        other_record: Likewise.
-        same: Whether what is stored is the same, byte by byte.
-        distance: The bits of 64 in which the pHashes differ.
-        likeness: The correlation of the pixels at 64×64, of which copies have 0.9 or more; 1 for the same content.
-        mirrored: Whether one is the mirror image of the other.
+        split: The split of the record to leave out: the training split if it is one of the two, else the first in the spec.
+        key: The relative path, or the row, of this record.
+        record: The number of this record among all.
+        other_split: The split of the other record.
+        other_key: The relative path, or the row, of the other record.
+        other_record: The number of the other record among all.
+        same: The stored bytes are equal.
+        distance: The number of bits, of 64, in which the pHashes differ.
+        likeness: The correlation of the pixels at 64×64, 0.9 or more for copies; 1 for equal contents.
+        mirrored: One is the mirror image of the other.
     """
 
     split: str
@@ -242,7 +241,7 @@ class Pair:
 
     @property
     def severity(self) -> Literal["error", "warning", "info"]:
-        """Says how certain it is that one is a copy of the other."""
+        """The severity, by how certain it is that one is a copy of the other."""
         if self.same or (self.likeness >= CONFIRMED and self.distance <= CERTAIN):
             return "error"
         return "warning" if self.likeness >= CONFIRMED else "info"
@@ -250,14 +249,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Leaks:
-    """Holds what was found between splits.
+    """The leaks between splits.
 
     Attributes:
-        pairs: The surest first. Of records with the same content each stands once, beside the first of the other split; of a
+        pairs: The pairs, the most certain first. A record with equal contents is paired once, with the first of the other split; of a
             record with many near ones, the nearest eight were compared.
-        looked_at: How many records were compared.
-        unreadable: The records that could not be: no pictures that Pillow reads.
-        left_out: Candidates beyond `MOST`, which were not compared.
+        looked_at: Number of records compared.
+        unreadable: Number of records without a picture that Pillow reads.
+        left_out: Number of candidates beyond `MOST`, which were not compared.
     """
 
     pairs: tuple[Pair, ...]
@@ -266,7 +265,7 @@ class Leaks:
     left_out: int = 0
 
     def to_exclude(self) -> list[str]:
-        """Returns the keys whose absence leaves no error and no warning, each once, in order."""
+        """Lists the keys to exclude so that no error and no warning is left, each once, in order."""
         return sorted({pair.key for pair in self.pairs if pair.severity != "info"})
 
 
@@ -282,17 +281,17 @@ def find_leaks(
 ) -> Leaks:
     """Finds the records that two splits share.
 
-    Near copies are found by their pHashes (`perceptual.py`) and confirmed by their pixels, mirror images included; pictures with so
-    little contrast that all hashes are alike are compared by their content alone.
+    Near copies, also mirrored ones, are found by their pHashes (`perceptual.py`) and confirmed by their pixels. Pictures with so little
+    contrast that all hashes are alike are compared only by their contents.
 
     Args:
         manifest: The records and their splits.
-        splits: The splits that are compared with each other; all by default.
-        near: Whether copies count that are not the same byte by byte.
-        runtime: Says how many threads there are, and by its cache in which folder what is seen is kept for the next time.
-        looks: What `look_at` has returned, so that nothing is looked at again.
-        progress: Called with how many records were looked at.
-        comparing: Called with how many of those that hash alike were read once more.
+        splits: The splits to compare with each other; all by default.
+        near: Find copies that are not equal byte by byte, too.
+        runtime: The section with the number of threads, and the cache in which looks are kept.
+        looks: The result of `look_at`, if it is known.
+        progress: Called with the number of records looked at.
+        comparing: Called with the number of candidates read again.
     """
     runtime = runtime or Runtime()
     names = tuple(splits if splits is not None else manifest.splits)
@@ -313,31 +312,38 @@ def find_leaks(
     return Leaks(tuple(pairs), int((inside & (looks["state"] == SEEN)).sum()), unreadable, left_out)
 
 
+def content_numbers(looks: Array, records: Array) -> Array:
+    """Numbers the contents of records: equal ones have one number."""
+    numbers: Array = np.unique(looks["digest"][records], axis=0, return_inverse=True)[1].reshape(-1)
+    return numbers
+
+
+def equal_contents(records: Array, content: Array) -> list[list[int]]:
+    """Groups records with equal numbers of their contents."""
+    order: Array = np.argsort(content, kind="stable")
+    ends: list[int] = [*(np.flatnonzero(np.diff(content[order])) + 1).tolist(), len(order)]
+    return [records[order[a:b]].tolist() for a, b in zip([0, *ends], ends, strict=False) if b - a > 1]
+
+
 class _Search:
-    """One search between splits: `order` says whose record goes, the first one's; `home` is the place of each record's split in `names`."""
+    """A search between splits. Leaves out records of the first split in `order`; `home` is the index of each record's split in `names`."""
 
     def __init__(self, manifest: Manifest, order: Sequence[str], names: Sequence[str], looks: Array, home: Array) -> None:
         self._manifest, self._names, self._looks, self._home = manifest, names, looks, home
         self._keys = manifest.every_key
-        self._rank = [order.index(name) for name in names]  # a record goes before those of splits with a higher one
+        self._rank = [order.index(name) for name in names]  # of two records, the one of the lower rank is left out
         self._seen: Array = np.flatnonzero((home >= 0) & (looks["state"] == SEEN))
-        self._content: Array = np.unique(looks["digest"][self._seen], axis=0, return_inverse=True)[1].reshape(-1)
+        self._content = content_numbers(looks, self._seen)
 
     def _pair(self, a: int, b: int, **about: Any) -> Pair:
         first, other = sorted((a, b), key=lambda record: (self._rank[self._home[record]], record))
         (split, key), (other_split, other_key) = ((self._names[int(self._home[record])], self._keys[record]) for record in (first, other))
         return Pair(split, key, first, other_split, other_key, other, **about)
 
-    def _groups(self) -> list[list[int]]:
-        """The records of each content that is stored several times."""
-        order: Array = np.argsort(self._content, kind="stable")
-        ends: list[int] = [*(np.flatnonzero(np.diff(self._content[order])) + 1).tolist(), len(order)]
-        return [self._seen[order[a:b]].tolist() for a, b in zip([0, *ends], ends, strict=False) if b - a > 1]
-
     def same(self) -> list[Pair]:
-        """Pairs of the same content: each record of a split beside the first of each other one."""
+        """Pairs records of equal contents: each record of a split with the first of each other split."""
         found: dict[tuple[int, int], Pair] = {}
-        for homes in map(self._by_split, self._groups()):
+        for homes in map(self._by_split, equal_contents(self._seen, self._content)):
             for ours, theirs in combinations(homes.values(), 2):
                 for x, y in [*((x, theirs[0]) for x in ours), *((ours[0], y) for y in theirs)]:
                     found[x, y] = self._pair(x, y, same=True)
@@ -350,12 +356,14 @@ class _Search:
         return homes
 
     def near(self, runtime: Runtime, progress: Callable[[int], None] | None) -> tuple[list[Pair], int]:
-        """Pairs of different contents that hash alike, compared by their pixels, and how many there was no room for; of two records the
-        likelier way round counts, and what is stored several times in the split where it is to go is there as often.
+        """Compares the pixels of records that hash alike; returns the pairs, and the number of candidates beyond `MOST`.
+
+        Of two records, the likelier of mirrored and not counts. Equal contents in the split of the record to leave out are all paired.
         """
         candidates, left_out = find_candidates(self._looks[self._seen], self._home[self._seen], self._content, LIKELY, MOST)
         candidates[:, :2] = self._seen[candidates[:, :2]]
-        copies = {several[0]: several for group in self._groups() for several in self._by_split(group).values()}
+        groups = equal_contents(self._seen, self._content)
+        copies = {several[0]: several for group in groups for several in self._by_split(group).values()}
         best: dict[tuple[int, int], Pair] = {}
         found = likeness(Pictures(self._manifest), candidates[:, :2], candidates[:, 3].astype(bool), threads(runtime), progress)
         for (x, y, far, turned), alike in zip(candidates.tolist(), found.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Looks at every record once: hashes, size, brightness and sharpness, in 100 bytes a record, kept for the next time."""
+"""Looks at every record: its hashes, size, brightness and sharpness, in 100 bytes, which are kept for the next run."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 SIDE = 128
-"""Pixels of a small picture's sides, whatever the aspect of the stored one."""
+"""The sides of a small picture in pixels, whatever the aspect of the stored one."""
 _MOST_BYTES = 2**29
 _MOST_PIXELS = 2**27
-"""A stored picture of more is not decoded: it would take 400 MB, in each thread."""
+"""The most pixels of a picture that is decoded: more would take 400 MB in each thread."""
 
 
 class NotAPictureError(ValueError):
-    """A record cannot be looked at: it is no picture that Pillow reads, or too large."""
+    """A record has no picture that Pillow reads, or a too large one."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Holds a picture as it is compared.
+    """A picture as it is compared.
 
     Attributes:
-        digest: BLAKE2b of what is stored, 16 bytes.
-        width: Pixels of the stored picture.
-        height: Likewise.
+        digest: BLAKE2b of the stored bytes, 16 bytes.
+        width: Width of the stored picture in pixels.
+        height: Height of the stored picture in pixels.
         small: float32 `(128, 128, 3)`, RGB from 0 to 255.
     """
 
@@ -67,7 +67,7 @@ class Picture:
 
 
 class Pictures:
-    """The pictures of a manifest's records, the first one of each, by the number of the record among all.
+    """The pictures of a manifest's records, by number; of several pictures of a record, the first.
 
     Args:
         manifest: The records.
@@ -83,14 +83,14 @@ class Pictures:
         """Reads the picture of a record.
 
         Raises:
-            NotAPictureError: When it cannot be decoded.
-            OSError: When its file cannot be read.
+            NotAPictureError: If it cannot be decoded.
+            OSError: If its file cannot be read.
         """
         stored, interval = self._stored(record)
         return _shrunk_array(stored, interval) if isinstance(stored, np.ndarray) else decode(stored)
 
     def image(self, record: int) -> Image.Image:
-        """Opens the picture of a record; its pixels may be read later, and raise whatever Pillow raises then."""
+        """Opens the picture of a record; Pillow may read its pixels, and raise errors, later."""
         stored, interval = self._stored(record)
         if isinstance(stored, np.ndarray):
             return _eight_bits(stored, interval)
@@ -101,7 +101,7 @@ class Pictures:
         return picture
 
     def source(self, record: int) -> tuple[str, str] | None:
-        """Returns what a record is called wherever it is named, and the file that it lies in; `None` for rows of arrays and tables."""
+        """The name of a record and its file; `None` for rows of arrays and tables."""
         part, own = self._found(record)
         return part.source(own)
 
@@ -125,31 +125,29 @@ class _InFiles:
         self._files = manifest.every_file
 
     def stored(self, record: int) -> tuple[Any, None]:
-        """Returns the bytes of a file."""
         return content_of(self._files[record], _MOST_BYTES + 1), None
 
     def source(self, record: int) -> tuple[str, str]:
-        """Returns the file, as which the record is known."""
         return self._files[record], self._files[record]
 
 
 class _InReader:
-    """Records that the reader of their split reads."""
+    """Records that are read by the reader of their split."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._splits = {split: (manifest.numbers(split), manifest.places(split)) for split in manifest.splits}
         type_ = manifest.type
         levels = [] if type_ is None else [name for name, t in type_.items() if kind_of(t).levels]
-        # Of an archive the data says no more than the arguments do: a member is the one image of its record.
+        # An archive has no type of its own: a member is the only image of its record.
         self._name = levels[0] if levels else "image" if type_ is None else None
         self._interval = type_[levels[0]].interval if type_ is not None and levels else None
 
     def stored(self, record: int) -> tuple[Any, Interval | None]:
-        """Returns the bytes of an encoded picture, or an array.
+        """Reads the bytes of an encoded picture, or an array.
 
         Raises:
-            NotAPictureError: When the record has none, or it is damaged.
+            NotAPictureError: If the record has none, or it is damaged.
         """
         for split, (numbers, places) in self._splits.items():
             at = int(np.searchsorted(numbers, record))
@@ -163,7 +161,7 @@ class _InReader:
         raise NotAPictureError("the record has no picture")
 
     def source(self, record: int) -> tuple[str, str] | None:
-        """Returns the record and its file, where it lies with others in one."""
+        """The name of a record and its file, if it lies with others in a file."""
         listing, name = self._manifest.listing, self._manifest.every_file[record]
         if listing.shards is not None:
             return name, name.rpartition("#")[0]
@@ -175,7 +173,7 @@ def decode(data: bytes) -> Picture:
     """Decodes an encoded picture.
 
     Raises:
-        NotAPictureError: When Pillow cannot.
+        NotAPictureError: If Pillow cannot decode it.
     """
     if len(data) > _MOST_BYTES:
         raise NotAPictureError("it is larger than 512 MiB")
@@ -189,18 +187,18 @@ def decode(data: bytes) -> Picture:
             return Picture(_digest(data), width, height, _shrunk(_rgb(picture)))
     except NotAPictureError:
         raise
-    except Exception as error:  # Pillow's readers raise whatever a damaged file makes them stumble over
+    except Exception as error:  # Pillow raises many types for damaged files
         raise NotAPictureError(str(error)) from error
 
 
 def _shrunk_array(pixels: Array, interval: Interval | None) -> Picture:
-    """One row of an array `(height, width, channels)`."""
+    """Makes the picture of a row of an array `(height, width, channels)`."""
     height, width, _ = pixels.shape
     return Picture(_digest(np.ascontiguousarray(pixels).data), width, height, _shrunk(_eight_bits(pixels, interval)))
 
 
 def _eight_bits(pixels: Array, interval: Interval | None) -> Image.Image:
-    """Pixels in RGB; without an interval their own values say what is black and what is white."""
+    """Converts pixels to RGB of 8 bits; without an interval, their own minimum is black and their maximum white."""
     channels = pixels.shape[2]
     low, high = (interval.low, interval.high) if interval is not None else (float(pixels.min()), float(pixels.max()))
     eight = np.clip(np.round((pixels.astype(np.float32) - low) * (255 / max(high - low, 1e-9))), 0, 255).astype(np.uint8)
@@ -227,14 +225,14 @@ def _shrunk(picture: Image.Image) -> Array:
 
 
 def cut(small: Array, part: float, side: int) -> Array:
-    """Cuts a part off each side of a small picture, float32 `(side, side, 3)`."""
+    """Crops a fraction off each side of a small picture: float32 `(side, side, 3)`."""
     whole = Image.fromarray(np.round(small).astype(np.uint8))
     box = (part * SIDE, part * SIDE, SIDE - part * SIDE, SIDE - part * SIDE)
     return np.asarray(whole.resize((side, side), Image.Resampling.BILINEAR, box=box), np.float32)
 
 
 def preview_of(pictures: Pictures, record: int, side: int) -> tuple[bytes, int, int] | None:
-    """Makes a small JPEG of a record's picture that keeps its aspect, with its width and height; `None` where it cannot be read."""
+    """Makes a small JPEG of a record's picture, with its width and height; keeps the aspect. `None` if it cannot be read."""
     try:
         picture = pictures.image(record)
         picture.thumbnail((side, side), Image.Resampling.BOX, reducing_gap=2.0)
@@ -252,10 +250,10 @@ UNSEEN, SEEN, UNREADABLE = 0, 1, 2
 LOOK = np.dtype(
     [
         ("state", "u1"),
-        ("digest", "<u8", (2,)),  # BLAKE2b of what is stored
+        ("digest", "<u8", (2,)),  # BLAKE2b of the stored bytes
         ("hash", "<u8"),  # pHash, and that of the mirror image
         ("mirror", "<u8"),
-        ("inner", "<u8"),  # pHash of all but 3 % at each side, which is what a copy may show that was cut a little
+        ("inner", "<u8"),  # pHash without 3 % at each side, for copies that were slightly cropped
         ("width", "<u4"),  # of the stored picture
         ("height", "<u4"),
         ("brightness", "<f4"),  # the mean luma, 0 to 255
@@ -265,34 +263,34 @@ LOOK = np.dtype(
         ("squares", "<f4", (3,)),
     ]
 )
-"""What is kept of a record: little endian, without gaps."""
+"""The kept values of a record: little endian, without gaps."""
 _FLAT = 24.0
 _CUT = 0.03
 _FORMAT = 1
 _KEY = np.dtype([("path", "<u8", (2,)), ("size", "<i8"), ("changed", "<i8")])
-"""What a kept look is found by: the BLAKE2b of the file's path, its bytes, and when it was written, in nanoseconds."""
+"""The key of a kept look: the BLAKE2b of the record's name, and the size and the time (in nanoseconds) of its file."""
 CHUNK = 16
 """Records that a thread takes at once."""
 
 
 def flat(looks: Array) -> Array:
-    """Returns which pictures have so little contrast that their hashes say nothing: bool `(n,)`."""
+    """Finds pictures with too little contrast for hashes: bool `(n,)`."""
     few: Array = looks["contrast"] < _FLAT
     return few
 
 
 def look_at(manifest: Manifest, runtime: Runtime, *, progress: Callable[[int], None] | None = None) -> Array:
-    """Looks at the picture of every record that is in a split, several at once; what is known from an earlier run is not read again.
+    """Looks at the picture of every record in a split, in several threads; takes those of earlier runs from a file.
 
-    Where it is interrupted, what was seen by then is kept.
+    After an interruption, the looks so far are kept.
 
     Args:
         manifest: The records.
-        runtime: Says how many threads there are, and by its cache in which folder the looks are kept.
-        progress: Called with how many records are done.
+        runtime: The section with the number of threads, and the cache in which looks are kept.
+        progress: Called with the number of records done.
 
     Returns:
-        `LOOK (n,)`, for each record of the listing; the state of others than pictures is `UNREADABLE`, of those in no split `UNSEEN`.
+        `LOOK (n,)`, for each record of the listing; the state is `UNREADABLE` without a picture, and `UNSEEN` for records in no split.
     """
     looks: Array = np.zeros(manifest.total, LOOK)
     pictures = Pictures(manifest)
@@ -317,11 +315,11 @@ def look_at(manifest: Manifest, runtime: Runtime, *, progress: Callable[[int], N
 
 
 def at_once(work: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
-    """Yields what `work` makes of each item, in order, several at a time and few ahead; when it is left, nothing more is begun."""
+    """Maps `work` over items in threads, in order and only a few items ahead; starts nothing more when it is closed."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="pipegen-look")
     waiting: deque[Any] = deque()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # too large ones are refused by their size
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # `_MOST_PIXELS` is checked instead
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
@@ -359,7 +357,7 @@ def _describe(look: Array, picture: Picture) -> None:
 
 
 class _Kept:
-    """The looks of an earlier run over the same data, in a file; of rows of arrays and tables nothing is kept."""
+    """The kept looks of earlier runs over the same data; rows of arrays and tables are not kept."""
 
     def __init__(self, manifest: Manifest, runtime: Runtime, pictures: Pictures) -> None:
         self._folder: Path | None = kept_folder(runtime, LOOKS)
@@ -370,7 +368,7 @@ class _Kept:
         self._keys: Array = np.zeros(0, _KEY)
 
     def fill(self, looks: Array, wanted: Array) -> Array:
-        """Fills in what is known; returns for which of the wanted records it is, bool `(n,)`."""
+        """Fills in kept looks; returns a mask of the wanted records that have one, bool `(n,)`."""
         known: Array = np.zeros(len(wanted), bool)
         if self._folder is None:
             return known
@@ -386,7 +384,7 @@ class _Kept:
         return known
 
     def _read(self) -> tuple[Array, Array]:
-        """The keys and the looks of the file; none where there is no sound one."""
+        """Reads the keys and the looks of the file; empty without a valid one."""
         nothing: tuple[Array, Array] = np.zeros(0, _KEY), np.zeros(0, LOOK)
         if self._folder is None:
             return nothing
@@ -401,20 +399,18 @@ class _Kept:
         return np.frombuffer(content, _KEY, count), np.frombuffer(content, LOOK, count, count * _KEY.itemsize)
 
     def write(self, looks: Array) -> None:
-        """Keeps what is known of files that can be read."""
-        if self._folder is None:
+        """Keeps the looks of records in files."""
+        if self._folder is None or not self._keys["changed"].any():
             return
-        if not self._keys["changed"].any():
-            return  # rows have no files
         seen = ((looks["state"] == SEEN) & (self._keys["changed"] != 0)).nonzero()[0]
         try:
             keep(self._folder, self._name, (self._keys[seen].tobytes(), looks[seen].tobytes()))
         except OSError as error:
-            log.warning("what was seen of the pictures cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())
+            log.warning("the looks at pictures cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())
 
 
 def _key(source: tuple[str, str] | None) -> Array:
-    """Returns what a look at a record is found by, of its name and its file; all zeros where it has none, or that is not there."""
+    """Makes the key of a look from the name and the file of a record; all zeros without a file."""
     key: Array = np.zeros((), _KEY)
     if source is None:
         return key

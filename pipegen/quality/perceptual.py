@@ -1,9 +1,9 @@
-"""Hashes that stay near each other while a picture is saved anew, and the search for those that are near.
+"""Perceptual hashes, which change little when an image is encoded again, and the search for near ones.
 
-pHash: the signs, about their median, of the 8×8 lowest frequencies of a DCT-II of the picture in 32×32 grays (Zauner, "Implementation and
-benchmarking of perceptual image hash functions", 2010). The search is by bands: of 11 bands of two hashes at a distance of 8 or less, at
-least three are equal, so that only hashes with three equal bands are compared (Norouzi, Punjani, Fleet, "Fast exact search in Hamming
-space with multi-index hashing", 2014).
+pHash: the signs, about their median, of the 8×8 lowest frequencies of a DCT-II of the image in 32×32 grays (Zauner, "Implementation and
+benchmarking of perceptual image hash functions", 2010). The search uses bands: two hashes at a distance of 8 or less have at least three
+equal bands of 11, so only hashes with three equal bands are compared (Norouzi, Punjani, Fleet, "Fast exact search in Hamming space with
+multi-index hashing", 2014).
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 GRAYS, LOW = 32, 8
 _COSINES = np.cos(np.pi * np.arange(LOW)[:, None] * (2 * np.arange(GRAYS)[None] + 1) / (2 * GRAYS)).astype(np.float64)
 _EQUAL = 3
-"""Bands that have to be equal; one more makes the search finer, and the number of sorts larger."""
+"""The number of equal bands; one more makes the search finer, but needs more sorts."""
 
 
 def gray(small: Array) -> Array:
-    """Returns the luma (Rec. 601) of RGB: float32 `(..., height, width)` of `(..., height, width, 3)`."""
+    """Computes the luma (Rec. 601) of RGB: float32 `(..., height, width)` from `(..., height, width, 3)`."""
     weighted: Array = small @ np.array([0.299, 0.587, 0.114], np.float32)
     return weighted
 
 
 def shrink(picture: Array, side: int) -> Array:
-    """Averages squares of a picture `(height, width, ...)`, so that `side` of them lie along each side."""
+    """Averages an image `(height, width, ...)` in `side` × `side` cells."""
     height, width = picture.shape[:2]
     averaged: Array = picture.reshape(side, height // side, side, width // side, *picture.shape[2:]).mean((1, 3))
     return averaged
 
 
 def frequencies(grays: Array) -> Array:
-    """Computes the lowest frequencies of a picture, float64 `(8, 8)`: a DCT-II (not normalised) of `(32, 32)`."""
+    """Computes the lowest frequencies of an image, float64 `(8, 8)`: a DCT-II (not normalised) of `(32, 32)`."""
     low: Array = _COSINES @ grays.astype(np.float64) @ _COSINES.T
     return low
 
 
 def phash(low: Array) -> tuple[int, int]:
-    """Returns the pHash of a picture and that of its mirror image, from its lowest frequencies."""
+    """Computes the pHashes of an image and of its mirror image from its lowest frequencies."""
     return _signs(low), _signs(low * np.where(np.arange(LOW) % 2, -1.0, 1.0))
 
 
 def _signs(low: Array) -> int:
     bits = (low > np.median(low.ravel()[1:])).ravel()
-    bits[0] = low[0, 0] > 128 * GRAYS * GRAYS  # the mean, which lies far from all others
+    bits[0] = low[0, 0] > 128 * GRAYS * GRAYS  # the mean, which is far from all others
     return int(np.packbits(bits).view(">u8")[0])
 
 
@@ -67,10 +67,10 @@ def distance(a: Array, b: Array) -> Array:
 
 
 def near_pairs(hashes: Array, most: int) -> Iterator[Array]:
-    """Finds every pair of hashes, which have to be unique, at a distance of `most` or less.
+    """Finds all pairs of hashes (which have to be unique) at a distance of `most` or less.
 
     Yields:
-        Places int64 `(n, 2)`, the smaller first, some at a time; each pair once.
+        Indices int64 `(n, 2)`, the smaller first, some pairs at a time; each pair once.
     """
     count = most + _EQUAL
     edges = np.linspace(0, 64, count + 1).round().astype(int).tolist()
@@ -82,13 +82,13 @@ def near_pairs(hashes: Array, most: int) -> Iterator[Array]:
             key = (key << np.uint64(widths[band])) | bands[band]
         for pairs in _with_equal(key, hashes, most):
             equal = bands[:, pairs[:, 0]] == bands[:, pairs[:, 1]]
-            before = equal[: chosen[-1]].sum(0) == _EQUAL - 1  # else another choice of bands, which comes earlier, has found it
+            before = equal[: chosen[-1]].sum(0) == _EQUAL - 1  # else an earlier choice of bands has found the pair
             if before.any():
                 yield pairs[before]
 
 
 def _with_equal(key: Array, hashes: Array, most: int) -> Iterator[Array]:
-    """Compares the hashes of equal keys: each with the next in their order, then with the one after that, as long as any are equal."""
+    """Compares hashes with equal keys: in sorted order, each with the next one, then with the one after that, and so on."""
     order = np.argsort(key, kind="stable")
     key = key[order]
     first, step = np.arange(len(key)), 1

@@ -1,4 +1,4 @@
-"""Looks at the data of a spec as a whole: leaks, repeats and oddities from one pass over the pictures."""
+"""A survey of a spec's data: leaks, repeats and oddities, from one pass over the pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipegen.data.verdict import class_counts, place_of, shown_label
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.quality.leaks import Leaks, find_leaks
+from pipegen.quality.leaks import Leaks, content_numbers, equal_contents, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, flat
 from pipegen.spec.variants import joined, relocate_part
 
@@ -33,24 +33,23 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 DARK, BRIGHT, BLURRY, SIZES, ASPECTS = 32.0, 224.0, 20.0, 8.0, 2.0
-"""Mean luma below and above which a picture is dark or bright; variance of the Laplacian below which it is blurry; how many times more or
-fewer pixels than the median are odd, and how many times wider or higher."""
+"""Limits of oddities: a mean luma below the first is dark, above the second bright; a variance of the Laplacian below the third is blurry;
+then the odd ratios of pixels and of aspects to the median."""
 _SHARP_SIDE = 128
-"""A smaller picture is not judged blurry: it is looked at enlarged."""
+"""The least side of a picture that can be blurry: smaller ones are enlarged first."""
 FEW, UNEVEN = 0.1, 0.8
-"""The share of the mean class below which a class is nearly empty, and the entropy of the labels, of the highest, below which they are
-uneven."""
+"""The share of the mean class below which a class is nearly empty, and the relative entropy of labels below which they are uneven."""
 
 
 @dataclass(frozen=True, eq=False)
 class Odd:
-    """Holds the pictures that are odd in one way.
+    """The pictures with one kind of oddity.
 
     Attributes:
         code: The code of the finding.
-        name: The way, in a word.
+        name: The kind, in a word.
         records: The numbers of the records, the oddest first: int64 `(n,)`.
-        words: What is odd of each, such as `mean 3 of 255`.
+        words: The oddity of each, such as `mean 3 of 255`.
     """
 
     code: str
@@ -61,12 +60,12 @@ class Odd:
 
 @dataclass(frozen=True)
 class Classes:
-    """Counts the classes of the split that is trained on.
+    """The classes of the training split.
 
     Attributes:
         split: The split.
         counts: Its examples, or items on examples, of each class, by name.
-        entropy: The entropy of its labels, of the highest that so many classes can have: 0 to 1.
+        entropy: The entropy of its labels, relative to the highest for this number of classes: 0 to 1.
     """
 
     split: str
@@ -77,13 +76,13 @@ class Classes:
 
     @property
     def nearly_empty(self) -> dict[str, int]:
-        """Returns the classes that have a tenth of the mean or less, the emptiest first."""
+        """The classes with a tenth of the mean or less, the smallest first."""
         mean = sum(self.counts.values()) / max(1, len(self.counts))
         return {name: n for name, n in sorted(self.counts.items(), key=lambda item: item[1]) if 0 < n <= FEW * mean}
 
 
 def odd_pictures(looks: Array) -> list[Odd]:
-    """Ranks the pictures that are flat, dark, bright or blurry, or of an unusual size or aspect; flat ones are judged by nothing else."""
+    """Ranks pictures that are flat, dark, bright, blurry, or of an odd size or aspect; flat ones are not checked for the next three."""
     seen = looks["state"] == SEEN
     plain = flat(looks)
     usual = seen & ~plain
@@ -104,7 +103,7 @@ def odd_pictures(looks: Array) -> list[Odd]:
 
 
 def _times(values: Array, seen: Array) -> Array:
-    """The logarithm of how many times a value is larger or smaller than the median of those that count."""
+    """The absolute logarithm of the ratio of values to the median of those in `seen`."""
     middle = float(np.median(values[seen])) if seen.any() else 1.0
     return np.abs(np.log(np.maximum(values, 1e-9) / max(middle, 1e-9)))
 
@@ -130,13 +129,13 @@ def classes_of(manifest: Manifest) -> Classes | None:
 
 
 def repeated(manifest: Manifest, looks: Array) -> list[tuple[str, list[int]]]:
-    """Returns the records of each split that hold the same content, the largest groups first."""
+    """Groups the records of each split with equal contents, the largest groups first."""
     found = [(split, group) for split in manifest.splits for group in _groups(looks, manifest.numbers(split))]
     return sorted(found, key=lambda item: -len(item[1]))
 
 
 def several_labels(manifest: Manifest, looks: Array) -> list[list[int]]:
-    """Returns the records that hold the same content and are of different classes, in whichever split."""
+    """Groups the records of all splits with equal contents and different classes."""
     labels = manifest.every_label
     if labels is None:
         return []
@@ -145,28 +144,24 @@ def several_labels(manifest: Manifest, looks: Array) -> list[list[int]]:
 
 
 def _groups(looks: Array, records: Array) -> list[list[int]]:
-    """The records with the same content, of those that were seen."""
+    """Groups records with equal contents; skips those that were not seen."""
     records = records[looks["state"][records] == SEEN]
-    _, content = np.unique(looks["digest"][records], axis=0, return_inverse=True)
-    order: Array = np.argsort(content.reshape(-1), kind="stable")
-    cuts: Array = np.flatnonzero(np.diff(content.reshape(-1)[order])) + 1
-    ends: list[int] = [*cuts.tolist(), len(order)]
-    return [records[order[a:b]].tolist() for a, b in zip([0, *ends], ends, strict=False) if b - a > 1]
+    return equal_contents(records, content_numbers(looks, records))
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Holds what was seen of a spec's data.
+    """The results for a spec's data.
 
     Attributes:
         manifest: The records and their splits.
         looks: `LOOK (n,)`, for each record of the listing.
-        leaks: What splits share.
-        odd: Pictures that are odd, a way each.
-        repeats: For each content that is stored several times in a split: the split, and the records.
-        contradictions: Records of the same content and of different classes.
+        leaks: The leaks between splits.
+        odd: The odd pictures, by kind.
+        repeats: The groups of records of a split with equal contents, with their split.
+        contradictions: The groups of records with equal contents and different classes.
         classes: The classes of the training split; `None` without labels.
-        unreadable: The keys of records that could not be looked at.
+        unreadable: The keys of records that could not be read.
     """
 
     manifest: Manifest
@@ -180,7 +175,7 @@ class Survey:
 
 
 def survey(manifest: Manifest, looks: Array, runtime: Runtime, comparing: Callable[[int], None] | None = None) -> Survey:
-    """Makes a survey of what `look_at` has seen; for `comparing` see `find_leaks`."""
+    """Makes a survey from the result of `look_at`; for `comparing` see `find_leaks`."""
     leaks = find_leaks(manifest, runtime=runtime, looks=looks, comparing=comparing)
     classes = classes_of(manifest)
     keys = manifest.every_key
@@ -190,7 +185,7 @@ def survey(manifest: Manifest, looks: Array, runtime: Runtime, comparing: Callab
 
 
 _SHOWN = 10
-"""Pairs of each kind that are shown to people; a line counts the rest."""
+"""Pairs of each kind that are shown in text; a line counts the rest."""
 _PAIRS = ("PG730", "PG731", "PG732")
 _LEAVE_OUT = (
     "leave the copies out: `pipegen report SPEC --write-exclude copies.txt`, then `splits: {exclude: copies.txt}`; no other record moves"
@@ -203,13 +198,13 @@ _GROUP = "or keep what belongs together in one split, by `splits.group`"
 
 
 def findings(spec: PipelineSpec, seen: Survey, locate: Locate) -> list[Diagnostic]:
-    """Returns every finding about what was seen, those about copies first."""
+    """Makes the findings of a survey, those about copies first."""
     at = locate(("source",))
     return [*_leaks(spec, seen.leaks, locate), *_unread(seen, at), *_repeats(seen, at), *_oddities(seen, at), *_labels(seen, at)]
 
 
 def briefly(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Returns findings for people to read: of pairs the first of each kind, and a line that counts the rest."""
+    """Shortens findings for text output: of pairs, keeps the first of each kind, and counts the rest."""
     kept: list[Diagnostic] = []
     rest: dict[tuple[str, Severity], list[Diagnostic]] = {}
     for d in diagnostics:
@@ -225,21 +220,18 @@ def briefly(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def in_full(seen: Survey) -> dict[str, Any]:
-    """Returns all that was found as plain values, with the key of every record."""
+    """Converts a survey to plain values, with the key of every record."""
     keys = seen.manifest.every_key
     pair = ("split", "key", "other_split", "other_key", "same", "distance", "likeness", "mirrored", "severity")
+    odd = []
+    for kind in seen.odd:
+        records = [{"key": keys[int(r)], "says": w} for r, w in zip(kind.records, kind.words, strict=True)]
+        odd.append({"code": kind.code, "name": kind.name, "records": records})
     return {
         "pairs": [{name: getattr(one, name) for name in pair} for one in seen.leaks.pairs],
         "repeats": [{"split": split, "keys": [keys[record] for record in group]} for split, group in seen.repeats],
         "contradictions": [[keys[record] for record in group] for group in seen.contradictions],
-        "odd": [
-            {
-                "code": odd.code,
-                "name": odd.name,
-                "records": [{"key": keys[int(r)], "says": w} for r, w in zip(odd.records, odd.words, strict=True)],
-            }
-            for odd in seen.odd
-        ],
+        "odd": odd,
         "unreadable": list(seen.unreadable),
     }
 
@@ -259,22 +251,18 @@ def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnos
             first = first and code == "PG732"
     if leaks.left_out:
         message = f"{leaks.left_out:,} more pairs hash alike, and were not compared"
-        yield make(
-            "PG742",
-            message,
-            locate(("source",)),
-            help=("frames of a film belong in one split, by `splits.group`", "or leave out the copies that were found, and run this again"),
-        )
+        help_ = ("keep frames of a film in one split, by `splits.group`", "or leave out the copies that were found, and run this again")
+        yield make("PG742", message, locate(("source",)), help=help_)
 
 
 def _place(spec: PipelineSpec, split: str, key: str) -> KeyPath:
-    """Returns the key path of what puts a record into its split; of a mix, in the part that the record is of."""
+    """The key path of the definition of a record's split, in its part of a mix."""
     part = next((name for name in spec.source.mixed() if key.startswith(f"{name}/")), None)
     return place_of(spec, split) if part is None else relocate_part(place_of(joined(spec, part), split), part, 0)
 
 
 def said(pair: Pair) -> str:
-    """Says what two records have in common."""
+    """Describes what two records have in common."""
     names = f"{pair.key!r} in `{pair.split}` and {pair.other_key!r} in `{pair.other_split}`"
     if pair.same:
         return f"{names} are the same, byte by byte"
@@ -313,9 +301,8 @@ def _oddities(seen: Survey, at: Label) -> Iterator[Diagnostic]:
     keys = seen.manifest.every_key
     for odd in seen.odd:
         examples = ", ".join(f"{keys[int(r)]!r} ({words})" for r, words in zip(odd.records[:3], odd.words, strict=False))
-        message = (
-            f"{len(odd.records):,} of {seen.leaks.looked_at:,} pictures {'is' if len(odd.records) == 1 else 'are'} {odd.name}: {examples}"
-        )
+        are = "is" if len(odd.records) == 1 else "are"
+        message = f"{len(odd.records):,} of {seen.leaks.looked_at:,} pictures {are} {odd.name}: {examples}"
         yield make(odd.code, message, at, help="the page of `pipegen report` shows the oddest")
 
 

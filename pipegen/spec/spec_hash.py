@@ -122,11 +122,6 @@ def spec_hash(spec: PipelineSpec) -> str:
     return _digest(meant)
 
 
-def known_hashes(spec: PipelineSpec) -> tuple[str, str]:
-    """Returns the hash of a spec, and the one that versions up to 0.1 gave it, which covered how steps are spelled."""
-    return spec_hash(spec), _digest(canonical(spec))
-
-
 def _digest(values: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).hexdigest()
 

@@ -144,7 +144,7 @@ def test_training_goes_on_where_it_stood_and_a_changed_batch_waits_for_the_next_
     for a, (b, _) in zip(seen, batches(pipe, epoch=1), strict=True):
         np.testing.assert_array_equal(a, b)
     other = build(folder, batch={"size": 4})
-    with pytest.raises(pipegen.StateError, match="ends with them, and not with 4; or begin the next epoch with it"):
+    with pytest.raises(pipegen.StateError, match="as it was begun, not with 4; or begin the next epoch with it"):
         other.restore(state)
     other.restore({**state, "step": 0, "examples": 0})
     assert other.state()["epoch"] == 1

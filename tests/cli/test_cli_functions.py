@@ -51,7 +51,7 @@ def test_a_permission_is_a_name_and_is_for_running(cli: Cli, tmp_path: Path) -> 
     assert cli("validate", "calls.pipegen.yaml", "--strict").exit_code == 0
     wrong = cli("bench", "calls.pipegen.yaml", "--allow-code", "my-pkg")
     assert wrong.exit_code == 2
-    assert "is no name of one" in wrong.stderr
+    assert "is not a valid name" in wrong.stderr
     idle = cli("validate", "calls.pipegen.yaml", "--allow-code", "my_pkg")
     assert idle.exit_code == 2
     assert "it needs `--data`" in idle.stderr

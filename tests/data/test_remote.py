@@ -141,7 +141,7 @@ def test_a_dropped_connection_is_tried_again_and_a_part_is_gone_on_with(
     assert to.read_bytes() == content, "a part of an older version is no part"
     with pytest.raises(DroppedError, match="connection reset"):
         fetch(Unsteady(memory, 99), file, tmp_path / "other", seen.append)
-    with pytest.raises(DroppedError, match="written anew"):
+    with pytest.raises(DroppedError, match="it changed while it was fetched"):
         fetch(memory, file._replace(size=3000), tmp_path / "third", seen.append)
 
 
@@ -174,9 +174,9 @@ def test_the_cache_keeps_to_its_size(memory: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "code", "words"),
     [
-        ("memory://nothing", "PG401", "there is nothing at memory://nothing"),
+        ("memory://nothing", "PG401", "nothing found at memory://nothing"),
         ("ftp://me:s3cret@127.0.0.1:9/x", "PG566", "ftp://me:***@127.0.0.1:9/x"),
-        ("memory://large", "PG567", "takes 2 KiB, and `remote_cache` may take 1 KiB"),
+        ("memory://large", "PG567", "need 2 KiB, and `remote_cache` may take 1 KiB"),
     ],
 )
 def test_what_stands_in_the_way(memory: Any, tmp_path: Path, path: str, code: str, words: str) -> None:

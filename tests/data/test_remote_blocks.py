@@ -205,7 +205,7 @@ def test_batches_are_those_of_the_files_beyond_the_size_of_the_cache(memory: Any
         assert seen != wanted
     assert 0 < kept(tmp_path / "c") <= total // 3
     memory.pipe("/r/a.tfrecord", memory.cat("/r/a.tfrecord") + b"more")
-    with pytest.raises(DataError, match=r"memory://r/a\.tfrecord was written anew after it was listed; build the pipeline again"):
+    with pytest.raises(DataError, match=r"memory://r/a\.tfrecord changed after it was listed; build the pipeline again"):
         for _ in there.train:
             pass
 
@@ -213,7 +213,7 @@ def test_batches_are_those_of_the_files_beyond_the_size_of_the_cache(memory: Any
 @pytest.mark.parametrize(
     ("path", "size", "fetch", "code", "words"),
     [
-        ("memory://nothing", "1GiB", "blocks", "PG401", "there is nothing at memory://nothing"),
+        ("memory://nothing", "1GiB", "blocks", "PG401", "nothing found at memory://nothing"),
         ("memory://empty", "1GiB", "blocks", "PG402", "memory://empty"),
         ("memory://large", "1KiB", "whole", "PG567", "`remote_cache` may take 1 KiB"),
     ],

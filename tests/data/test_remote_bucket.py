@@ -154,7 +154,7 @@ def test_a_file_that_is_written_anew_while_training_goes_on_is_named(bucket: Any
     assert [*pipe.train]
     WRITERS["tfrecord"](tmp_path / "r" / "a.tfrecord", examples(1, 30))
     fs.put(str(tmp_path / "r" / "a.tfrecord"), "bucket/changing/a.tfrecord")
-    with pytest.raises(DataError, match=r"s3://bucket/changing/a\.tfrecord was written anew after it was listed; build the pipeline again"):
+    with pytest.raises(DataError, match=r"s3://bucket/changing/a\.tfrecord changed after it was listed; build the pipeline again"):
         list(pipe.train)
 
 

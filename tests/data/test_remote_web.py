@@ -73,10 +73,10 @@ def test_what_an_address_stands_for(web: str, tmp_path: Path, name: str, records
 
 
 @pytest.mark.parametrize(("name", "says", "helps"), [
-    ("wds-{0000..0003}.tar", "wds-0003.tar, which is one of", "look at the range"),
-    ("none-*.tar", "there is nothing at", "name the files by a range"),
-    ("none.tar", "there is nothing at", "a folder ends in `/`"),
-    ("", "/set is a folder, or a page", "ends in `/`"),
+    ("wds-{0000..0003}.tar", "wds-0003.tar, which is one of", "check the range"),
+    ("none-*.tar", "nothing found at", "name the files by a range"),
+    ("none.tar", "nothing found at", "a folder ends in `/`"),
+    ("", "/set is a folder or a page of the web", "write a `/` at the end"),
 ])  # fmt: skip
 def test_what_is_not_there_is_named(web: str, tmp_path: Path, name: str, says: str, helps: str) -> None:
     with pytest.raises(SpecError) as raised:

@@ -66,7 +66,7 @@ def test_a_good_machine_has_nothing_in_its_way(tmp_path: Path) -> None:
     assert found["cores"].fact == "8 in the machine, 6 by affinity, control groups v2 grant all: the pipeline takes 6"
     assert found["memory"].fact == "32 GiB, 16 GiB available"
     assert found["vector units"].fact == "avx, avx2, fma (Some CPU)"
-    assert found["open files"].fact == "65,536 at a time, and up to any number if asked for"
+    assert found["open files"].fact == "65,536 at a time, and up to any number on request"
     assert found["GPU"].fact == "none: this machine has no NVIDIA card; TensorFlow is built for CUDA 12.5.1"
     assert worst(found.values()) in ("ok", "note")
 
@@ -75,7 +75,7 @@ def test_a_good_machine_has_nothing_in_its_way(tmp_path: Path) -> None:
     ({"sys/fs/cgroup/cpu.max": "250000 100000"}, "cores", "v2 grant 2.5: the pipeline takes 2", "ok", ""),
     ({"sys/fs/cgroup/cpu.max": "50000 100000"}, "cores", "grant 0.5: the pipeline takes 1", "note", "two or more"),
     ({"sys/fs/cgroup/cpu.max": "200000 100000", "sys/fs/cgroup/cpu.stat": "nr_periods 100\nnr_throttled 40"},
-     "throttling", "held back in 40% of its periods", "warning", "raise the quota"),
+     "throttling", "throttled in 40% of its periods", "warning", "raise the quota"),
     ({"sys/fs/cgroup/memory.max": str(4 * GIB), "sys/fs/cgroup/memory.current": str(3 * GIB)},
      "memory", "control groups grant 4 GiB, of which 1 GiB are left", "warning", "more memory"),
     ({"proc/loadavg": "3.20 1.00 0.50 1/200 4000"}, "load", "3.2 programs ran or waited for a core", "ok", ""),
@@ -119,7 +119,7 @@ def test_no_shared_memory_is_a_note(tmp_path: Path) -> None:
     (tmp_path / "dev/shm/x").unlink()
     (tmp_path / "dev/shm").rmdir()
     (line,) = examine(Examination(made, answered=ANSWERS), (hardware.check_shared_memory,))
-    assert (line.fact, line.verdict) == ("there is no /dev/shm", "note")
+    assert (line.fact, line.verdict) == ("not mounted", "note")
 
 
 @pytest.mark.parametrize(("files", "environment", "answers", "fact", "verdict", "remedy"), [
@@ -220,7 +220,7 @@ def test_data_that_is_not_there(tmp_path: Path) -> None:
     made = machine(tmp_path / "root")
     (tmp_path / "empty").mkdir()
     (line,) = hardware.check_storage(Examination(made, folder=str(tmp_path / "empty"), answered=ANSWERS))
-    assert (line.verdict, "there is no file in" in line.fact) == ("error", True)
+    assert (line.verdict, "has no files" in line.fact) == ("error", True)
     (tmp_path / "empty" / "zero").touch()
     found = list(hardware.check_storage(Examination(made, folder=str(tmp_path / "empty"), answered=ANSWERS)))
     assert found[-1].fact == "the files are empty"

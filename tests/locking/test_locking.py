@@ -113,7 +113,7 @@ def test_data_that_has_moved(project: Path) -> None:
     picture = Path("photos/rose/3.png").read_bytes()
     Path("photos/rose/3.png").write_bytes(picture[:-1] + bytes([picture[-1] ^ 1]))
     assert moved() == [], "names and sizes are the same"
-    assert moved(content=True) == [("PG531", "the data differs: names and sizes are the same, but what is in the files is not")]
+    assert moved(content=True) == [("PG531", "the data differs: names and sizes are the same, but the contents of files are not")]
     lock_specs(["mine.pipegen.yaml"])
     assert len(moved(content=True)) == 1, "contents are hashed anew when they are asked for"
     Path("photos/rose/3.png").write_bytes(picture + b"0")
@@ -320,7 +320,7 @@ def test_a_locked_build_refuses_what_the_lock_does_not_know(project: Path) -> No
     lock = Path("pipegen.lock").read_text()
     held = yaml.safe_load(lock)["specs"]["mine.pipegen.yaml"]["fitted"]["standardize.image"]
     Path("pipegen.lock").write_text(lock.replace(held, "a" * 64))
-    with pytest.raises(SpecError, match="the numbers that `standardize` has learned of `image` differ"):
+    with pytest.raises(SpecError, match="the numbers that `standardize` has learned from `image` differ"):
         pipegen.build("mine.pipegen.yaml", locked=True)
     Path("pipegen.lock").write_text(lock)
     Path("photos/rose/0.png").unlink()

@@ -80,8 +80,8 @@ def test_what_others_leave_behind_is_reaped_too() -> None:
 
 
 @pytest.mark.parametrize(("command", "code", "says"), [
-    ("no-such-command-at-all", 127, "there is no command `no-such-command-at-all`"),
-    ("", 127, "there is no command"),
+    ("no-such-command-at-all", 127, "command `no-such-command-at-all` not found"),
+    ("", 127, "command '' not found"),
     ("{here}/train.py", 126, "permission denied"),
     ("{here}", 126, "permission denied"),
     ("{here}/lost", 126, "interpreter"),

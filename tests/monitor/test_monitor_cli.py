@@ -128,13 +128,13 @@ def test_a_record_that_was_cut_off_is_shown_as_far_as_it_goes(watched: Any, cli:
     ((), 2, "pipegen monitor -- python train.py"),
     (("--read", "none.jsonl"), 2, "cannot read none.jsonl: no such file or directory"),
     (("--read", "empty"), 2, "empty is empty"),
-    (("--read", "text"), 2, "line 1 is not of a record"),
+    (("--read", "text"), 2, "line 1 is not from a record"),
     (("--read", "text", "--", "true"), 2, "shows an earlier run"),
     (("--picture", "run.gif", "--", "true"), 2, "ends in .html, .svg, .png, .pdf"),
     (("--picture", "no/run.svg", "--", "true"), 2, "there is no folder no"),
     (("--out", "no/run.jsonl", "--", "true"), 2, "there is no folder no"),
-    (("--", "pyhton", "train.py"), 127, "there is no command `pyhton`"),
-    (("pyhton", "train.py", "--epochs", "3"), 127, "there is no command `pyhton`"),
+    (("--", "pyhton", "train.py"), 127, "command `pyhton` not found"),
+    (("pyhton", "train.py", "--epochs", "3"), 127, "command `pyhton` not found"),
 ])  # fmt: skip
 def test_what_cannot_be_done_is_said(cli: Any, tmp_path: Path, args: tuple[str, ...], code: int, says: str) -> None:
     (tmp_path / "empty").touch()

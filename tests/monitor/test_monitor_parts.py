@@ -104,7 +104,7 @@ def test_gpus_are_read_and_what_they_do_not_tell_is_left_open(monkeypatch: pytes
 
 def test_absent_gpus_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_nvml(monkeypatch, nvmlInit=refuse)
-    assert Gpus().absent == "no NVIDIA driver answers (not supported)"
+    assert Gpus().absent == "the NVIDIA driver does not answer (not supported)"
     fake_nvml(monkeypatch, nvmlDeviceGetCount=lambda: 0)
     assert Gpus().absent == "the NVIDIA driver lists none"
     monkeypatch.setitem(sys.modules, "pynvml", None)
@@ -159,7 +159,7 @@ def test_steps_are_grouped_and_summed(tmp_path: Path) -> None:
         summary.add(row)
     assert summary.waits["train"].share == pytest.approx(0.2), "the first batch pays for the start"
     assert "waited 20% of the time of its train steps" in summary.verdict()
-    assert "nothing is known" in Summary().verdict()
+    assert "waits are unknown" in Summary().verdict()
     record = Record(tmp_path / "x.jsonl")
     record.write([{"event": "start"}, *rows])
     record.close()

@@ -152,7 +152,7 @@ def test_a_changed_store_says_so(photos: Path, tmp_path: Path) -> None:
 
 def test_shrinking_behind_a_fixed_size_is_refused(photos: Path, tmp_path: Path) -> None:
     steps = [{"resize": {"size": 24}}, "random_flip"]
-    with pytest.raises(SpecError, match=r"(?s)PG576.*24×24.*begin with the step `- decode` and say `--at decode`"):
+    with pytest.raises(SpecError, match=r"(?s)PG576.*24×24.*begin with the step `- decode` and use `--at decode`"):
         pipegen.prepare(spec(photos, steps), tmp_path / "store", shorter_side=12)
     with pytest.raises(SpecError, match=r"(?s)PG576.*`--at decode`, which shrinks them before `resize`"):
         pipegen.prepare(spec(photos, ["decode", *steps]), tmp_path / "store", shorter_side=12)

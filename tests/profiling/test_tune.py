@@ -132,7 +132,7 @@ def test_the_fastest_settings_are_taken_together(monkeypatch: pytest.MonkeyPatch
     tried = [trial.setting for trial in found.trials]
     assert tried[1:] == [
         "cache: memory", "threads: 2", "threads: 5", "threads: 8", "threads: 16", "prefetch: 1", "prefetch: 4", "prefetch: 8",
-        "cache: memory, threads: 8, beside what pipegen chooses",
+        "cache: memory, threads: 8, against pipegen's own choice",
     ]  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_turns_beside_other_programs_do_not_count(monkeypatch: pytest.MonkeyPatc
     assert bool(found.undecided) is not decided
     assert bool(found.tuned.settings) is decided
     if not decided:
-        assert found.sentence.startswith("nothing is decided: other programs held more than 10% of the cores")
+        assert found.sentence.startswith("undecided: other programs held more than 10% of the cores")
         assert "threads: 8 is undecided: " in found.text()
         assert len(found.trials) == 1
 

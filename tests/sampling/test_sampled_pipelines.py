@@ -200,7 +200,7 @@ def test_easy_examples_in_epochs_of_some_steps(table: Path) -> None:
     assert np.unique(np.bincount(order)[np.unique(order)]).tolist() == [3]
     other = of_table(table, **ordered, batch={"size": 14})
     pipe.seek(3, 2)
-    with pytest.raises(StateError, match="begun with batches of 7 ends with them, and not with 14"):
+    with pytest.raises(StateError, match="finish this epoch with batches of 7, as it was begun, not with 14"):
         other.restore(pipe.state())
     pipe.seek(3)
     other.restore(pipe.state())  # of which nothing was begun

@@ -1,4 +1,4 @@
-"""Remote files block by block: fetched, tried again, and kept in small files that processes share."""
+"""Remote files, fetched whole or block by block with retries; blocks are kept in small files that processes share."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 
 
 FETCHED_AT_ONCE = 8 * 2**20
-"""Bytes that are asked for at a time."""
+"""Bytes of a request for a part of a whole file."""
 TRIES = 6
 _QUIET = 2
-"""Tries after which it is said that there is another one."""
+"""Tries after which retries are logged."""
 WAITS = 0.25
-"""Seconds before the second try; twice as long before each further one, times 0.5 to 1 by chance, so that processes spread."""
+"""Seconds before the second try; doubled for each further one, times a random 0.5 to 1, so that processes spread."""
 _REFUSED = (401, 403, 407)
-"""What servers of the web say where somebody else might read."""
+"""HTTP statuses of a refused permission."""
 _LATER = (408, 425, 429)
-"""What servers of the web say where the same question may be answered later."""
+"""HTTP statuses below 500 after which a retry may help."""
 
 
 class Remote(NamedTuple):
-    """Describes a file elsewhere.
+    """A remote file.
 
     Attributes:
-        name: How its file system calls it.
+        name: Its name in its file system.
         key: Its path relative to the address that it belongs to.
         size: In bytes.
-        version: Differs once it was written anew: its ETag, or what else its file system says.
+        version: Its ETag, or something else that changes with its contents; "" if its file system has nothing.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Remote(NamedTuple):
 
 
 class DroppedError(Exception):
-    """A file could not be fetched; says why."""
+    """A file could not be fetched; the argument is the reason."""
 
 
 def version_of(info: dict[str, Any]) -> str:
-    """Returns what a file system says of the version of a file: an ETag or a checksum, else when it was written."""
+    """Extracts the version of a file from its file system's facts: an ETag, a checksum, or the time of writing; else ""."""
     for name in ("ETag", "etag", "blob_id", "sha256", "md5", "checksum", "generation", "LastModified", "last_modified", "mtime"):
         if info.get(name):
             return f"{name}:{info[name]}"
@@ -70,11 +70,11 @@ def version_of(info: dict[str, Any]) -> str:
 
 
 def patiently(ask: Callable[[], Any]) -> Any:
-    """Returns what `ask` gives, and asks again while it fails for a reason that may pass.
+    """Calls `ask`, and retries errors that may pass.
 
     Raises:
-        FileNotFoundError: At once, as `PermissionError` and what else no patience mends.
-        DroppedError: When it has failed `TRIES` times.
+        FileNotFoundError: At once, like `PermissionError` and other errors that retrying cannot fix.
+        DroppedError: After `TRIES` failures.
     """
     for attempt in range(1, TRIES + 1):
         try:
@@ -82,7 +82,7 @@ def patiently(ask: Callable[[], Any]) -> Any:
         except (PermissionError, IsADirectoryError, NotImplementedError, ImportError, ValueError, MemoryError):
             raise
         except Exception as error:  # clients raise errors of their own for a dropped connection
-            # fsspec's client of the web calls every failure a file that is not there, and says its address alone.
+            # fsspec's HTTP client turns every failure into FileNotFoundError with only the address.
             met = error.__cause__ or error if isinstance(error, FileNotFoundError) else error
             if _status(met) in _REFUSED:
                 raise PermissionError(_line(met)) from error
@@ -91,19 +91,19 @@ def patiently(ask: Callable[[], Any]) -> Any:
             if attempt == TRIES:
                 raise DroppedError(_line(met)) from error
             if attempt > _QUIET:
-                log.warning("a server does not answer (%s); asking again, %d of %d", _line(met), attempt + 1, TRIES)
+                log.warning("no response (%s); retry %d of %d", _line(met), attempt + 1, TRIES)
             time.sleep(WAITS * 2 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311 - nothing secret
     raise AssertionError
 
 
 def _is_no_answer(cause: BaseException) -> bool:
-    """Tells whether what is behind an error is a connection that dropped, or a server that is out of order or has too much to do."""
+    """Decides if an error comes from a dropped connection, or a failing or overloaded server."""
     status = _status(cause)
     return status >= 500 or status in _LATER or isinstance(cause, (TimeoutError, asyncio.TimeoutError, ConnectionError))
 
 
 def _status(error: BaseException) -> int:
-    """Returns what a server of the web has answered: 500 where the connection dropped, 0 for errors that are not of aiohttp."""
+    """The HTTP status of an error of aiohttp, 500 if the connection dropped; 0 for other errors."""
     return int(getattr(error, "status", 500)) if type(error).__module__.partition(".")[0] == "aiohttp" else 0
 
 
@@ -112,15 +112,15 @@ def _line(error: BaseException) -> str:
 
 
 def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[int], None]) -> None:
-    """Fetches a file into `to`, in a folder that is there; it appears once it is whole. A part of this version is gone on with.
+    """Fetches a whole file to `to`, whose folder exists; it appears there once it is complete. Continues a part of the same version.
 
     Raises:
-        DroppedError: When the connection drops again and again, or the file changes meanwhile.
+        DroppedError: If the connection drops again and again, or the file changes meanwhile.
     """
     begun, about = to.with_name(f"{to.name}.part"), to.with_name(f"{to.name}.part.json")
     done = _done(begun, about, file)
     if not done:
-        begun.unlink(missing_ok=True)  # what it holds is of another version than `about` says next
+        begun.unlink(missing_ok=True)  # it may be of another version
         about.write_text(json.dumps({"version": file.version, "size": file.size}))
     progress(done)
     with open(begun, "r+b" if done else "wb") as stream:
@@ -128,7 +128,9 @@ def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[in
         stream.seek(done)
         while done < file.size:
             end = min(done + FETCHED_AT_ONCE, file.size)
-            block = patiently(partial(_block, fs, file, done, end))
+            block = patiently(partial(_requested, fs, file, done, end))
+            if len(block) == file.size:  # a server without support for ranges sends the whole file
+                block = block[done:end]
             stream.write(block)
             stream.flush()
             done += len(block)
@@ -137,22 +139,21 @@ def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[in
     now = patiently(lambda: fs.info(file.name))
     if int(now.get("size") or 0) != file.size or (file.version and version_of(now) not in ("", file.version)):
         begun.unlink()
-        raise DroppedError("it was written anew while it was fetched")
+        raise DroppedError("it changed while it was fetched")
     about.unlink(missing_ok=True)
     put_in_place(begun, to)
 
 
-def _block(fs: AbstractFileSystem, file: Remote, start: int, end: int) -> bytes:
+def _requested(fs: AbstractFileSystem, file: Remote, start: int, end: int) -> bytes:
+    """Requests a range of a file's bytes; a server without support for ranges sends the whole file."""
     found: bytes = fs.cat_file(file.name, start=start, end=end)
-    if len(found) == file.size:  # a server that knows no ranges sends the whole
-        found = found[start:end]
-    if len(found) != end - start:
-        raise OSError(f"{len(found)} of {end - start} bytes came")
+    if len(found) not in (end - start, file.size):
+        raise OSError(f"received {len(found):,} of {end - start:,} bytes")
     return found
 
 
 def _done(part: Path, about: Path, file: Remote) -> int:
-    """The bytes that are there of this version."""
+    """Counts the bytes of this version in a part."""
     try:
         known = json.loads(about.read_text())
         here = part.stat().st_size
@@ -170,29 +171,39 @@ except ImportError:  # Windows: processes that begin at the same time fetch twic
 BLOCK = 256 * 2**10
 """Bytes of a block."""
 RUN = 32
-"""Blocks that one request asks for at most."""
+"""The most blocks of one request."""
 AT_ONCE = 32
-"""Requests that are under way at a time."""
+"""Concurrent requests."""
 AHEAD = 1024
-"""Requests that wait at most for blocks which nothing waits for yet."""
+"""The most queued requests for look-ahead."""
 FREED = 0.1
-"""The part of the cache that is made free at a time."""
+"""The share of the cache that is freed at a time."""
 _STRIPES = 1024
 _FOLDER = re.compile(r"[0-9a-f]{3}")
 _BLOCK = re.compile(r"[0-9a-f]{32}-[0-9a-f]+")
-"""The name of a block, and of one that was begun: nothing else is removed."""
+"""The name of a block; other files are never removed, except for parts of blocks."""
 _TOUCHED = 600
-"""Seconds after which a block that is read counts as used anew."""
+"""Seconds after which reading a block renews its time of use."""
 _LEFT = 3600
-"""Seconds after which a block that was begun was left behind."""
+"""Seconds after which a part of a block counts as left behind."""
+
+
+@contextmanager
+def locked(folder: Path, name: str) -> Iterator[None]:
+    """Holds a lock file exclusively; the system releases it however the process ends. Without effect on Windows."""
+    make_folder(folder)
+    with os.fdopen(open_lock(folder / name), "r+") as stream:
+        if fcntl is not None:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
 
 
 class BlockCache:
-    """Keeps blocks of files of other machines in a folder.
+    """Keeps blocks of remote files in a folder.
 
     Args:
         folder: The folder; it is made if needed.
-        size: The most that they may take, in bytes; 0 keeps nothing.
+        size: The most bytes of the blocks; 0 keeps nothing.
     """
 
     def __init__(self, folder: Path, size: int) -> None:
@@ -203,37 +214,34 @@ class BlockCache:
         self._wholes, self._beside, self._looked = folder / "files", 0, -math.inf
 
     def read(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> bytes:
-        """Reads bytes of a file, from here as far as they are here.
+        """Reads bytes of a file from the cache, and fetches the missing blocks.
 
         Raises:
-            DroppedError: When they cannot be fetched.
-            OSError: Likewise, for a reason that no patience mends.
+            DroppedError: If they cannot be fetched.
+            OSError: For an error that retrying cannot fix.
         """
         if length <= 0:
             return b""
-        numbers = range(offset // BLOCK, (offset + length - 1) // BLOCK + 1)
+        spans = _spans(offset, length)
         name = self._name(fs, file)
         parts: dict[int, bytes] = {}
-        for number in numbers:
-            low, high = max(offset - number * BLOCK, 0), min(offset + length - number * BLOCK, BLOCK)
+        for number, (low, high) in spans.items():
             found = self._here(name, file, number, low, high)
             if found is not None:
                 parts[number] = found
-        missing = [number for number in numbers if number not in parts]
-        runs = _runs(missing)
+        runs = _runs([number for number in spans if number not in parts])
         fetched = [self.fetch(fs, file, runs[0])] if len(runs) == 1 else self._pool.map(partial(self.fetch, fs, file), runs)
         for blocks in fetched if runs else ():
             for number, block in blocks.items():
-                low, high = max(offset - number * BLOCK, 0), min(offset + length - number * BLOCK, BLOCK)
-                if number in numbers:
+                if number in spans:
+                    low, high = spans[number]
                     parts[number] = block[low:high]
-        return b"".join(parts[number] for number in numbers)
+        return b"".join(parts[number] for number in spans)
 
     def here(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> bytes | None:
-        """Reads bytes of a file that are here; `None` where some are not."""
+        """Reads bytes of a file from the cache alone; `None` if some are missing."""
         name, parts = self._name(fs, file), []
-        for number in range(offset // BLOCK, (offset + length - 1) // BLOCK + 1):
-            low, high = max(offset - number * BLOCK, 0), min(offset + length - number * BLOCK, BLOCK)
+        for number, (low, high) in _spans(offset, length).items():
             part = self._here(name, file, number, low, high)
             if part is None:
                 return None
@@ -241,29 +249,31 @@ class BlockCache:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def ahead(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> None:
-        """Begins to fetch bytes that are not here; it does not wait."""
+        """Starts fetching missing bytes without waiting for them."""
         if length <= 0 or not self.size:
             return
         name = self._name(fs, file)
-        missing = [n for n in range(offset // BLOCK, (offset + length - 1) // BLOCK + 1) if not os.path.exists(self._path(name, n))]
+        missing = [number for number in _spans(offset, length) if not os.path.exists(self._path(name, number))]
         for run in _runs(missing):
             if self._begun.acquire(blocking=False):
                 self._pool.submit(self._quietly, fs, file, run)
 
     def fetch(self, fs: AbstractFileSystem, file: Remote, run: Sequence[int]) -> dict[int, bytes]:
-        """Returns blocks that follow each other, all in one run, by their numbers, and keeps them; one process at a time asks for them.
+        """Fetches and keeps the missing ones of consecutive blocks of one run; returns all by number. One process at a time fetches them.
 
         Raises:
             DroppedError: As `read`.
         """
         name = self._name(fs, file)
-        with self._locked(f"{name}{run[0] // RUN}"):
+        # A run shares its lock with others, which only makes these wait.
+        stripe = int(hashlib.blake2b(f"{name}{run[0] // RUN}".encode(), digest_size=4).hexdigest(), 16) % _STRIPES
+        with locked(self._locks, f"blocks-{stripe}"):
             here = {number: self._here(name, file, number, 0, BLOCK) for number in run}
             found = {number: block for number, block in here.items() if block is not None}
             for part in _runs([number for number in run if number not in found]):
                 start, end = part[0] * BLOCK, min((part[-1] + 1) * BLOCK, file.size)
-                content = patiently(partial(_asked, fs, file, start, end))
-                first = 0 if len(content) == file.size else part[0]  # a server that knows no ranges sends the whole, which is worth keeping
+                content = patiently(partial(_requested, fs, file, start, end))
+                first = 0 if len(content) == file.size else part[0]  # a whole file is kept, too
                 fresh = {first + at // BLOCK: content[at : at + BLOCK] for at in range(0, len(content), BLOCK)}
                 self._keep(name, fresh)
                 found |= fresh
@@ -277,8 +287,8 @@ class BlockCache:
                 os.unlink(self._path(name, number))
 
     def make_room(self, need: int) -> None:
-        """Removes the blocks that were used the longest time ago, until those that stay and `need` other bytes fit."""
-        with self._locked("room"):
+        """Removes the least recently used blocks, until the others and `need` more bytes fit."""
+        with locked(self._locks, "blocks-room"):
             (self._folder / "used").unlink(missing_ok=True)
             self._evict(max(0, self.size - need))
 
@@ -286,13 +296,13 @@ class BlockCache:
         try:
             if threading.main_thread().is_alive():
                 self.fetch(fs, file, run)
-        except Exception:  # whoever reads it asks again, and says what is wrong
+        except Exception:  # reading the blocks retries, and reports the error
             return
         finally:
             self._begun.release()
 
     def _here(self, name: str, file: Remote, number: int, low: int, high: int) -> bytes | None:
-        """Bytes of a block; `None` where it is not here as a whole."""
+        """Reads bytes of a block from the cache; `None` if it is missing or incomplete."""
         whole = min(BLOCK, file.size - number * BLOCK)
         try:
             stream = os.open(self._path(name, number), os.O_RDONLY)
@@ -310,7 +320,7 @@ class BlockCache:
             os.close(stream)
 
     def _keep(self, name: str, blocks: dict[int, bytes]) -> None:
-        """Writes blocks; where the disk is full, they are read anew when they are needed again."""
+        """Writes blocks; if the disk is full, they are fetched again when needed."""
         if not self.size:
             return
         with suppress(OSError):
@@ -319,12 +329,12 @@ class BlockCache:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 if os.path.islink(os.path.dirname(path)):
                     continue  # it leads out of the cache
-                write_whole(path, block, durable=False)  # training waits for it, and what a power cut takes is fetched again
+                write_whole(path, block, durable=False)  # training waits for it; a block lost in a power cut is fetched again
             self._count(sum(map(len, blocks.values())))
 
     def _count(self, more: int) -> None:
-        """Adds up what all processes have written, and makes room where that is too much."""
-        with self._locked("room"):
+        """Adds to the bytes that all processes have written, and makes room if they are too many."""
+        with locked(self._locks, "blocks-room"):
             used = self._used() + more if self._counted else self._evict(self._limit())
             self._counted = True
             if used > self._limit():
@@ -338,14 +348,14 @@ class BlockCache:
             return self._evict(self._limit())
 
     def _limit(self) -> int:
-        """The bytes that blocks may take beside the whole files, which are counted now and then."""
+        """The most bytes of blocks beside the whole files, which are counted now and then."""
         if time.monotonic() - self._looked > _TOUCHED:
             wholes = (os.path.join(folder, name) for folder, _, names in os.walk(self._wholes) for name in names)
             self._beside, self._looked = sum(map(os.path.getsize, wholes)), time.monotonic()
         return max(0, self.size - self._beside)
 
     def _evict(self, limit: int) -> int:
-        """Removes blocks until the rest takes `limit` bytes at most; returns what it takes."""
+        """Removes blocks until the rest has at most `limit` bytes; returns the bytes of the rest."""
         found, now = [], time.time()
         for path, is_begun in self._blocks():
             with suppress(OSError):
@@ -364,7 +374,7 @@ class BlockCache:
         return used
 
     def _blocks(self) -> Iterator[tuple[str, bool]]:
-        """Yields the files that this cache made, and whether each was only begun; no link leads out of its folder."""
+        """Yields the files of this cache, with true for parts of blocks; follows no links."""
         if os.path.islink(self._folder):
             return
         for folder, _, names in os.walk(self._folder):
@@ -378,30 +388,18 @@ class BlockCache:
     def _path(self, name: str, number: int) -> str:
         return f"{self._folder}/{name[:3]}/{name}-{number:x}"
 
-    @contextmanager
-    def _locked(self, name: str) -> Iterator[None]:
-        """Waits until no other thread and no other process holds this name, or one of its stripe."""
-        stripe = "room" if name == "room" else str(int(hashlib.blake2b(name.encode(), digest_size=4).hexdigest(), 16) % _STRIPES)
-        make_folder(self._locks)
-        with os.fdopen(open_lock(self._locks / f"blocks-{stripe}"), "r+") as stream:
-            if fcntl is not None:
-                fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
+
+def _spans(offset: int, length: int) -> dict[int, tuple[int, int]]:
+    """Maps the blocks of a range of bytes to their first byte and end within the block."""
+    numbers = range(offset // BLOCK, (offset + length - 1) // BLOCK + 1)
+    return {n: (max(offset - n * BLOCK, 0), min(offset + length - n * BLOCK, BLOCK)) for n in numbers}
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    """Rising numbers, parted where one is missing between them and at every multiple of `RUN`."""
+    """Splits rising numbers at gaps and at every multiple of `RUN`."""
     found: list[list[int]] = []
     for number in numbers:
         if not found or number != found[-1][-1] + 1 or number % RUN == 0:
             found.append([])
         found[-1].append(number)
-    return found
-
-
-def _asked(fs: AbstractFileSystem, file: Remote, start: int, end: int) -> bytes:
-    """Bytes of a file; all of them where its server knows no ranges."""
-    found: bytes = fs.cat_file(file.name, start=start, end=end)
-    if len(found) not in (end - start, file.size):
-        raise OSError(f"{len(found):,} of {end - start:,} bytes came")
     return found

@@ -1,7 +1,7 @@
-"""The cache of remote files: a folder that processes share, with a limit to its size.
+"""The cache of whole remote files: a folder that processes share, with a limit to its size.
 
-Below `files/` the files lie as they do where they come from, so that whatever reads a folder reads this one; `about/` has the version of
-each. One process at a time changes what belongs to an address: others wait, and find it done.
+`files/` mirrors the remote folders, so that readers of folders can read it; `about/` has the version of each file. One process at a time
+changes the files of an address, while others wait.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pipegen.data.remote.block_cache import BlockCache, Remote, fetch
+from pipegen.data.remote.block_cache import BlockCache, Remote, fetch, locked
 from pipegen.files import open_lock, write_whole
 from pipegen.kept import below, make_below, make_folder
 
@@ -26,28 +26,27 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # Windows: processes that begin at the same time fetch twice
+except ImportError:  # Windows: processes do not wait for each other
     fcntl = None  # type: ignore[assignment]
 
 AT_ONCE = 16
-"""Files that are fetched at a time."""
+"""Files fetched at a time."""
 
 
 _HELD: dict[Path, IO[str]] = {}
-"""The addresses that this process reads, each by the file that says so: nobody removes their files while it is open."""
+"""Open lock files of the addresses that this process reads; no process removes files of an address while its lock is held."""
 
 
 class FullError(Exception):
-    """The files of an address do not fit; the arguments are the bytes that they take, the bytes that there may be, and of these the bytes
-    that this process or another one reads."""
+    """The files of an address do not fit; the arguments are their bytes, the limit, and the bytes that processes are reading."""
 
 
 class RemoteCache:
-    """Keeps files of other machines in a folder.
+    """Keeps whole remote files in a folder.
 
     Args:
         folder: The folder; it is made if needed.
-        size: The most that its files may take, in bytes.
+        size: The most bytes of the files.
     """
 
     def __init__(self, folder: Path, size: int) -> None:
@@ -56,29 +55,29 @@ class RemoteCache:
         self._size, self._blocks = size, BlockCache(folder, size)
 
     def hold(self, place: Sequence[str], files: Sequence[Remote], fs: AbstractFileSystem, progress: Callable[[int], None]) -> Path:
-        """Returns the folder that holds these files, each in the version that it has where it comes from.
+        """Fetches the files that are missing or stale, and returns the folder of all.
 
         Args:
-            place: The folders below the cache that stand for their address.
-            files: The files, with paths relative to it.
-            fs: What to fetch them with.
-            progress: Called with the bytes that are there now, from one thread at a time.
+            place: The folders below the cache that stand for the files' address.
+            files: The files, with paths relative to the address.
+            fs: The file system that fetches them.
+            progress: Called with the bytes that are cached now, from one thread at a time.
 
         Raises:
-            FullError: When they take more than the cache may.
-            DroppedError: When one cannot be fetched.
+            FullError: If they need more than the limit of the cache.
+            DroppedError: If one cannot be fetched.
         """
         need = sum(file.size for file in files)
         if need > self._size:
             raise FullError(need, self._size, 0)
         root = self._files.joinpath(*place)
         self._claim(place)
-        with self._locked("-".join(place)):
+        with self.locked(*place):
             stale = [file for file in files if not self._is_here(place, file)]
             done = need - sum(file.size for file in stale)
             progress(done)
             if stale:
-                with self._locked("size"):
+                with self.locked("size"):
                     self._make_room(need, done, {root / file.key for file in files}, place)
                 total = [done]
 
@@ -97,27 +96,26 @@ class RemoteCache:
         about = self._about_of(place, file.key)
         for path in (about, self._files.joinpath(*place, file.key)):
             if not below(self._folder, path):
-                raise OSError(f"on the way to {path} is a link, which leads out of the cache")
+                raise OSError(f"a link on the way to {path} leads out of the cache")
             make_below(self._folder, path.parent)
         about.unlink(missing_ok=True)
         fetch(fs, file, self._files.joinpath(*place, file.key), more)
         write_whole(about, json.dumps({"version": file.version, "size": file.size}))
 
     def _is_here(self, place: Sequence[str], file: Remote) -> bool:
-        """Tells whether this version of a file is here; one whose file system tells none is known by its size."""
+        """Looks for this version of a file; without versions, sizes are compared."""
         try:
             known = json.loads(self._about_of(place, file.key).read_text())
-            return (
-                known == {"version": file.version, "size": file.size} and self._files.joinpath(*place, file.key).stat().st_size == file.size
-            )
+            size = self._files.joinpath(*place, file.key).stat().st_size
         except (OSError, ValueError):
             return False
+        return known == {"version": file.version, "size": file.size} and size == file.size
 
     def _about_of(self, place: Sequence[str], key: str) -> Path:
         return self._about.joinpath(*place, f"{key}.json")
 
     def _claim(self, place: Sequence[str]) -> None:
-        """Says to other processes that this one reads an address, until it ends."""
+        """Marks an address as being read, until this process ends."""
         make_folder(self._locks)
         path = self._locks / f"{hashlib.sha256('/'.join(place).encode()).hexdigest()[:32]}.read"
         if path not in _HELD and fcntl is not None:
@@ -129,7 +127,7 @@ class RemoteCache:
             _HELD[path] = stream
 
     def _read_elsewhere(self) -> list[str]:
-        """The addresses that processes are reading, as folders."""
+        """Lists the folders of addresses that processes are reading."""
         found = []
         for path in self._locks.glob("*.read") if fcntl is not None else ():
             with open(path) as stream:
@@ -140,11 +138,10 @@ class RemoteCache:
         return found
 
     def _make_room(self, need: int, done: int, kept: set[Path], place: Sequence[str]) -> None:
-        """Removes what was used the longest time ago, until files of `need` bytes fit, of which `done` are there; none that are `kept`, and
-        none that a process reads.
+        """Removes the least recently used files until `need` bytes fit, of which `done` exist; spares `kept` and files being read.
 
         Raises:
-            FullError: When they do not fit all the same.
+            FullError: If they do not fit even then.
         """
         known = []
         for about in self._about.rglob("*.json") if self._about.exists() else ():
@@ -169,14 +166,5 @@ class RemoteCache:
         self._blocks.make_room(self._size - free)
 
     def locked(self, *place: str) -> AbstractContextManager[None]:
-        """Waits until no other process changes what belongs to a place."""
-        return self._locked("-".join(place))
-
-    @contextmanager
-    def _locked(self, name: str) -> Iterator[None]:
-        """Waits until no other process holds this name; the system lets go of it when a process ends, however that happens."""
-        make_folder(self._locks)
-        with os.fdopen(open_lock(self._locks / hashlib.sha256(name.encode()).hexdigest()[:32]), "r+") as stream:
-            if fcntl is not None:
-                fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
+        """Waits for other processes that change files of a place, and keeps them waiting meanwhile."""
+        return locked(self._locks, hashlib.sha256("-".join(place).encode()).hexdigest()[:32])

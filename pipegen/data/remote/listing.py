@@ -1,4 +1,4 @@
-"""Lists what is at an address, by whatever speaks its scheme: a library of fsspec, or TensorFlow."""
+"""Lists the files of an address, with fsspec or TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipegen.ops.sources.records.paths import expand
 from pipegen.terminal import masked, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from fsspec import AbstractFileSystem
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 _HIDDEN = "."
 _LIBRARIES = {"gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "hf": "huggingface_hub", "hdfs": "pyarrow", "sftp": "paramiko"}
-"""What fsspec needs for a scheme, where that is no part of `pipegen[remote]`."""
+"""Packages that fsspec needs for a scheme beyond `pipegen[remote]`."""
 
-ACCESS = "set the credentials as its client reads them, such as AWS_PROFILE for `s3://`; secrets belong in no spec"
+ACCESS = "set the credentials as its client reads them, such as AWS_PROFILE for `s3://`; keep secrets out of the spec"
 AGAIN = "run it again: what has been fetched is kept"
 
 
 class FolderError(Exception):
-    """A folder of the web that was taken for a file: its server leads to an address that ends in `/`. The argument is the address."""
+    """A folder of the web taken for a file: the server redirects to an address that ends in `/`, which is the argument."""
 
 
 def file_system(address: Address, field: str, *, by_tensorflow: bool) -> AbstractFileSystem:
-    """Returns what lists and fetches the files of an address.
+    """Opens the file system that lists and fetches the files of an address.
 
     Args:
         address: The address.
-        field: The argument that it is, for errors.
-        by_tensorflow: Whether TensorFlow has to speak its scheme; else it is asked where a library for `gs://` is missing.
+        field: The address's argument, for errors.
+        by_tensorflow: Use TensorFlow; otherwise it is used only for `gs://` without a library.
 
     Raises:
-        OpError: `PG565` where nothing speaks it, `PG566` where it cannot be reached, `PG744` where TensorFlow does not speak it.
+        OpError: `PG565` for an unsupported scheme, `PG566` if the address cannot be reached, `PG744` if TensorFlow lacks the scheme.
     """
     if by_tensorflow or (address.scheme == "gs" and importlib.util.find_spec("gcsfs") is None):
         from pipegen.ops.lowering.fetched import TensorFlowFiles, speaks
@@ -66,21 +66,21 @@ def file_system(address: Address, field: str, *, by_tensorflow: bool) -> Abstrac
         raise OpError("PG565", f"`{address.scheme}://` needs a library: {error}", field=field, help=install) from None
     except ValueError:
         known = "`s3://`, `http://`, `https://`, `hf://`, `gs://` and others that fsspec knows"
-        raise OpError("PG565", f"nothing here speaks `{address.scheme}://`", field=field, help=f"addresses are {known}") from None
+        raise OpError("PG565", f"unknown scheme `{address.scheme}://`", field=field, help=f"addresses are {known}") from None
     except (DroppedError, OSError) as error:
         raise OpError("PG566", f"{address} cannot be reached: {without_secrets(address.text)(error)}", field=field, help=AGAIN) from None
     return fs
 
 
 def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]]:
-    """Tells whether an address is that of one file, and lists its files; hidden ones are left out."""
+    """Lists the files of an address without hidden ones; the first value is true if the address is that of one file."""
     fs.invalidate_cache()
     name = fs._strip_protocol(address.folder)
-    if address.is_web and address.pattern and not has_magic(address.pattern):  # a range names its files, and asks for no list
+    if address.is_web and address.pattern and not has_magic(address.pattern):  # a range names its files, without a listing
         named = [Remote(f"{name}/{key}{address.query}", key, -1, "") for key in expand(address.pattern)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return False, list(pool.map(partial(_sized, fs), named))
-    # On the web a folder is a page like any other, told by the slash behind it.
+    # On the web, only the slash at its end tells a folder from a file.
     if not address.pattern and (not address.text.endswith("/") if address.is_web else _is_file(fs, name)):
         return True, [_sized(fs, Remote(name, address.place[-1], -1, ""))]
     found = _found(fs, name)
@@ -89,25 +89,21 @@ def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]
         key = unquote(full[len(name.rstrip("/")) :].strip("/"))
         if not key or any(part in ("..", "") or part.startswith(_HIDDEN) for part in key.split("/")):
             continue
-        files.append(Remote(full, key, _size(about), version_of(about)))
+        files.append(Remote(full, key, -1 if about.get("size") is None else int(about["size"]), version_of(about)))
     wanted = set(matching(address.pattern, (file.key for file in files)))
     return False, [file if file.size >= 0 else _sized(fs, file) for file in files if file.key in wanted]
 
 
 def _is_file(fs: AbstractFileSystem, name: str) -> bool:
-    """Tells whether an address is that of a file. fsspec's `isfile` says no of whatever goes wrong, such as a connection that drops."""
+    """Like fsspec's `isfile`, which returns `False` after any error, such as a dropped connection."""
     try:
         return bool(patiently(lambda: fs.info(name))["type"] == "file")
-    except (FileNotFoundError, PermissionError):  # who may list a folder need not be let ask about it
+    except (FileNotFoundError, PermissionError):  # a permission to list a folder does not imply one for its facts
         return False
 
 
 def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
-    """Lists the files below a folder.
-
-    Where fsspec's `find` asks for one folder after another, it leaves out those about which it gets no
-    answer; here each is asked for again.
-    """
+    """Lists the files below a folder; retries each folder, while fsspec's generic `find` skips folders after an error."""
     if not _walks(fs):
         found: dict[str, dict[str, Any]] = patiently(lambda: fs.find(name, detail=True))
         return found
@@ -119,7 +115,7 @@ def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
         except FileNotFoundError:
             if folder == name:
                 raise
-            continue  # a link that leads nowhere
+            continue  # a broken link
         for about in listing:
             full = about["name"].rstrip("/")
             if about["type"] != "directory":
@@ -130,8 +126,8 @@ def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
 
 
 def _walks(fs: AbstractFileSystem) -> bool:
-    """Tells whether a file system has no `find` of its own, which gets all files at once. TensorFlow's has, and needs no fsspec."""
-    if fs.protocol == "tensorflow":
+    """Decides if a file system lists folder by folder, without a `find` of its own that gets all files at once."""
+    if fs.protocol == "tensorflow":  # has one, and must not import fsspec
         return False
     from fsspec import AbstractFileSystem
     from fsspec.asyn import AsyncFileSystem
@@ -141,13 +137,8 @@ def _walks(fs: AbstractFileSystem) -> bool:
     return isinstance(fs, AbstractFileSystem) and type(fs).find is AbstractFileSystem.find
 
 
-def _size(about: Mapping[str, Any]) -> int:
-    """The size that a listing says, or -1."""
-    return -1 if about.get("size") is None else int(about["size"])
-
-
 def matching(pattern: str, keys: Iterable[str]) -> list[str]:
-    """Returns the relative paths that a pattern is about; all of them without one."""
+    """Selects the relative paths that match a pattern; all without one."""
     if not pattern:
         return list(keys)
     globs = [compile_glob(one) for one in expand(pattern)]
@@ -156,13 +147,13 @@ def matching(pattern: str, keys: Iterable[str]) -> list[str]:
 
 
 def _sized(fs: AbstractFileSystem, file: Remote) -> Remote:
-    """The file with what only a look at it alone tells."""
+    """Asks for the size and version of one file."""
     try:
         about = patiently(lambda: fs.info(file.name))
     except FileNotFoundError:
-        raise FileNotFoundError(2, "there is no such file", masked(file.name)) from None
+        raise FileNotFoundError(2, "no such file", masked(file.name)) from None
     if str(about.get("url", "")).partition("?")[0].endswith("/"):
         raise FolderError(masked(file.name))
     if about.get("size") is None:
-        raise DroppedError(f"the server does not say how large {masked(file.key)} is")
+        raise DroppedError(f"the server does not report the size of {masked(file.key)}")
     return file._replace(size=int(about["size"]), version=version_of(about))

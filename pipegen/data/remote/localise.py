@@ -1,4 +1,4 @@
-"""Replaces the addresses in a source by folders of this machine: of fetched files, or of stand-ins that are mounted."""
+"""Replaces the addresses in a source by local folders: of fetched files, or of stand-ins (empty files that are mounted)."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
 
 
 CHECKED = 10.0
-"""Seconds after which a file of several requests is asked for its version anew."""
+"""Seconds after which the version of a file that takes several requests is checked again."""
 _FAR = 8
-"""Blocks between two reads from which on what lies between is not fetched: an index wants the heads of large records."""
+"""Blocks between two reads from which on they do not count as sequential: an index reads only the heads of large records."""
 
 
 class RemoteMount:
-    """Reads files below an address; see `pipegen.mounts.Mount`.
+    """A mount that reads files below an address; see `pipegen.mounts.Mount`.
 
     Args:
         address: The address, without secrets.
-        fs: What to fetch with.
-        cache: Keeps blocks.
-        wholes: Keeps whole files.
-        place: The folders in there that stand for the address.
-        direct: Whether TensorFlow reads the addresses itself.
+        fs: The file system that fetches.
+        cache: The cache of blocks.
+        wholes: The cache of whole files.
+        place: The folders in `wholes` that stand for the address.
+        direct: TensorFlow reads the addresses itself.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class RemoteMount:
         self._read_to = threading.local()
 
     def add(self, files: Iterable[Remote]) -> None:
-        """Learns of files, in the versions that they have now."""
+        """Adds files in their present versions."""
         now = time.monotonic()
         for file in files:
             self._files[file.key] = file
             self._checked[file.key] = now
 
     def files(self) -> list[Remote]:
-        """Returns the files that it knows."""
+        """The known files."""
         return [*self._files.values()]
 
     def size(self, key: str) -> int:
@@ -131,38 +131,38 @@ class RemoteMount:
 
     def _file(self, key: str) -> Remote:
         if key not in self._files:
-            raise FileNotFoundError(2, "there was no such file when it was listed", f"{self.address}/{key}")
+            raise FileNotFoundError(2, "no such file when the address was listed", f"{self.address}/{key}")
         return self._files[key]
 
     def _confirm(self, file: Remote) -> None:
-        """Asks for the version of a file.
+        """Checks that a file still has the version that was listed.
 
         Raises:
-            ChangedError: Where it is another one, or the file is gone; its blocks are forgotten, since some may be of either.
-            OSError: Where it cannot be found out.
+            ChangedError: If it changed or is gone; its blocks are removed, since some may be of the new version.
+            OSError: If the version cannot be read.
         """
         where = f"{self.address}/{file.key}"
         try:
             self._fs.invalidate_cache()
             now = patiently(lambda: self._fs.info(file.name))
         except FileNotFoundError:
-            raise ChangedError(f"{where} is gone since it was listed; build the pipeline again") from None
+            raise ChangedError(f"{where} was removed after it was listed; build the pipeline again") from None
         except (DroppedError, PermissionError) as error:
             raise OSError(f"{where} cannot be reached: {error}") from None
         size = now.get("size")
         if (size is not None and int(size) != file.size) or (file.version and version_of(now) not in ("", file.version)):
             self._cache.forget(self._fs, file)
-            raise ChangedError(f"{where} was written anew after it was listed; build the pipeline again")
+            raise ChangedError(f"{where} changed after it was listed; build the pipeline again")
         self._checked[file.key] = time.monotonic()
 
 
 def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -> None:
-    """Makes a folder list as what it stands for does: each file with its name and its size, written when its version says, and empty.
+    """Fills a folder with stand-ins: sparse files with the names and sizes of remote ones, and times that depend on their versions.
 
     Args:
         root: The folder.
-        files: What there is.
-        ours: From a relative path to whether it would be among `files`, if it still existed.
+        files: The remote files.
+        ours: Decides if a relative path would be among `files`, if it still existed; such stand-ins are removed.
     """
     due = {file.key: file for file in files}
     here: dict[str, os.stat_result] = {}
@@ -181,7 +181,7 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
             continue
         path = root / key
         if not below(root, path):
-            raise OSError(f"on the way to {path} is a link, which leads out of the cache")
+            raise OSError(f"a link on the way to {path} leads out of the cache")
         make_below(root, path.parent)
         with open(path, "wb") as stream:
             stream.truncate(file.size)
@@ -189,7 +189,7 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
 
 
 def _written(version: str) -> int:
-    """A time of writing that differs where versions do, in nanoseconds."""
+    """Hashes a version to a time of writing in nanoseconds."""
     return int.from_bytes(hashlib.blake2b(version.encode(), digest_size=4).digest(), "little") * 1_000_000_000
 
 
@@ -198,7 +198,7 @@ S = TypeVar("S", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Localised(Generic[S]):
-    """A source whose addresses are folders and files of this machine.
+    """A source whose addresses were replaced by local folders and files.
 
     Attributes:
         source: The source.
@@ -209,13 +209,13 @@ class Localised(Generic[S]):
     mounts: Mapping[str, RemoteMount] = field(default_factory=dict)
 
     def named(self, text: str) -> str:
-        """Returns a text, or a path, with addresses in place of stand-ins."""
+        """Replaces stand-ins by addresses in a text or a path."""
         for folder, of in self.mounts.items():
             text = text.replace(folder, of.address)
         return text
 
     def listing(self, listing: Listing) -> Listing:
-        """Returns what was listed with addresses in place of stand-ins, and read as what it is."""
+        """Replaces stand-ins by addresses in a listing, and sets readers that fetch."""
         if not self.mounts:
             return listing
         direct = all(of.direct for of in self.mounts.values())
@@ -230,7 +230,7 @@ class Localised(Generic[S]):
 
     @contextmanager
     def errors_named(self) -> Iterator[None]:
-        """Puts addresses into what is raised inside."""
+        """Replaces stand-ins by addresses in errors raised inside."""
         try:
             yield
         except OpError as error:
@@ -244,11 +244,11 @@ class Localised(Generic[S]):
 
 
 def localised(source: S, runtime: Runtime) -> Localised[S]:
-    """Returns a source whose addresses are folders and files of this machine, in their present version; the same where it names none.
+    """Replaces the addresses in a source by local folders and files, in their present version.
 
     Raises:
-        OpError: `PG565` where nothing speaks the scheme, `PG744` where TensorFlow has to and does not, `PG566` where the files cannot be
-            listed or fetched, `PG567` where they do not fit the cache. `field` is the argument.
+        OpError: `PG565` for an unsupported scheme, `PG744` for one that TensorFlow has to read and cannot, `PG566` if the files cannot be
+            listed or fetched, `PG567` if they do not fit the cache. `field` is the argument.
     """
     mounts: dict[str, RemoteMount] = {}
 
@@ -261,7 +261,7 @@ def localised(source: S, runtime: Runtime) -> Localised[S]:
 
 @dataclass(frozen=True)
 class _Place:
-    """An address that an argument has, and how it is read."""
+    """An address in an argument, and how it is read."""
 
     address: Address
     field: str
@@ -269,8 +269,8 @@ class _Place:
     mode: str
 
     def local(self, mounts: dict[str, RemoteMount]) -> str:
-        """Returns the path on this machine that stands for it; a folder of stand-ins is added to `mounts`."""
-        address, said = self.address, without_secrets(self.address.text)
+        """Fetches or mounts the address and returns its local path; adds a folder of stand-ins to `mounts`."""
+        address, safe = self.address, without_secrets(self.address.text)
         fs = file_system(address, self.field, by_tensorflow=self.mode == "none")
         try:
             single, files = listed(fs, address)
@@ -279,35 +279,35 @@ class _Place:
             place = address.place[:-1] if single else address.place
             root = self._whole(fs, place, files) if self.mode == "whole" else self._mounted(fs, place, files, mounts, single=single)
         except FolderError as error:
-            message = f"{error} is a folder, or a page that the server leads to, and not a file"
-            raise OpError("PG401", message, field=self.field, help="the address of a folder of the web ends in `/`") from None
+            message = f"{error} is a folder or a page of the web, not a file"
+            raise OpError("PG401", message, field=self.field, help="for a folder, write a `/` at the end of the address") from None
         except FileNotFoundError as error:
             raise self._nothing(error.filename) from None
         except FullError as full:
             need, size, others = full.args
-            message = f"what is at {address} takes {format_bytes(need)}, and `remote_cache` may take {format_bytes(size)}"
-            message += f", of which runs are reading {format_bytes(others)} from elsewhere" if others else ""
+            message = f"the files at {address} need {format_bytes(need)}, and `remote_cache` may take {format_bytes(size)}"
+            message += f", of which {format_bytes(others)} are in use by runs with other addresses" if others else ""
             help_ = "raise it: `runtime: {remote_cache: {size: …}}`, or name fewer files"
             raise OpError("PG567", message, field=self.field, help=help_) from None
         except PermissionError as error:
-            raise OpError("PG566", f"{address} may not be read: {said(error)}", field=self.field, help=ACCESS) from None
+            raise OpError("PG566", f"no permission to read {address}: {safe(error)}", field=self.field, help=ACCESS) from None
         except (DroppedError, OSError) as error:
-            raise OpError("PG566", f"{address} cannot be fetched: {said(error)}", field=self.field, help=AGAIN) from None
+            raise OpError("PG566", f"{address} cannot be fetched: {safe(error)}", field=self.field, help=AGAIN) from None
         return str(root / files[0].key) if single else str(root / address.pattern) if address.pattern else str(root)
 
     def _nothing(self, file: str | None) -> OpError:
-        """Returns what is said where an address, or one `file` of those that it stands for, is not there."""
-        address = self.address
+        """Describes an address, or one `file` of its range, that does not exist."""
+        address, message = self.address, f"nothing found at {self.address}"
         if not address.is_web:
-            return OpError("PG401", f"there is nothing at {address}", field=self.field, help="look at the address, and at its region")
-        if address.pattern and file is not None:
-            message = f"there is nothing at {file}, which is one of {address}"
-            return OpError("PG401", message, field=self.field, help="look at the range, and at the address")
-        lists = "TensorFlow lists no folders of the web" if self.mode == "none" else "the server lists no such files there"
-        if address.pattern or address.text.endswith("/"):
+            help_ = "check the address, and its region"
+        elif address.pattern and file is not None:
+            message, help_ = f"nothing found at {file}, which is one of {address}", "check the range, and the address"
+        elif address.pattern or address.text.endswith("/"):
+            lists = "TensorFlow lists no folders of the web" if self.mode == "none" else "the server lists no such files there"
             help_ = f"{lists}: name the files by a range, such as `{{000..099}}`, or one by one"
-            return OpError("PG401", f"there is nothing at {address}", field=self.field, help=help_)
-        return OpError("PG401", f"there is nothing at {address}", field=self.field, help="look at the address; a folder ends in `/`")
+        else:
+            help_ = "check the address; a folder ends in `/`"
+        return OpError("PG401", message, field=self.field, help=help_)
 
     def _whole(self, fs: AbstractFileSystem, place: tuple[str, ...], files: list[Remote]) -> Path:
         with progress(f"fetching {self.address}", sum(file.size for file in files)) as fetched:
@@ -320,7 +320,7 @@ class _Place:
         at = masked_address(self.address.folder.partition("?")[0])
         at = at.rpartition("/")[0] if single else at
         if not below(self._kept, root):
-            raise OSError(f"on the way to {root} is a link, which leads out of the cache")
+            raise OSError(f"a link on the way to {root} leads out of the cache")
         with self._wholes.locked("listed", *place):
             make_below(self._kept, root)
             stand_in(root, files, lambda key: not single and bool(matching(self.address.pattern, [key])))
@@ -338,16 +338,16 @@ class _Place:
 
     @property
     def _kept(self) -> Path:
-        """The folder of what is fetched.
+        """The folder of fetched files.
 
         Raises:
-            OpError: `PG566` where there is none.
+            OpError: `PG566` without one.
         """
         folder = self.runtime.remote_cache.path
         kept = Path(folder) if folder is not None else user_folder(REMOTE)
         if kept is None:
             help_ = "name one: `runtime: {remote_cache: {path: …}}`"
-            raise OpError("PG566", "there is no folder to keep remote files in", field=self.field, help=help_)
+            raise OpError("PG566", "no folder for remote files: this user has no home folder", field=self.field, help=help_)
         return kept
 
 
