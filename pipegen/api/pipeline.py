@@ -132,9 +132,7 @@ class Pipeline:
 
     def _require(self, split: str) -> None:
         if not isinstance(split, str):
-            raise TypeError(
-                f"a split must be a name such as {self._main.split!r}, got {got(split)}; the splits are {', '.join(self._plans)}"
-            )
+            raise TypeError(f"a split must be a name such as {self._main.split!r}, got {got(split)}; known: {', '.join(self._plans)}")
         if split not in self._plans:
             raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
 

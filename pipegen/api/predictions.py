@@ -398,19 +398,8 @@ def rows_kept(predictions: Any, count: int, order: Extent | None) -> Any:
 
     Padding follows the `count` rows of examples or, with the `order` of buckets, the rows of each bucket.
     """
-    if order is None:
-        return _taken(predictions, slice(count))
-    begins = np.cumsum([0, *(steps * order.batch for steps in order.bucket_steps)])
-    return _taken(predictions, np.concatenate([begin + np.arange(n) for begin, n in zip(begins, order.buckets, strict=False)]))
-
-
-def _taken(predictions: Any, rows: slice | np.ndarray[Any, Any]) -> Any:
-    if isinstance(predictions, Mapping):
-        return {name: _taken(own, rows) for name, own in predictions.items()}
-    if isinstance(predictions, (list, tuple)):
-        return type(predictions)(_taken(own, rows) for own in predictions)
-    if isinstance(predictions, (str, bytes)) or not hasattr(predictions, "__getitem__") or getattr(predictions, "ndim", 1) == 0:
-        raise TypeError(
-            f"`predictions` must be the result of `model.predict`, an array with a row for each example, got {got(predictions)}"
-        )
-    return predictions[rows]
+    rows: slice | np.ndarray[Any, Any] = slice(count)
+    if order is not None:
+        begins = np.cumsum([0, *(steps * order.batch for steps in order.bucket_steps)])
+        rows = np.concatenate([begin + np.arange(n) for begin, n in zip(begins, order.buckets, strict=False)])
+    return _on_each(predictions, lambda own: own[rows], "__getitem__", "example")
