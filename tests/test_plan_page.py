@@ -100,7 +100,7 @@ def test_data_that_is_not_there_leaves_the_pictures_out(tmp_path: Path, monkeypa
     assert done.exit_code == 0
     assert "PG401" in done.stderr
     tags = Tags(Path("plan.html").read_text(encoding="utf-8"))
-    assert "There are no pictures, since the data cannot be used" in tags.text
+    assert "No pictures, because the data cannot be used" in tags.text
     assert "img" not in [tag for tag, _ in tags.found]
 
 

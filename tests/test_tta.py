@@ -93,7 +93,7 @@ def test_ways_to_merge(pipe: Any) -> None:
 
 
 def test_what_is_wrong_with_views(pipe: Any) -> None:
-    with pytest.raises(ValueError, match="order, which those of `train` are not"):
+    with pytest.raises(ValueError, match="order, and `train` is shuffled"):
         pipe.tta("train", 2)
     with pytest.raises(KeyError, match="there is no split"):
         pipe.tta("valid", 2)

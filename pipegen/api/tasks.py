@@ -192,7 +192,7 @@ class DataReport:
         self.html().save(path)
 
     def __repr__(self) -> str:
-        return render_text(briefly(self.diagnostics), sources=self.spec.loaded.texts).rstrip("\n") or "nothing was found"
+        return render_text(briefly(self.diagnostics), sources=self.spec.loaded.texts).rstrip("\n") or "no findings"
 
     def _repr_html_(self) -> str:
         return self.html()._repr_html_()

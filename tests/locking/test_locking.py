@@ -138,7 +138,7 @@ def test_data_that_is_elsewhere_is_passed_over_and_stays_locked(project: Path) -
     assert (compared.findings, compared.fine) == ([], ["mine.pipegen.yaml"])
     assert "the data was not checked: there is no folder" in compared.notes[0]
     (done,) = lock_specs(["mine.pipegen.yaml"])
-    assert "what the lock had of it stays" in done.notes[0]
+    assert "its entry in the lock stays" in done.notes[0]
     assert Path("pipegen.lock").read_text() == text
 
 
@@ -262,7 +262,7 @@ def test_the_command(project: Path) -> None:
     assert code == 0
     assert out.startswith("pipegen.lock: written\n  mine.pipegen.yaml: ")
     assert "1 text, 16 examples" in out
-    assert run("--check")[:2] == (0, out.partition("\n  ")[2].replace(": ", ": as it was locked (").strip() + ")\n")
+    assert run("--check")[:2] == (0, out.partition("\n  ")[2].replace(": ", ": as locked (").strip() + ")\n")
     Path("mine.pipegen.yaml").write_text(f"# a remark\n{SPEC}")
     assert run("--check")[0] == 0
     assert run("--check", "--strict")[0] == 1
