@@ -71,7 +71,7 @@ def test_a_spec_stands_for_its_folder(cli: Cli, spec: Path, where: tuple[str, ..
 
 
 def test_what_has_no_cache_is_told(cli: Cli, spec: Path, tmp_path: Path) -> None:
-    for where, words in (("sub/other.pipegen.yaml", "has no cache on disk"), ("nowhere", "there is no nowhere")):
+    for where, words in (("sub/other.pipegen.yaml", "has no cache on disk"), ("nowhere", "nowhere does not exist")):
         result = cli("cache", "ls", where)
         assert result.exit_code == 2
         assert words in result.stderr
@@ -103,7 +103,7 @@ def test_verify_finds_what_is_damaged(cli: Cli, caches: Path) -> None:
 def test_clear_asks_and_deletes_caches_alone(cli: Cli, caches: Path) -> None:
     unasked = cli("cache", "clear", "cache")
     assert unasked.exit_code == 2
-    assert "add --yes" in unasked.stderr
+    assert "use --yes" in unasked.stderr
     one = cli("cache", "clear", "cache", "--only", "b2", "--yes")
     assert one.exit_code == 0, one.output
     assert one.stdout.startswith("deleted 1 cache, ")
