@@ -71,7 +71,7 @@ CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("peek", {"n": 0}, ValueError, "`n` is at least 1, got 0"),
     ("preview", {"rows": 0}, ValueError, "`rows` is at least 1, got 0"),
     ("preview", {"draws": "x"}, TypeError, "`draws` is a whole number"),
-    ("preview", {"cell": 10**7}, ValueError, "too large to hold"),
+    ("preview", {"cell": 10**7}, ValueError, "is too large"),
     ("preview", {"epoch": -1}, ValueError, "`epoch` is at least 0"),
     ("preview", {"progress": 3}, TypeError, "`progress` is a function"),
     ("export", {"folder": 3}, TypeError, "`folder` is a path, such as 'augmented/', got 3"),
