@@ -198,7 +198,7 @@ def _unbroken(text: str, fixes: Sequence[Fix], name: str, left_out: dict[str, No
     taken: list[Fix] = []
     for fix in fixes:
         if _breaks(text, apply_fixes(text, [*taken, fix], name)[0]):
-            left_out[f"not fixed {_place(fix, name)}: {fix.title}: the file would be invalid YAML; change it by hand"] = None
+            left_out[f"left out {_place(fix, name)}: {fix.title}: the file would be invalid YAML; change it by hand"] = None
         else:
             taken.append(fix)
     return taken

@@ -19,13 +19,11 @@ from pipegen.data.shards import RANKED
 from pipegen.data.testing import pick
 from pipegen.ops.families.decoder import DecodeWindow
 from pipegen.ops.families.fitted import StepPart
-from pipegen.ops.families.items import Express, MixItems, Move
+from pipegen.ops.families.items import Express
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
-from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.stage import Stage
-from pipegen.ops.traits import ANY_IMAGE
 from pipegen.ops.transform import Transform
 from pipegen.passes.base import Placed, pack, unpack
 from pipegen.passes.drop_unused import without_unused
@@ -408,57 +406,3 @@ def _items(rows: dict[str, Array], feature: str) -> Array:
         return rows[feature]
     absent = ~valid.reshape(*valid.shape, *[1] * (rows[feature].ndim - valid.ndim))
     return np.ma.masked_array(rows[feature], np.broadcast_to(absent, rows[feature].shape))
-
-
-def cut_items(plan: Plan, manifest: Manifest, split: str) -> tuple[str, ...]:
-    """Counts, from the listing, the items cut by `max`: a line for each feature of a split with such a limit. Reads no record.
-
-    Args:
-        plan: The plan of the split.
-        manifest: The data.
-        split: The split.
-    """
-    parts = manifest.of(split)
-    return tuple(f"{name}: {line}" if name else line for name, part in parts.items() for line in _cut(plan, part, split))
-
-
-def uncounted(plan: Plan) -> tuple[str, ...]:
-    """Writes a line for each feature with a limit of items, if the data is not listed."""
-    return tuple(
-        f"`max: {most}` of `{name}`: how many are cut depends on the data: `pipe.explain()` counts them"
-        for name, t in plan.read.items()
-        if (most := kind_of(t).limit(t)) is not None
-    )
-
-
-def _cut(plan: Plan, manifest: Manifest, split: str) -> Iterator[str]:
-    columns = manifest.columns(split)
-    for name, t in manifest.type.items() if manifest.type is not None else ():
-        most = kind_of(t).limit(t)
-        if most is None or name not in columns or name not in plan.read:
-            continue
-        items: Any = columns[name]  # a ragged column
-        lengths = items.lengths
-        over = lengths[lengths > most]
-        said = f"`max: {most}` of `{name}`: "
-        if not len(over):
-            said += f"no image has more, {int(lengths.max(initial=0))} at most"
-        else:
-            cut, verb = int(over.sum()) - most * len(over), "has" if len(over) == 1 else "have"
-            said += f"{len(over):,} of {count(len(lengths), 'image')} {verb} more, as stored: {cut:,} of all {int(lengths.sum()):,} are cut"
-        yield said + "".join(_meanwhile(plan, cuts=bool(len(over))))
-
-
-def _meanwhile(plan: Plan, *, cuts: bool) -> Iterator[str]:
-    """Yields remarks on steps that change these numbers."""
-    stages = plan.stages()
-    if cuts and any(_may_lose(stage) for stage in stages if isinstance(stage, Move)):
-        yield "; fewer where steps lose some before"
-    if any(isinstance(stage, MixItems) for stage in stages):
-        yield "; mixed images have those of several"
-
-
-def _may_lose(move: Move) -> bool:
-    """Checks if items may leave an image before they are cut; mirrors, turns and resizing keep all."""
-    each = (ref.step.traits(ANY_IMAGE.with_(shape=(*move.canvas, 3))) for ref in move.refs)
-    return not all(traits.mirrors or traits.turns or traits.stretches for traits in each)

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.acting import runs_on
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.families.items import MixItems, Move
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.traits import ANY_IMAGE
 from pipegen.page import Explanation
 from pipegen.phases.hosts import share_line
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
@@ -19,12 +23,12 @@ from pipegen.plan.render import plan_json, render_plan
 from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible
-from pipegen.views.drawn import uncounted
 from pipegen.views.stages import stages_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled, PassRecord
     from pipegen.physical.nodes import Physical
     from pipegen.plan.cost import Circumstances
@@ -114,6 +118,60 @@ def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = Non
         + _learned(spec, split)
         + _called(spec, split)
     )
+
+
+def cut_items(plan: Plan, manifest: Manifest, split: str) -> tuple[str, ...]:
+    """Counts, from the listing, the items cut by `max`: a line for each feature of a split with such a limit. Reads no record.
+
+    Args:
+        plan: The plan of the split.
+        manifest: The data.
+        split: The split.
+    """
+    parts = manifest.of(split)
+    return tuple(f"{name}: {line}" if name else line for name, part in parts.items() for line in _cut(plan, part, split))
+
+
+def uncounted(plan: Plan) -> tuple[str, ...]:
+    """Writes a line for each feature with a limit of items, if the data is not listed."""
+    return tuple(
+        f"`max: {most}` of `{name}`: how many are cut depends on the data: `pipe.explain()` counts them"
+        for name, t in plan.read.items()
+        if (most := kind_of(t).limit(t)) is not None
+    )
+
+
+def _cut(plan: Plan, manifest: Manifest, split: str) -> Iterator[str]:
+    columns = manifest.columns(split)
+    for name, t in manifest.type.items() if manifest.type is not None else ():
+        most = kind_of(t).limit(t)
+        if most is None or name not in columns or name not in plan.read:
+            continue
+        items: Any = columns[name]  # a ragged column
+        lengths = items.lengths
+        over = lengths[lengths > most]
+        said = f"`max: {most}` of `{name}`: "
+        if not len(over):
+            said += f"no image has more, {int(lengths.max(initial=0))} at most"
+        else:
+            cut, verb = int(over.sum()) - most * len(over), "has" if len(over) == 1 else "have"
+            said += f"{len(over):,} of {count(len(lengths), 'image')} {verb} more, as stored: {cut:,} of all {int(lengths.sum()):,} are cut"
+        yield said + "".join(_meanwhile(plan, cuts=bool(len(over))))
+
+
+def _meanwhile(plan: Plan, *, cuts: bool) -> Iterator[str]:
+    """Yields remarks on steps that change these numbers."""
+    stages = plan.stages()
+    if cuts and any(_may_lose(stage) for stage in stages if isinstance(stage, Move)):
+        yield "; fewer where steps lose some before"
+    if any(isinstance(stage, MixItems) for stage in stages):
+        yield "; mixed images have those of several"
+
+
+def _may_lose(move: Move) -> bool:
+    """Checks if items may leave an image before they are cut; mirrors, turns and resizing keep all."""
+    each = (ref.step.traits(ANY_IMAGE.with_(shape=(*move.canvas, 3))) for ref in move.refs)
+    return not all(traits.mirrors or traits.turns or traits.stretches for traits in each)
 
 
 def _stand_ins(spec: PipelineSpec, split: str) -> str:

@@ -23,8 +23,7 @@ from pipegen.phases.machine import circumstances
 from pipegen.phases.specs import step_texts
 from pipegen.plan.render import order_text
 from pipegen.spec.variants import joined
-from pipegen.views.drawn import cut_items
-from pipegen.views.explanation import explain_text
+from pipegen.views.explanation import cut_items, explain_text
 from pipegen.views.model_check import fitting_loss, targets_of
 from pipegen.views.stages import stage_rows
 

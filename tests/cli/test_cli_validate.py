@@ -208,8 +208,8 @@ def test_fixes_that_leave_no_yaml_are_left_out(
     said = capsys.readouterr().err
     assert said.count("fixed ") == 1
     assert f"{path}:7:15: write 3" in said
-    assert f"not fixed {path}:6:5: write {broken}: the file would be invalid YAML" in said
-    assert f"not fixed {path}:4:12" in said
+    assert f"left out {path}:6:5: write {broken}: the file would be invalid YAML" in said
+    assert f"left out {path}:4:12" in said
 
 
 def test_fixes_of_a_spec_that_cannot_be_read_go_one_by_one(cli: Cli, tmp_path: Path) -> None:

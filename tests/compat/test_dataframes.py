@@ -208,7 +208,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"class_mode": "multi_output", "y_col": "height"}, TypeError, "list of columns"),
     ({"x_col": "height"}, TypeError, "paths as text"),
     ({"class_mode": None, "weight_col": "weight"}, ValueError, "class_mode"),
-    ({"weight_col": "class"}, TypeError, "weights, which are numbers"),
+    ({"weight_col": "class"}, TypeError, "weights as numbers"),
     ({"shaffle": True}, TypeError, "shaffle"),
 ]
 

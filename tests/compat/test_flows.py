@@ -291,7 +291,7 @@ def test_arguments_that_do_not_fit_together() -> None:
         ({"x": X[0]}, "4 dimensions"),
         ({"x": list(X)}, "np.stack"),
         ({"x": X, "y": Y[:3]}, r"^`x` \(images tensor\) and `y` \(labels\) .* 13 images, and `y` has 3 rows"),
-        ({"x": (X, Y[:2])}, "^All of the arrays in `x` .* 13 images, and an array that goes along has 2 rows"),
+        ({"x": (X, Y[:2])}, "^All of the arrays in `x` .* 13 images, but a further input has 2 rows"),
         ({"x": X, "y": Y, "sample_weight": WEIGHTS[:4]}, r"^`x` \(images tensor\) and `sample_weight` .* has 4 rows"),
         ({"x": X, "sample_weight": WEIGHTS}, "give `y`"),
         ({"x": X, "subset": "train"}, "'training'"),
