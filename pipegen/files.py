@@ -212,7 +212,6 @@ def _explained(error: OSError, path: str) -> OSError:
 
 
 def _like(target: str, number: int) -> None:
-    """Copies the permissions of the target to an open file."""
     with suppress(FileNotFoundError):
         os.fchmod(number, stat.S_IMODE(os.stat(target).st_mode))
 

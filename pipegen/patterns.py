@@ -132,7 +132,6 @@ def _for_re2(pattern: str) -> str:
 
 
 def _escape(char: str, inside: bool) -> str:
-    """Translates a backslash and the character after it."""
     if char in _UNICODE:
         return _UNICODE[char] if inside else f"[{_UNICODE[char]}]"
     if char.lower() in _UNICODE and not inside and char in "DWS":
@@ -141,7 +140,6 @@ def _escape(char: str, inside: bool) -> str:
 
 
 def _why(pattern: str, error: Exception) -> str:
-    """Describes why RE2 rejects a pattern."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -579,7 +579,6 @@ class Pipeline:
         return self._state_at(self._engine.train_progress().position())
 
     def _extent_at(self, epoch: int) -> Extent:
-        """Extent of the training split at an epoch."""
         self._require("train")
         return self._engine.executor("train").order
 

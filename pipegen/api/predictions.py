@@ -102,7 +102,6 @@ def _everywhere(step: Transform) -> Transform:
 
 
 def _edited(steps: tuple[Transform, ...], view: Any) -> tuple[Transform, ...]:
-    """Edits the steps of a spec for one view."""
     if isinstance(view, Mapping) and view and set(view) <= set(_EDITS):
         return _carried_out(steps, view)
     added = _parsed(view)

@@ -270,7 +270,6 @@ def _verdict(batch_ms: float, model_ms: float) -> str:
 
 
 def _endless(pipe: Pipeline, split: str) -> Iterator[int]:
-    """Yields the number of examples in each batch, epoch after epoch."""
     from pipegen.waiting import num_rows
 
     dataset = pipe[split]

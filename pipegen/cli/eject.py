@@ -60,7 +60,6 @@ def _ejected(pipe: Pipeline, out: str, splits: list[str], *, graph: bool) -> Eje
 
 
 def _check_target(out: str, *, graph: bool) -> None:
-    """Checks the target before the data is listed."""
     if graph and os.path.isdir(out) and not os.listdir(out):
         return
     if os.path.lexists(out):

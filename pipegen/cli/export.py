@@ -76,7 +76,6 @@ def export(
 
 
 def _check_folder(folder: str, overwrite: bool) -> None:
-    """Checks the folder before the data is listed."""
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CannotRun(f"cannot write into {folder}: it is a file")
     if not overwrite and os.path.isdir(folder) and os.listdir(folder):

@@ -97,7 +97,6 @@ class DataFrameIterator(CompiledIterator):
         self._walk_over(asked, spec, channels=shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves, late_files=late)
 
     def _take(self, frame: Frame) -> None:
-        """Stores the rows."""
         self.filenames = frame.files
         self.sample_weight = frame.weights
         self._targets = frame.targets

@@ -107,7 +107,6 @@ class DirectoryIterator(CompiledIterator):
         self._list()
 
     def _list(self) -> None:
-        """Sets the attributes for files and classes."""
         import numpy as np
 
         self.filenames = [os.path.relpath(path, self.directory) for path in self.pipeline.files(self._split)]

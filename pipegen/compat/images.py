@@ -226,7 +226,6 @@ class Saving:
         return self._written
 
     def _wrote(self, name: str, image: Array) -> bool:
-        """Writes an image, unless the file exists."""
         try:
             with whole_file(os.path.join(self.folder, name), new=True, durable=False) as file:  # the model waits
                 save_img(file, image, data_format=self.data_format, file_format=self.form)

@@ -243,7 +243,6 @@ class CompiledIterator(Iterator):
         return self._handed_over(self.pipeline._engine.requested(self._split)(self._epoch(), index))
 
     def _epoch(self) -> int:
-        """Number of the current epoch."""
         return int(self.pipeline._engine.train_progress().position()[0]) if self._split == "train" and self.n else 0
 
     def reset(self) -> None:
@@ -260,7 +259,6 @@ class CompiledIterator(Iterator):
 
 
 def _widened(*parts: Any) -> Any:
-    """Casts the floats of a batch to float64."""
     import tensorflow as tf
 
     wide = tuple(tf.cast(part, tf.float64) if part.dtype.is_floating else part for part in parts)

@@ -128,7 +128,6 @@ def _check_rows(count: int, misc: list[Array], y: Any, sample_weight: Any) -> No
 
 
 def _check_targets(y: Array, rows: range) -> None:
-    """Checks that both subsets have the same targets."""
     import numpy as np
 
     inside, outside = y[rows.start : rows.stop], np.concatenate([y[: rows.start], y[rows.stop :]])

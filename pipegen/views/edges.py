@@ -151,7 +151,6 @@ class _Run:
 
 
 def _taken(emit: Emit) -> set[str]:
-    """Features that the model takes."""
     wanted = (emit.output.x, emit.output.y, emit.output.sample_weight)
     return {name for one in wanted if one is not None for name in ([one] if isinstance(one, str) else _names(one))}
 

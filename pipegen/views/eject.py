@@ -97,7 +97,6 @@ def _variable(split: str) -> str:
 
 
 def _typed(spec: dict[str, Any]) -> str:
-    """Writes the types of a batch in a line."""
     if "tuple" in spec:
         return f"({', '.join(map(_typed, spec['tuple']))})"
     if "dict" in spec:
@@ -282,7 +281,6 @@ def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> 
 
 
 def _literal_spec(raw: dict[str, Any]) -> str:
-    """Writes a spec as a map in Python: a line for each section, and for each step."""
     lines = []
     for key, value in raw.items():
         if isinstance(value, list) and value:
@@ -314,7 +312,6 @@ def _name(split: str) -> str:
 
 
 def _split(split: str, executor: Executor) -> Iterator[str]:
-    """Writes the functions of a split, and that of its batches."""
     name, plan, names = _name(split), lowered_plan(executor), {id(stage): text for text, stage in stage_names(executor.plan)}
     count = f"{len(executor.records):,} examples, {executor.steps:,} steps of {executor.order.local_batch}"
     yield from ("", f"# {split}: {count}", f"{name} = pipe.lowered({_quoted(split)})")
@@ -417,5 +414,4 @@ def _feature(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Writes a text as a Python literal in double quotes."""
     return json.dumps(text, ensure_ascii=not text.isprintable())

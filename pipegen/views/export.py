@@ -192,7 +192,6 @@ class _Source:
             yield batch, self._without_stand_ins(batch, rows)
 
     def _steps(self, epoch: int, slots: set[int]) -> list[int]:
-        """Steps of some slots of an epoch."""
         steps: list[int] = self.executor.order.step_at(epoch, tf.constant(sorted(slots), tf.int64)).numpy().tolist()
         return steps
 
@@ -276,7 +275,6 @@ def _named(value: Array, classes: tuple[str, ...], *, several: bool) -> Any:
 
 
 def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
-    """Checks the arguments before the work begins."""
     if wanted.form not in ("png", "jpeg"):
         raise ValueError(f"`form` is `png` or `jpeg`, got {wanted.form!r}")
     if os.path.basename(wanted.prefix) != wanted.prefix:

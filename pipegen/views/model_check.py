@@ -422,7 +422,6 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
 
 
 def _inputs(x: Any, features: Any) -> list[tuple[str | None, str | None, Any]]:
-    """Lists the name, the feature and the shape of each input."""
     if isinstance(x, dict):
         return [(name, features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
     if isinstance(x, tuple):
@@ -617,7 +616,6 @@ def _is_padded(target: FeatureType) -> bool:
 
 
 def _features_of(part: Any) -> list[str]:
-    """Features of `x` or `y` of an output."""
     if part is None:
         return []
     return [part] if isinstance(part, str) else list(part.values() if isinstance(part, dict) else part)

@@ -150,7 +150,6 @@ def _all_parts(done: Compiled, cost: PlanCost) -> Iterator[tuple[float, str]]:
 
 
 def _plan(done: Compiled, cost: PlanCost, shown: Shown | None) -> Iterator[Html]:
-    """Yields nodes and edges in turn."""
     most = max((us for us, _ in _all_parts(done, cost)), default=0.0)
     before: ElementType | None = None
     last: Mapping[str, Seen] = {}
@@ -202,7 +201,6 @@ def _edge(node: Node, before: ElementType | None, seen: Mapping[str, Seen], *, k
 
 
 def _strip(name: str, seen: Seen | None, *, short: bool) -> Html:
-    """Shows the pictures of a feature, or its values."""
     if seen is None:
         return element("div")
     if not seen.pictures:

@@ -67,7 +67,6 @@ def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...
 
 
 def _of_part(spec: PipelineSpec, mix: MixedManifest, name: str) -> Iterator[str]:
-    """Yields lines on a part of a mix."""
     made = mix.mixture("train")
     place = list(mix.of("train")).index(name)
     drawn = (made.counts(0)[place], made.examples * made.shares[place] / made.unit) if made is not None else (0, 0)

@@ -109,13 +109,11 @@ def _some_folders(folder: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _some_files(folder: str, ending: str) -> list[str]:
-    """First files below a folder with an ending."""
     found = (os.path.join(at, name) for at, names in _some_folders(folder) for name in names if name.lower().endswith(ending))
     return list(islice(found, _LOOKED_AT))
 
 
 def _json_files(folder: str) -> list[str]:
-    """JSON files in a folder and in its sub-folders."""
     found = []
     for at in ("", *sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))):
         names = sorted(name for name in os.listdir(os.path.join(folder, at)) if name.lower().endswith(".json"))
@@ -217,7 +215,6 @@ def _labelme(folder: str) -> dict[str, _Source] | None:
 
 
 def _counts(listings: Mapping[str, Listing]) -> Counter[str]:
-    """Counts the boxes of each class, in the order of the classes."""
     found: Counter[str] = Counter()
     for listing in listings.values():
         names = listing.column_classes["labels"]

@@ -175,7 +175,6 @@ def _all_end(path: str, endings: tuple[str, ...]) -> bool:
 
 
 def _next(target: str, schema: str) -> list[str]:
-    """Lists commands to run next, with their purpose."""
     steps = {
         f"pipegen preview {target}": "see what the model will see",
         f"pipegen validate {target} --data": "check the spec and a sample of the files",

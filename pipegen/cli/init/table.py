@@ -242,7 +242,6 @@ def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
 
 
 def _image_columns(table: TextTable, rows: Sequence[tuple[str, ...]]) -> list[int]:
-    """Columns with image paths in all of some rows."""
     return [column for column in range(table.width) if rows and all(is_image_path(row[column].strip()) for row in rows)]
 
 
