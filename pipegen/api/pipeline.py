@@ -26,6 +26,7 @@ from pipegen.terminal import visible
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     import jax
     import keras
@@ -90,6 +91,10 @@ def _size(value: Any) -> tuple[int, int]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise TypeError(f"`image_size` is (height, width), such as (480, 640), got {got(value)}")
     return whole("image_size[0]", value[0], 1), whole("image_size[1]", value[1], 1)
+
+
+def _checkpoints(directory: Any) -> Path | None:
+    return None if directory is None else file_or_folder("directory", directory, "checkpoints/")
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -390,7 +395,7 @@ class Pipeline:
         """
         from pipegen.backend.datasets.callback import ResumeCallback
 
-        return ResumeCallback(self, None if directory is None else file_or_folder("directory", directory, "checkpoints/"), save_freq)
+        return ResumeCallback(self, _checkpoints(directory), save_freq)
 
     # For other frameworks
 
@@ -989,8 +994,7 @@ class Stage(Pipeline):
         """
         from pipegen.backend.datasets.callback import StageCallback
 
-        at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
-        return StageCallback(self._of, self, at, save_freq)
+        return StageCallback(self._of, self, _checkpoints(directory), save_freq)
 
 
 def _stage_of(rebuild: Callable[[Spec], Pipeline], spec: Spec, index: int) -> Pipeline:
@@ -1071,5 +1075,4 @@ class StagedPipeline(Pipeline):
         """Makes the Keras callback for `fit` over any stage; see `Stage.callback`."""
         from pipegen.backend.datasets.callback import StageCallback
 
-        at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
-        return StageCallback(self, None, at, save_freq)
+        return StageCallback(self, None, _checkpoints(directory), save_freq)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
+from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, progress, say
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def bench(
     spec: SpecFile,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to run; by default train.")] = None,
+    split: SplitName = None,
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to time; by default as many as fit in ten seconds.")
     ] = None,

@@ -40,6 +40,7 @@ Sets = Annotated[
     ),
 ]
 
+SplitName = Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")]
 Quality = Annotated[int, typer.Option("--quality", min=1, max=100, help="JPEG quality.")]
 StageNumber = Annotated[
     int | None,

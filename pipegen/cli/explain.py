@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, write_text
+from pipegen.cli.common import (
+    AllowCode,
+    Sets,
+    SpecFile,
+    SplitName,
+    StageNumber,
+    allowed_code,
+    choose_split,
+    load_spec,
+    open_pipeline,
+    write_text,
+)
 from pipegen.cli.failures import print_findings
 from pipegen.terminal import json_text, note, say
 
@@ -17,7 +28,7 @@ if TYPE_CHECKING:
 
 def explain(
     spec: SpecFile,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")] = None,
+    split: SplitName = None,
     passes: Annotated[bool, typer.Option("--passes", help="Also show what each pass did, and why.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Show every split, every pass, and the cost of every stage.")] = False,
     before: Annotated[bool, typer.Option("--before", help="Also show the plan as written, before any pass.")] = False,

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
+from pipegen.cli.common import (
+    AllowCode,
+    Quality,
+    Sets,
+    SpecFile,
+    SplitName,
+    StageNumber,
+    allowed_code,
+    choose_split,
+    load_spec,
+    open_pipeline,
+)
 from pipegen.cli.failures import CannotRun
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.terminal import progress, say
@@ -19,7 +30,7 @@ if TYPE_CHECKING:
 def export(
     spec: SpecFile,
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder to write to, new or empty.")],
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")] = None,
+    split: SplitName = None,
     examples: Annotated[int, typer.Option("--examples", min=1, help="The number of examples, in the order of the first epoch.")] = 32,
     whole_epoch: Annotated[bool, typer.Option("--whole-epoch", help="Write each epoch as training sees it; ignores --examples.")] = False,
     draws: Annotated[int, typer.Option("--draws", min=1, help="Augmented versions of each, from as many epochs.")] = 1,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
+from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun, check_parent, refused
 from pipegen.files import whole_file
 from pipegen.ops.kinds.registry import kind_of
@@ -16,7 +16,7 @@ from pipegen.terminal import progress, say
 
 def preview(
     spec: SpecFile,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to show; by default train.")] = None,
+    split: SplitName = None,
     rows: Annotated[int, typer.Option("--rows", min=1, max=200, help="The number of originals, spread over the split.")] = 6,
     draws: Annotated[
         int, typer.Option("--draws", min=1, max=50, help="Augmented versions of each, from as many epochs; one without random steps.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, write_text
+from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, allowed_code, choose_split, load_spec, open_pipeline, write_text
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.terminal import json_text, note, progress, say
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def profile(
     spec: SpecFile,
     script: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="Arguments of the --train script.")] = None,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to run; by default train.")] = None,
+    split: SplitName = None,
     model_ms: Annotated[
         float | None, typer.Option("--model-ms", min=0, metavar="MS", help="The time of a training step of your model, in ms.")
     ] = None,

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, examine, load_spec, start_tensorflow, write_text
+from pipegen.cli.common import (
+    AllowCode,
+    Sets,
+    SpecFile,
+    SplitName,
+    allowed_code,
+    choose_split,
+    examine,
+    load_spec,
+    start_tensorflow,
+    write_text,
+)
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.terminal import json_text, note, say
 
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
 
 def tune(
     spec: SpecFile,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to run; by default train.")] = None,
+    split: SplitName = None,
     model_ms: Annotated[
         float, typer.Option("--model-ms", min=0, metavar="MS", help="The time of a training step of your model, in ms.")
     ] = 0,
