@@ -129,7 +129,7 @@ class Iterator(Explains):
 
     def _check_index(self, index: int) -> None:
         if not 0 <= index < len(self):
-            raise ValueError(f"batch index {index} out of range (0 to {len(self) - 1})")
+            raise ValueError(f"batch index {index} out of range: an epoch has {len(self)} batches")
 
     def reset(self) -> None:
         """Makes `next` start an epoch."""

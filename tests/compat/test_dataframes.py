@@ -203,8 +203,8 @@ def test_augmented_rows_keep_their_targets(folder: Path, table: Any) -> None:
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"class_mode": "others"}, ValueError, "class_mode"),
     ({"class_mode": "binary", "classes": ["a"]}, ValueError, "two classes"),
-    ({"class_mode": "sparse", "y_col": "many"}, TypeError, "'many' holds text"),
-    ({"class_mode": "categorical", "y_col": "height"}, TypeError, "'height' holds text, or lists"),
+    ({"class_mode": "sparse", "y_col": "many"}, TypeError, "'many' must contain text"),
+    ({"class_mode": "categorical", "y_col": "height"}, TypeError, "'height' must contain text, or lists"),
     ({"class_mode": "multi_output", "y_col": "height"}, TypeError, "list of columns"),
     ({"x_col": "height"}, TypeError, "paths as text"),
     ({"class_mode": None, "weight_col": "weight"}, ValueError, "class_mode"),
