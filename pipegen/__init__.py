@@ -1,8 +1,8 @@
 """pipegen compiles a YAML spec into an optimised `tf.data` pipeline.
 
-    text ── spec/ ──▶ PipelineSpec, and where each value stands
-         ── plan/ ──▶ Plan: typed nodes, the plainest that mean what the spec says
-         ── passes/ ▶ Plan: fast, each rewrite recorded
+    text ── spec/ ──▶ PipelineSpec, with the place of each value
+         ── plan/ ──▶ Plan: typed nodes, not optimised
+         ── passes/ ▶ Plan: optimised, each rewrite recorded
          ── backend/ ▶ tf.data.Dataset; TensorFlow starts here
 
 Importing pipegen imports neither TensorFlow nor Keras nor NumPy; `build` does.
@@ -66,7 +66,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a type checker that sees it takes every name for one that is there
+if not TYPE_CHECKING:  # with it, a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""Checks the arguments that Python code hands over: one of the wrong kind is told by its name, with what was expected and an example."""
+"""Checks of the arguments of Python calls: an error names the argument, what is expected, and an example."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 _LONGEST = 60
-"""Characters of a value that a message repeats."""
+"""Maximal number of characters of a value in a message."""
 
 
 def got(value: object) -> str:
-    """Returns a value of the wrong kind in a few words: `3 (int)`, `None`, `a list`."""
+    """Describes a value of the wrong type: `3 (int)`, `None`, `a value of type list`."""
     if value is None:
         return "None"
     kind = type(value).__name__
@@ -33,7 +33,7 @@ def file_or_folder(name: str, value: Any, example: str) -> Path:
 
 
 def is_path(value: object) -> bool:
-    """Returns whether a value is text or a path object; bytes are neither."""
+    """Checks if a value is text or a path object; bytes are neither."""
     return isinstance(value, str) or (isinstance(value, os.PathLike) and isinstance(os.fspath(value), str))
 
 
@@ -41,7 +41,7 @@ def values_by_name(name: str, value: Any, example: str) -> None:
     """Checks a map from names to values; `None` stands for an empty one.
 
     Raises:
-        TypeError: For anything else, and for a name that is no text.
+        TypeError: For anything else, and for a name that is not text.
     """
     if value is None:
         return
@@ -49,7 +49,7 @@ def values_by_name(name: str, value: Any, example: str) -> None:
         raise TypeError(f"`{name}` is a map, such as {example}, got {got(value)}")
     odd = next((key for key in value if not isinstance(key, str)), None)
     if odd is not None or None in value:
-        raise TypeError(f"the keys of `{name}` are text, as in {example}, and one is {got(odd)}")
+        raise TypeError(f"the keys of `{name}` are text, as in {example}, got {got(odd)}")
 
 
 def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
@@ -72,7 +72,7 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
 
 
 def share(value: Any) -> tuple[int, int] | None:
-    """Checks which share of each batch is meant.
+    """Checks a share of each batch.
 
     Raises:
         TypeError: For anything but a pair of whole numbers.
@@ -96,10 +96,10 @@ def text(name: str, value: Any, example: str) -> str:
 
 
 def called_with_count(name: str, value: Callable[[int], None] | None) -> None:
-    """Checks a function that is told how far the work is.
+    """Checks a callback for progress.
 
     Raises:
-        TypeError: For what cannot be called.
+        TypeError: For a value that cannot be called.
     """
     if value is not None and not callable(value):
         raise TypeError(f"`{name}` is a function of one number, such as `print`, got {got(value)}")

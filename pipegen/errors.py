@@ -3,9 +3,9 @@
 PipegenError
  ├── SpecError       the spec or its data is wrong; holds the findings
  ├── DataError       a record could not be read while the pipeline ran; names the file
- ├── ModelMismatchError  a model does not fit what the pipeline gives
+ ├── ModelMismatchError  a model does not fit the batches of the pipeline
  ├── StateError      a saved state does not fit this pipeline
- └── InternalError   pipegen itself is wrong; never the user's mistake
+ └── InternalError   a bug in pipegen, not an error of the user
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ T = TypeVar("T")
 
 
 class PipegenError(Exception):
-    """Is the base of everything that pipegen raises on purpose."""
+    """Base class of the errors of pipegen."""
 
     def __str__(self) -> str:
-        """Returns the message, with nothing in it that a terminal would obey."""
+        """Makes the message safe for terminals."""
         return visible(super().__str__())
 
 
 class SpecError(PipegenError):
-    """Tells that a spec, or the data it points at, is wrong.
+    """A spec, or its data, is wrong.
 
     Attributes:
-        diagnostics: Every finding of the run: errors, then warnings, then notes, each by position in the file. Its text leaves notes out.
+        diagnostics: Every finding of the run: errors, then warnings, then notes, each by position in the file. The message omits notes.
     """
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
@@ -42,47 +42,47 @@ class SpecError(PipegenError):
         super().__init__(len(self.diagnostics))
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
-        """Pickled whole, as when it crosses from a worker process."""
+        """Pickles all findings, for worker processes."""
         return type(self), (self.diagnostics,)
 
     def __repr__(self) -> str:
-        return one_line(f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self._told)})")
+        return one_line(f"SpecError({'; '.join(f'{d.code}: {d.message}' for d in self._shown)})")
 
     def __str__(self) -> str:
         from pipegen.diagnostics.text import render_text
 
-        return render_text(self._told).rstrip("\n")
+        return render_text(self._shown).rstrip("\n")
 
     @property
-    def _told(self) -> list[Diagnostic]:
+    def _shown(self) -> list[Diagnostic]:
         return [d for d in self.diagnostics if d.severity.value != "info"]
 
     def _render_traceback_(self) -> list[str]:
-        """Gives IPython and Jupyter what they print instead of frames."""
+        """Lines that IPython and Jupyter print instead of frames."""
         return str(self).splitlines()
 
 
 class DataError(PipegenError):
-    """Tells that a record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
+    """A record could not be read or decoded while the pipeline ran. The first line names the file and the setting."""
 
 
 class ModelMismatchError(PipegenError):
-    """Tells that a model does not fit what the pipeline gives, and lists every mismatch."""
+    """A model does not fit the batches of the pipeline; the message lists every mismatch."""
 
 
 class StateError(PipegenError):
-    """Tells that a saved state does not fit this pipeline; the message says in words what differs."""
+    """A saved state does not fit this pipeline; the message describes the differences."""
 
 
 class InternalError(PipegenError):
-    """A broken invariant inside pipegen. Please report it; the message holds the plan."""
+    """A broken invariant inside pipegen. Please report it; the message contains the plan."""
 
 
 class PartError(ValueError):
-    """Tells, from the validator of a model, that one part of a larger value is wrong.
+    """A part of a value is wrong; raised by the validators of models.
 
     Attributes:
-        path: The key path of that part below the value that is validated.
+        path: The key path of the part below the validated value.
         help: What to do about it.
     """
 
@@ -93,11 +93,11 @@ class PartError(ValueError):
 
 
 class OpError(Exception):
-    """Tells that an op's input type or its arguments cannot work; the plan builder turns it into a finding.
+    """The input type or the arguments of an op are invalid; the plan builder turns it into a finding.
 
     Attributes:
-        code: The diagnostic code, such as `PG213`.
-        message: One sentence saying what is wrong.
+        code: The code of the finding, such as `PG213`.
+        message: One sentence that describes the error.
         field: The argument at fault, or `None` for the step as a whole.
         help: What to do about it; a line or several.
     """
@@ -111,21 +111,21 @@ class OpError(Exception):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Returns the help as lines."""
+        """The help as lines."""
         return (self.help,) if isinstance(self.help, str) else self.help or ()
 
     @property
     def every(self) -> tuple[OpError, ...]:
-        """Returns each error on its own; one, but for `OpErrors`."""
+        """Single errors; several for `OpErrors`."""
         return (self,)
 
 
 class OpErrors(OpError):
-    """Several independent errors, so that one run shows them all; as an error of its own it is the first.
+    """Several independent errors, so that one run shows them all; its own code and message are those of the first.
 
     Attributes:
-        cells: The columns of the table that could be read all the same, by name or number; `None` without one.
-        listing: The files of the records, as far as they could be listed all the same; `None` where they could not.
+        cells: Reads a column of the table, by name or number, despite the errors; `None` without a table.
+        listing: The files of the records, as far as they could be listed; `None` if they could not.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Attempts:
         self.errors: list[OpError] = []
 
     def of(self, call: Callable[..., T], *args: Any) -> T | None:
-        """Gives what a call returns, or `None` where it raises an `OpError`, which is kept."""
+        """Calls a function; collects an `OpError` and returns `None`."""
         try:
             return call(*args)
         except OpError as error:

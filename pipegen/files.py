@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all; and how to open what others may have put there."""
+"""Atomic writing of files and folders, and safe opening of files in folders that others may write to."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ K = TypeVar("K")
 
 _BEGIN, _END = ".pipegen-", ".part"
 _OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
-"""Names of files that a process has open already, and goes on writing to."""
+"""Names of files that a process has open already; they are written directly."""
 _NO_ROOM = {errno.EACCES, errno.EPERM, errno.EROFS}
 _UNLINKED = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-"""What file systems without hard links answer."""
+"""Errors of file systems without hard links."""
 
 
 def part_name() -> str:
-    """Makes a name for what is not whole yet, which no other process, thread or host uses."""
+    """Makes a name for an unfinished file, which no other process, thread or host uses."""
     return f"{_BEGIN}{os.getpid()}-{os.urandom(6).hex()}{_END}"
 
 
 def is_part(name: str) -> bool:
-    """Tells whether a name is one of those that `part_name` makes."""
+    """Checks if a name was made by `part_name`."""
     return name.startswith(_BEGIN) and name.endswith(_END)
 
 
 def remove_parts(folder: str | os.PathLike[str], *, older: float = 3600.0) -> None:
-    """Removes what processes that were killed have left in a folder; what was written within `older` seconds may still be in the making."""
+    """Removes unfinished files of killed processes from a folder, except those modified within the last `older` seconds."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if is_part(entry.name):
@@ -68,18 +68,17 @@ def write_whole(
 def whole_file(
     path: str | os.PathLike[str], *, new: bool = False, durable: bool = True, mode: int = 0o666, within: int | None = None
 ) -> Iterator[IO[bytes]]:
-    """Opens a file to be written, which takes its place when the block ends, and leaves it as it was where the block raises.
+    """Opens a file to write, which replaces the path atomically when the block ends; if the block raises, nothing changes.
 
-    A file that is there keeps its permissions, and a link goes on showing the file that it shows. What is not a file, such as a terminal or
-    a pipe, is written directly.
+    An existing file keeps its permissions; a link stays, and its target is replaced. Terminals, pipes and the like are written directly.
 
     Args:
         path: The file; its folder exists.
-        new: Raise where there is something already, even if it appears while the file is written.
-        durable: Wait until it is on the disk, so that a power cut leaves the old or the new file. Leave it out only for what is checked
-            when it is read, or can be made again.
-        mode: The permissions of a new file, less those that the process takes away (`umask`).
-        within: An open folder that `path` is a name in; links there are replaced, not followed.
+        new: Raise if the path exists, even if it appears while the file is written.
+        durable: Wait until it is on the disk, so that a power cut leaves the old or the new file. Set it to false only for files that are
+            checked when read, or can be made again.
+        mode: The permissions of a new file, before `umask`.
+        within: An open folder that contains the name `path`; links there are replaced, not followed.
 
     Raises:
         OSError: When it cannot be written, with the path in `filename`.
@@ -111,10 +110,10 @@ def whole_file(
 
 @contextmanager
 def whole_files(targets: Mapping[K, Path], folder: Path) -> Iterator[dict[K, Path]]:
-    """Yields names in `folder` to write files under, which take the places of the targets once all of them are on the disk.
+    """Yields temporary paths in `folder` to write; when all are on the disk, they replace the targets.
 
     Raises:
-        OSError: When one cannot be brought to the disk, or into its place.
+        OSError: When one cannot be synced or moved.
     """
     parts = {key: folder / part_name() for key in targets}
     try:
@@ -131,7 +130,7 @@ def whole_files(targets: Mapping[K, Path], folder: Path) -> Iterator[dict[K, Pat
 
 
 def put_in_place(part: Path, target: Path) -> None:
-    """Brings a file that is complete to the disk, and then into its place."""
+    """Syncs a complete file to the disk, and then moves it to its place."""
     _sync(part)
     os.replace(part, target)
     _sync_folder(target.parent)
@@ -139,13 +138,13 @@ def put_in_place(part: Path, target: Path) -> None:
 
 @contextmanager
 def whole_place(path: Path, *, new: bool = False, older: Path | None = None) -> Iterator[Path]:
-    """Yields a place beside a path for a file or a folder, which takes the place of the path when the block ends.
+    """Yields a temporary path for a file or a folder, which replaces the path when the block ends.
 
     Args:
-        path: What is to be replaced, if it is there; the folders above it are made.
+        path: The path to replace or make; the folders above it are made.
         new: Replace nothing but an empty folder, and raise otherwise.
-        older: Where a folder that is replaced stays until the new one is in its place, which takes two steps: between them a reader finds
-            it here. By default that place is removed with all that a killed process leaves.
+        older: The place of the replaced folder until the new one is in place. That takes two steps; between them, a reader finds it here.
+            By default that place is removed with other remains of killed processes.
 
     Raises:
         OSError: When it cannot be written.
@@ -179,10 +178,10 @@ def whole_place(path: Path, *, new: bool = False, older: Path | None = None) -> 
 
 
 def _target(path: str, *, new: bool) -> str | None:
-    """Returns the file that a path leads to; `None` for what is no file on a disk.
+    """Resolves a path; `None` if it is not a file on a disk.
 
     Raises:
-        OSError: For a folder, a file that may not be written, and with `new` for anything that is there.
+        OSError: For a folder, a read-only file and, with `new`, for any existing path.
     """
     try:
         about = os.stat(path)
@@ -194,7 +193,7 @@ def _target(path: str, *, new: bool) -> str | None:
         return None
     if new:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-    if not os.access(path, os.W_OK):  # which a rename does not ask
+    if not os.access(path, os.W_OK):  # a rename does not check it
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     return os.path.realpath(path)
 
@@ -207,13 +206,12 @@ def _made(part: str, path: str, mode: int, within: int | None) -> int:
 
 
 def _explained(error: OSError, path: str) -> OSError:
-    """Makes an error about a path of one about the name that is beside it for a while."""
-    why = f"{error.strerror}: its folder takes no new file, which would become this one once it is whole"
+    """Turns an error about the temporary file into one about the path."""
+    why = f"{error.strerror}: cannot create a temporary file in its folder"
     return OSError(error.errno, why if error.errno in _NO_ROOM else error.strerror, path)
 
 
 def _like(target: str, number: int) -> None:
-    """Gives an open file the permissions of the one that it replaces."""
     with suppress(FileNotFoundError):
         os.fchmod(number, stat.S_IMODE(os.stat(target).st_mode))
 
@@ -258,7 +256,7 @@ def _sync_tree(place: Path) -> None:
 
 
 def _sync_folder(folder: str | os.PathLike[str], within: int | None = None) -> None:
-    """Brings the names in a folder to the disk, as far as its file system does that."""
+    """Syncs the names in a folder to the disk, if its file system supports that."""
     with suppress(OSError):
         if within is not None:
             os.fsync(within)
@@ -279,33 +277,33 @@ _KINDS = (
 
 
 class NotRegularError(OSError):
-    """Something else stands where a regular file was expected; `strerror` says what."""
+    """A path is not a regular file; `strerror` describes what it is."""
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
-    """Reads `most` bytes at most of a regular file, or of what a link to one shows.
+    """Reads at most `most` bytes of a regular file; follows links.
 
     Raises:
-        OSError: When it cannot be read, or is no regular file: a pipe or a device may never end, and what the system makes up as it
-            is read, as below `/proc`, is no file of anyone's.
+        OSError: When it cannot be read, or is not a regular file: a pipe or a device may never end, and files below `/proc` are made up
+            by the system.
     """
     name = os.fspath(path)
     number = os.open(name, os.O_RDONLY | _NO_WAIT)
     with os.fdopen(number, "rb") as stream:
         about = os.fstat(number)
         _check_kind(about, name)
-        data = stream.read(most)  # `None` where it would have to wait, which no file on a disk makes it do
+        data = stream.read(most)  # `None` if it would block; files on a disk never do
         if data is None or (data and not about.st_size and not os.fstat(number).st_size):
             raise NotRegularError(errno.EINVAL, "it is made up by the system, not a file on a disk", name)
         return data
 
 
 def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int], mode: int = 0o666) -> int:
-    """Opens a file in an open folder that several users may write to, and follows no link; `flags` and `mode` are those of `os.open`.
+    """Opens a file in an open folder that several users may write to, without following links; `flags` and `mode` as in `os.open`.
 
     Raises:
-        OSError: When it cannot be opened, is no regular file, belongs neither to this user nor to one of `owners`, or has, where it is to
-            be written, a second name elsewhere.
+        OSError: When it cannot be opened, is not a regular file, belongs neither to this user nor to one of `owners`, or is opened to be
+            written and has a second hard link.
     """
     try:
         number = os.open(name, flags | _NO_WAIT | _NO_LINK, mode, dir_fd=within)
@@ -319,7 +317,7 @@ def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int], mod
         if about.st_uid not in {os.geteuid(), *owners}:
             raise NotRegularError(errno.EPERM, f"`{name}` belongs to another user", name)
         if about.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
-            raise NotRegularError(errno.EPERM, f"`{name}` is a file with another name elsewhere, which would be written, too", name)
+            raise NotRegularError(errno.EPERM, f"`{name}` has a hard link elsewhere, which would be written, too", name)
     except OSError:
         os.close(number)
         raise
@@ -327,30 +325,30 @@ def open_owned(name: str, flags: int, *, within: int, owners: Iterable[int], mod
 
 
 def open_folder(path: Path, owners: Iterable[int] = (), *, linked: bool = True) -> int:
-    """Opens a folder for `open_owned`; a link is followed where it belongs to this user or to one of `owners`, and `linked` allows it.
+    """Opens a folder for `open_owned`; follows a link if `linked` is set and it belongs to this user or to one of `owners`.
 
     Raises:
-        OSError: When there is none, or a link of someone else stands in its place.
+        OSError: When it does not exist, or is a link of another user.
     """
     link = os.lstat(path)
     ours = link.st_uid in {os.geteuid(), *owners}
     if stat.S_ISLNK(link.st_mode) and not (ours and linked):
-        what = "a link of another user" if not ours else "a link, and leads out of the folder of the caches"
+        what = "a link of another user" if not ours else "a link that leads out of the cache folder"
         raise NotRegularError(errno.EPERM, f"`{path.name}` is {what}", str(path))
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | (0 if ours and linked else _NO_LINK))
 
 
 def open_lock(path: str | os.PathLike[str]) -> int:
-    """Opens a file for the system to lock, made if needed; nothing of it is changed, and no link is followed.
+    """Opens a lock file, made if needed, without changing it or following links.
 
     Raises:
-        OSError: When it cannot be opened, or a link stands in its place.
+        OSError: When it cannot be opened, or is a link.
     """
     return os.open(path, os.O_RDWR | os.O_CREAT | _NO_WAIT | _NO_LINK, 0o666)
 
 
 def is_irregular(path: str) -> bool:
-    """Tells whether something stands at a path that is no regular file, such as a pipe; what is not there is none."""
+    """Checks if a path exists and is not a regular file, such as a pipe."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -370,11 +368,11 @@ def _is(about: os.stat_result) -> str:
 
 _HEAD = '{"pipegen_report": 1}\n'
 _ACTIVE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "$`!"})
-"""Characters that a shell expands within double quotes, as escapes of JSON."""
+"""JSON escapes for characters that a shell expands within double quotes."""
 
 
 def is_foreign(path: str) -> bool:
-    """Tells whether a file exists that is no report; what cannot be read is none."""
+    """Checks if a file exists and is not a report; true if it cannot be read."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(len(_HEAD))
@@ -386,10 +384,10 @@ def is_foreign(path: str) -> bool:
 
 
 def add_line(path: str, about: object) -> None:
-    """Adds a line to a report, which is begun if needed, and so is its folder.
+    """Appends a line to a report; makes the file and its folder if needed.
 
     Raises:
-        OSError: When it cannot be written, or the file is no report.
+        OSError: When it cannot be written, or the file is not a report.
     """
     if is_foreign(path):
         raise OSError(errno.EEXIST, "the file exists, and is not a report of damaged records", path)
@@ -400,5 +398,5 @@ def add_line(path: str, about: object) -> None:
 
 
 def inert(text: str) -> str:
-    """Gives a text of JSON with escapes for what a shell would expand, should it ever read it."""
+    """Escapes in a JSON text what a shell would expand, should it ever read it."""
     return text.translate(_ACTIVE)

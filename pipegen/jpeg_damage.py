@@ -1,7 +1,7 @@
-"""Finds damage inside of JPEG files that every decoder passes over.
+"""Damage inside of JPEG files that decoders ignore.
 
-A decoder reads a damaged scan on as if nothing had been, and the rest of the image is shifted, gray or noise. libjpeg warns of most of it,
-and `simplejpeg` hands its warnings on; long runs of zeros, which it takes for data, are found in the file itself.
+A decoder continues after a damaged part of a scan, and the rest of the image is shifted, gray or noise. libjpeg warns of most damage, and
+`simplejpeg` reports its warnings. libjpeg takes long runs of zeros for data; they are found in the file itself.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import re
 from collections.abc import Iterator
 
 _WARNINGS = ("Corrupt JPEG data", "Premature end of JPEG", "Inconsistent progression")
-"""How libjpeg's messages about damaged data start. What it says beside, such as of a kind of file that it cannot read, is no damage."""
+"""Beginnings of libjpeg's messages about damage. Other messages, such as for unsupported files, are not about damage."""
 _AT_END = "extraneous bytes before marker 0xd9"
-"""What libjpeg says of bytes that are left when the last row is decoded, which has one of two causes."""
+"""libjpeg's message about bytes that are left after the last row; they have one of two causes."""
 _ZEROS = bytes(32)
-"""No encoder writes so many zeros within a scan, but of an image of one colour with Huffman tables of its own."""
+"""No encoder writes so many zeros within a scan, except for an image of one colour with custom Huffman tables."""
 _END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 _TABLES, _SCAN = 0xC4, 0xDA
 _ALONE = frozenset({0x01, *range(0xD0, 0xD9)})
-"""Markers that nothing belongs to."""
+"""Markers without a segment."""
 
 
 def available() -> bool:
-    """Returns whether `simplejpeg` can be imported, which reports what libjpeg warns of."""
+    """Checks if `simplejpeg` can be imported, which reports libjpeg's warnings."""
     try:
         import simplejpeg  # noqa: F401
     except ImportError:
@@ -31,12 +31,12 @@ def available() -> bool:
 
 
 def is_jpeg(content: bytes) -> bool:
-    """Returns whether a file starts as a JPEG does."""
+    """Checks if a file starts like a JPEG."""
     return content[:3] == b"\xff\xd8\xff"
 
 
 def damage_inside(content: bytes) -> str | None:
-    """Returns what is damaged in a file that can be decoded, in words; `None` for nothing that can be found, and for other formats.
+    """Describes the damage in a file that can be decoded; `None` if none is found, and for other formats.
 
     Args:
         content: The whole file.
@@ -52,16 +52,17 @@ def damage_inside(content: bytes) -> str | None:
         simplejpeg.decode_jpeg(content, "CMYK" if space in ("CMYK", "YCCK") else "GRAY", fastdct=True, fastupsample=True, strict=True)
     except ValueError as error:
         said = str(error)
-        more = " (no harm where a program added them there, and a sign of lost codes elsewhere: look at the picture)"
+        more = " (harmless if a program added them, else a sign of lost codes: look at the image)"
         return f"{said.removeprefix('Corrupt JPEG data: ')}{more * said.endswith(_AT_END)}" if said.startswith(_WARNINGS) else None
     return None
 
 
 def _scans_without_zeros(content: bytes) -> Iterator[bytes]:
-    """Yields the coded data of the scans in which long runs of zeros stand for nothing: those of a sequential file whose zeros are codes
-    of coefficients, and not of empty blocks, in one of the tables."""
-    first: dict[int, int] = {}
-    """Of each table for AC coefficients: what its shortest code, which is all zeros, stands for."""
+    """Yields the coded data of scans in which long runs of zeros are damage.
+
+    These are scans of sequential files with a table in which zeros are the code of a coefficient, not of an empty block.
+    """
+    first: dict[int, int] = {}  # by table for AC coefficients: the symbol of its shortest code, which is all zeros
     at = 2
     while at + 4 <= len(content) and content[at] == 0xFF:
         marker = content[at + 1]
@@ -71,7 +72,7 @@ def _scans_without_zeros(content: bytes) -> Iterator[bytes]:
         size = int.from_bytes(content[at + 2 : at + 4], "big")
         body, at = content[at + 4 : at + 2 + size], at + 2 + size
         if marker == 0xD9 or (0xC2 <= marker <= 0xCF and marker not in (_TABLES, 0xC8, 0xCC)):
-            return  # the end, or no sequential file with Huffman codes
+            return  # the end, or not a sequential file with Huffman codes
         if marker == _TABLES:
             first |= _first_codes(body)
         elif marker == _SCAN and body:
@@ -84,7 +85,7 @@ def _scans_without_zeros(content: bytes) -> Iterator[bytes]:
 
 
 def _first_codes(body: bytes) -> dict[int, int]:
-    """Returns what the shortest code stands for, of each table for AC coefficients in a segment of tables."""
+    """Reads the symbol of the shortest code of each table for AC coefficients in a segment of tables."""
     found: dict[int, int] = {}
     at = 0
     while at + 17 < len(body):

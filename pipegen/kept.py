@@ -1,4 +1,4 @@
-"""Files that pipegen keeps for the next run: in the folder of a spec's caches, or else in the user's cache folder."""
+"""Files that pipegen keeps for later runs: in the cache folder of a spec, else of the user."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SPLITS = "splits"
-"""The folder, and the ending of the files, of split assignments that take long to count."""
+"""Folder, and file ending, of split assignments that take long to compute."""
 LOOKS = "looks"
-"""Likewise of what was seen of each picture (`pipegen report`)."""
+"""Folder, and file ending, of measurements of images (`pipegen report`)."""
 COLUMNS = "columns"
-"""Likewise of columns of the data that are too large for a graph."""
+"""Folder, and file ending, of columns of the data that are too large for a graph."""
 INDEXES = "index"
-"""Likewise of where in its file each record stands, and what its label is."""
+"""Folder, and file ending, of the offsets and labels of records."""
 REMOTE = "remote"
-"""The folder of files that were fetched from other machines."""
+"""Folder of files fetched from other machines."""
 STATISTICS = "statistics"
-"""The folder of what steps have learned from a training split; how a file ends says what it is."""
+"""Folder of what steps have learned from a training split; the ending of a file is the kind of numbers."""
 
 
 MARKER = ".pipegen-folder"
-"""The file that says that a folder is pipegen's own."""
+"""The file that marks a folder as pipegen's own."""
 _MARK = b"This folder belongs to pipegen, which writes and deletes files in it.\n"
 
 
 _claimed: set[str] = set()
-"""Folders that specs name, and that this process found to be its own, or free."""
+"""Folders named by specs that were marked or empty when this process checked them."""
 
 
 class ForeignFolderError(Exception):
-    """A folder holds what is not pipegen's; the argument names it."""
+    """A folder contains files that are not pipegen's; the argument names one."""
 
 
 class Caching(Protocol):
-    """Says where caches lie: the section `runtime` of a spec."""
+    """The setting of the cache, in the section `runtime` of a spec."""
 
     @property
     def cache(self) -> object: ...
 
 
 def kept_folder(runtime: Caching, name: str) -> Path | None:
-    """Returns a folder of this name in that of the spec's caches, else in the user's cache folder, if there is one."""
+    """Path of a folder in the cache folder of the spec, else of the user; `None` without either."""
     disk: str | None = getattr(runtime.cache, "disk", None)
     return Path(disk) / name if disk is not None else user_folder(name)
 
 
 def user_folder(name: str) -> Path | None:
-    """Returns a folder of this name in the user's cache folder, if there is one."""
+    """Path of a folder in the user's cache folder; `None` without one."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     try:
         caches = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
@@ -63,14 +63,14 @@ def user_folder(name: str) -> Path | None:
 
 
 def claim(folder: Path) -> None:
-    """Claims a folder that a spec names: one that is marked, does not exist yet, or is empty. It is marked once something is kept in it.
+    """Claims a folder that a spec names: one that is marked, missing, or empty. It is marked when the first file is written to it.
 
     Raises:
-        ForeignFolderError: When it holds something, and no mark; or a link, which would lead out of it: a spec can bring a marked folder
-            along.
+        ForeignFolderError: When it contains files without the mark, or a link, which would lead out of it: a marked folder may come with
+            a spec from elsewhere.
     """
     held = _held(folder)
-    if held and not is_claimed(folder):  # looked at after the list: another process may just have marked it, and then written
+    if held and not is_claimed(folder):  # in this order: another process marks the folder before it writes
         raise ForeignFolderError(f"{held[0]!r}, and no {MARKER!r}")
     for name in held:
         if os.path.islink(folder / name):
@@ -79,10 +79,10 @@ def claim(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and marks the claimed one that it is or lies in.
+    """Makes a folder, and marks the claimed folder that it is, or that contains it.
 
     Raises:
-        OSError: When that does not work.
+        OSError: When it cannot be made.
     """
     for root in (folder, *folder.parents):
         if os.path.abspath(root) in _claimed and not is_claimed(root) and not _held(root):
@@ -93,7 +93,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _held(folder: Path) -> list[str]:
-    """Names in a folder besides the mark; none where it cannot be read: what is to be written there then fails, and says why."""
+    """Names in a folder except the mark; empty if it cannot be read, since writing then fails with the reason."""
     try:
         return [name for name in sorted(os.listdir(folder)) if name != MARKER and not is_part(name)]
     except (OSError, ValueError):
@@ -101,7 +101,7 @@ def _held(folder: Path) -> list[str]:
 
 
 def is_claimed(folder: Path) -> bool:
-    """Tells whether a folder has the mark."""
+    """Checks if a folder has the mark."""
     try:
         number = os.open(folder / MARKER, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError):
@@ -115,7 +115,7 @@ def is_claimed(folder: Path) -> bool:
 
 
 def below(root: Path, path: str | os.PathLike[str]) -> bool:
-    """Tells whether no link stands on the way from a folder to what lies below it, so that whoever writes there writes nowhere else."""
+    """Checks that the path from a folder to a file below it has no links, so that writes stay inside the folder."""
     at = os.fspath(root)
     for name in os.path.relpath(path, root).split(os.sep):
         at = os.path.join(at, name)
@@ -125,7 +125,7 @@ def below(root: Path, path: str | os.PathLike[str]) -> bool:
 
 
 def make_below(root: Path, folder: Path) -> None:
-    """Makes a folder, and removes files that stand where it or a folder on the way to it has to be. See `below` for links."""
+    """Makes a folder below another; removes files in the way. See `below` for links."""
     at = root
     for name in folder.relative_to(root).parts:
         at /= name
@@ -135,7 +135,7 @@ def make_below(root: Path, folder: Path) -> None:
 
 
 class Inside:
-    """Opens files of a folder that others may write to: none through a link, and only those of this user or of the folder's owner."""
+    """Access to files of a folder that others may write to: without links, and only files of this user or of the folder's owner."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -143,7 +143,7 @@ class Inside:
         self._owners = {0, _owner(folder.parent)}
 
     def __enter__(self) -> Inside:
-        # The folder of the caches may be a link of its user, and what lies in it may not: a spec can bring a folder along.
+        # The user may link the cache folder, but not folders in it: a marked folder may come with a spec from elsewhere.
         linked = not is_claimed(self._folder.parent)
         self._number = open_folder(self._folder, self._owners, linked=linked)
         self._owners |= {os.fstat(self._number).st_uid}
@@ -157,22 +157,22 @@ class Inside:
         return open_owned(name, flags, within=self._number, owners=self._owners, mode=mode)
 
     def put(self, name: str, content: Iterable[bytes | memoryview], mode: int = 0o666) -> None:
-        """Writes a file, which is there whole or not at all, whatever happens meanwhile and whoever else writes it."""
+        """Writes a file atomically."""
         write_whole(name, content, mode=mode, within=self._number)
 
 
 def open_kept(folder: Path, name: str) -> IO[bytes]:
-    """Opens a file that `keep` has written.
+    """Opens a file written by `keep`.
 
     Raises:
-        OSError: When it cannot be opened, or someone else has laid something in its place.
+        OSError: When it cannot be opened, or was replaced by another user.
     """
     with Inside(folder) as inside:
         return os.fdopen(inside.open(name, os.O_RDONLY), "rb")
 
 
 def keep(folder: Path, name: str, content: Iterable[bytes | memoryview]) -> None:
-    """Writes a file for this user, and the folder where there is none.
+    """Writes a file for this user; makes the folder if needed.
 
     Raises:
         OSError: When it cannot be written.

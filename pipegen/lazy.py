@@ -1,4 +1,4 @@
-"""TensorFlow and NumPy, imported when something is asked of them, and what to say where a library cannot be imported."""
+"""TensorFlow and NumPy, imported on first use; advice for libraries that cannot be imported; `untraced`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class _Later:
         self._module: Any = None
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("__"):  # nobody who merely looks at a module's names imports it
+        if attribute.startswith("__"):  # introspection of names must not import it
             raise AttributeError(attribute)
-        if self._module is None:  # asked each time, `import_module` would take as long as what is asked for
+        if self._module is None:  # `import_module` would take as long as the attribute itself
             self._module = import_module(self._name)
         return getattr(self._module, attribute)
 
@@ -30,18 +30,18 @@ else:
 
 
 def how_to_install(library: str, extra: str, error: ImportError) -> str:
-    """Says what to type so that a library can be imported: the extra that brings it, or where it is here already, another release of it.
+    """Advises how to install a library: by its extra or, if it is installed, in another release.
 
     Args:
-        library: The library as messages call it: its name on PyPI, but for capitals, spaces and backquotes.
-        extra: The extra of pipegen that brings it.
-        error: What importing it raised.
+        library: The name of the library in messages: its name on PyPI, except for capitals, spaces and backquotes.
+        extra: The extra of pipegen that includes it.
+        error: The error of its import.
     """
     return what_to_install(library.strip("`").lower().replace(" ", "-"), extra, lacks_module=isinstance(error, ModuleNotFoundError))
 
 
 def what_to_install(name: str, extra: str, *, lacks_module: bool) -> str:
-    """Says the same of a library by its name on PyPI; `lacks_module` where importing it found no module, be it of one that it needs."""
+    """Advises the same by the name on PyPI; `lacks_module` is true if a module was not found: its own, or one that it needs."""
     install = f"pip install 'pipegen[{extra}]'"
     if lacks_module:
         return install
@@ -50,13 +50,13 @@ def what_to_install(name: str, extra: str, *, lacks_module: bool) -> str:
     except metadata.PackageNotFoundError:
         return install
     return (
-        f"{name} {version} is installed, and does not fit what else is: `pip install '{name}<{_series(version)}'` takes an older release, "
-        f"`pip install --upgrade {name}` the newest"
+        f"{name} {version} does not work with the other packages installed: `pip install '{name}<{_series(version)}'` installs an older "
+        f"release, `pip install --upgrade {name}` the newest"
     )
 
 
 def _series(version: str) -> str:
-    """Returns a version up to its first number that is not 0: the series of releases that it is of."""
+    """Cuts a version behind its first number that is not 0: the series of compatible releases."""
     parts = version.split(".")
     first = next((place for place, part in enumerate(parts) if part != "0"), 0)
     return ".".join(parts[: first + 1])
@@ -66,10 +66,10 @@ C = TypeVar("C", bound=type)
 
 
 def untraced(cls: C) -> C:
-    """Marks the methods of a class as plain Python; a class decorator.
+    """Keeps AutoGraph from converting the methods of a class; a class decorator.
 
-    Called from a function that is being traced, each would be rewritten with all that it calls, which takes seconds. The mark is the
-    one that `tf.autograph.experimental.do_not_convert` leaves. Functions that a method is handed are converted as ever.
+    Otherwise a call in a traced function would convert the method with all that it calls, which takes seconds. The mark is that of
+    `tf.autograph.experimental.do_not_convert`. Functions passed to a method are converted as usual.
     """
     for method in vars(cls).values():
         if isfunction(method):

@@ -1,4 +1,4 @@
-"""How much memory and how many cores this process may use, by the machine and by its control groups."""
+"""Memory and cores that this process may use, by the machine and by its control groups."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal, Protocol
 
 MOUNTED = Path("/sys/fs/cgroup")
 _NONE = 2**60
-"""Version 1 writes no limit as the largest number of pages."""
+"""Limits from here on mean no limit: version 1 writes the largest number of pages."""
 
 
 class Cgroup:
-    """Finds the control groups of this process.
+    """The control groups of this process.
 
     Args:
-        root: Where `proc` and `sys` are looked for.
-        mounted: Where the groups are mounted; below `root` by default.
+        root: The parent of `proc` and `sys`.
+        mounted: The mount point of the groups; below `root` by default.
     """
 
     def __init__(self, root: Path = Path("/"), mounted: Path | None = None) -> None:
@@ -27,13 +27,13 @@ class Cgroup:
 
     @cached_property
     def version(self) -> int:
-        """Returns 2, 1, or 0 where nothing is mounted; a machine with both keeps the controllers in version 1."""
+        """2, 1, or 0 if nothing is mounted; a machine with both has its controllers in version 1."""
         if any((self._mounted / name).exists() for name in ("cgroup.controllers", "cpu.max", "memory.max")):
             return 2
         return 1 if any((self._mounted / name).is_dir() for name in ("memory", "cpu")) else 0
 
     def groups(self, controller: str) -> list[Path]:
-        """Returns the folders of a controller's groups, the process's own first, then those above it."""
+        """Lists the folders of a controller's groups: the process's own, then those above it."""
         if controller not in self._groups:
             top = self._mounted if self.version == 2 else self._mounted / controller
             own = next((path for path in self._paths(controller) if (top / path).is_dir()), "")
@@ -42,38 +42,38 @@ class Cgroup:
         return self._groups[controller]
 
     def _paths(self, controller: str) -> list[str]:
-        """Returns the path that the kernel tells, without its leading slash; none that leads out of what is mounted."""
+        """Paths from the kernel, without the leading slash and except those that leave the mount."""
         lines = [line.split(":", 2) for line in (read_text(self._own) or "").splitlines()]
         wanted = "" if self.version == 2 else controller
         paths = [parts[2].lstrip("/") for parts in lines if len(parts) == 3 and wanted in parts[1].split(",")]
         return [path for path in paths if ".." not in path.split("/")]
 
-    # What is granted
+    # Limits
 
     @property
     def cpu_quota(self) -> float | None:
-        """Returns how many cores' time the groups grant; `None` without a quota."""
+        """Number of cores that the groups allow; `None` without a quota."""
         granted = [quota for group in self.groups("cpu") if (quota := _quota(group)) is not None]
         return min(granted, default=None)
 
     @property
     def memory_limit(self) -> int | None:
-        """Returns bytes that the groups grant; `None` without a limit."""
+        """Bytes that the groups allow; `None` without a limit."""
         name = "memory.max" if self.version == 2 else "memory.limit_in_bytes"
         limits = [limit for group in self.groups("memory") if (limit := read_int(group / name)) is not None and limit < _NONE]
         return min(limits, default=None)
 
-    # What was used
+    # Use
 
     @property
     def memory_used(self) -> int | None:
-        """Returns bytes that the process's own group holds, less file pages that the kernel gives back under pressure."""
+        """Bytes used by the process's own group, without file pages that the kernel reclaims under pressure."""
         used = self._held(self.groups("memory")[0])
         return used if used is None else max(0, used)
 
     @property
     def memory_left(self) -> int | None:
-        """Returns bytes that the groups still grant; `None` without a limit."""
+        """Bytes left up to the limit; `None` without a limit."""
         name, left = "memory.max" if self.version == 2 else "memory.limit_in_bytes", []
         for group in self.groups("memory"):
             limit, used = read_int(group / name), self._held(group)
@@ -90,7 +90,7 @@ class Cgroup:
 
     @property
     def cpu_seconds(self) -> float | None:
-        """Returns seconds of processor time that the process's own group has taken."""
+        """Seconds of processor time used by the process's own group."""
         if self.version == 2:
             micros = read_counts(self.groups("cpu")[0] / "cpu.stat").get("usage_usec")
             return None if micros is None else micros / 1e6
@@ -99,12 +99,12 @@ class Cgroup:
 
     @property
     def throttled(self) -> tuple[int, int] | None:
-        """Returns in how many periods the group was held back, and of how many; `None` without a quota."""
+        """Number of throttled periods, and of all periods; `None` without a quota."""
         counts = read_counts(self.groups("cpu")[0] / "cpu.stat")
         return (counts["nr_throttled"], counts["nr_periods"]) if counts.get("nr_periods") else None
 
     def owns(self, controller: str) -> bool:
-        """Returns whether the process has a group of its own there, rather than that of the whole machine."""
+        """Checks if the process has its own group for a controller, rather than that of the machine."""
         groups = self.groups(controller)
         if self.version == 2:  # the machine's own has no such file
             return (groups[0] / "memory.current").exists()
@@ -121,7 +121,7 @@ def _quota(group: Path) -> float | None:
 
 
 def read_text(path: Path) -> str | None:
-    """Returns what a file says, without the space around it, or `None` where it cannot be read."""
+    """Reads a text without surrounding space; `None` if it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -129,19 +129,19 @@ def read_text(path: Path) -> str | None:
 
 
 def read_int(path: Path) -> int | None:
-    """Returns the number that a file says, or `None` where it says none."""
+    """Reads a number; `None` if there is none."""
     text = read_text(path)
     return int(text) if text is not None and text.lstrip("-").isdigit() else None
 
 
 def read_counts(path: Path) -> dict[str, int]:
-    """Returns a file of lines such as `nr_periods 12`."""
+    """Reads a file of lines such as `nr_periods 12`."""
     pairs = [line.split() for line in (read_text(path) or "").splitlines()]
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
 class Limits(Protocol):
-    """What a spec says of the machine: its section `runtime`."""
+    """Limits in the section `runtime` of a spec."""
 
     @property
     def threads(self) -> Literal["auto"] | int: ...
@@ -151,34 +151,30 @@ class Limits(Protocol):
 
 
 def threads(runtime: Limits, root: Path = MOUNTED) -> int:
-    """Threads of the pipeline's own pool: what the spec says, else the cores that this process may use."""
-    if runtime.threads != "auto":
-        return runtime.threads
-    return available_cores(root)
+    """Threads of the pipeline's own pool: by the spec, else the cores that this process may use."""
+    return available_cores(root) if runtime.threads == "auto" else runtime.threads
 
 
 def available_cores(root: Path = MOUNTED) -> int:
-    """Cores by affinity, or fewer where a container's quota says so."""
+    """Cores by affinity, limited by the container's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = Cgroup(mounted=root).cpu_quota
     return max(1, min(cores, int(quota + 0.5)) if quota else cores)
 
 
 def ram_budget(runtime: Limits, root: Path = MOUNTED) -> int:
-    """Bytes for caches and buffers: what the spec says, else half of what machine and container leave free."""
-    if runtime.ram_budget != "auto":
-        return runtime.ram_budget
-    return available_memory(root) // 2
+    """Bytes for caches and buffers: by the spec, else half of the available memory."""
+    return available_memory(root) // 2 if runtime.ram_budget == "auto" else runtime.ram_budget
 
 
 def available_memory(root: Path = MOUNTED) -> int:
-    """Bytes that this process could still take: the machine's available memory, or what its container has left."""
+    """Bytes that this process can still use: the machine's available memory, limited by the container."""
     free, left = _machine_available(), Cgroup(mounted=root).memory_left
     return free if left is None else min(free, left)
 
 
 def granted_memory(root: Path = Path("/")) -> tuple[int, str] | None:
-    """Returns the bytes that this process may have at most, and who grants them; `None` where nothing says so."""
+    """Maximal memory of this process in bytes, with the words for its source; `None` if unknown."""
     limit, total = Cgroup(root).memory_limit, _meminfo("MemTotal", root)
     if limit is not None and (total is None or limit < total):
         return limit, "the control group of this process grants"

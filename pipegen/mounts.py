@@ -1,7 +1,7 @@
-"""Files of other machines that are read as they are needed: which folder stands for which address, and what reads below it.
+"""Mounts of remote files: readers by folder and by URL.
 
-A source lists such files as it lists any folder: each has a stand-in on the disk, of its name and its size and without content. What
-reads them asks here first, by the path of the stand-in or by the address.
+A source lists remote files like any folder: each has an empty placeholder on the disk, of its name and size. Readers look up the mount by
+the path of the placeholder or by the URL.
 """
 
 from __future__ import annotations
@@ -16,62 +16,62 @@ if TYPE_CHECKING:
 
 
 class ChangedError(OSError):
-    """A file was written anew after it was listed."""
+    """A file was changed after it was listed."""
 
 
 class Mount(Protocol):
-    """Reads files below an address.
+    """A reader of the files below a URL.
 
     Attributes:
-        address: The address, without secrets.
-        direct: Whether TensorFlow reads the addresses itself, in the graph.
+        address: The URL, without secrets.
+        direct: Whether TensorFlow reads the URLs itself, in the graph.
     """
 
     address: str
     direct: bool
 
     def read(self, key: str, offset: int, length: int) -> bytes:
-        """Reads bytes of a file, and waits for what has to be fetched.
+        """Reads bytes of a file, and waits until they are fetched.
 
         Args:
-            key: Its path below the address.
+            key: Its path below the URL.
             offset: The first byte.
-            length: How many; -1 for all from there on.
+            length: The number of bytes; -1 for the rest.
 
         Raises:
-            ChangedError: Where it is no longer what was listed.
-            OSError: Where it cannot be fetched.
+            ChangedError: If it was changed since it was listed.
+            OSError: If it cannot be fetched.
         """
 
     def read_all(self, places: Sequence[tuple[str, int, int]]) -> list[bytes]:
-        """Reads several stretches as `read`, and fetches those that are not here at the same time."""
+        """Reads several ranges as `read`; fetches them in parallel."""
 
     def along(self, key: str, offset: int, length: int) -> bytes:
-        """Reads bytes as `read`, on the way through a file: while not much lies between two reads, what follows is fetched beforehand."""
+        """Reads bytes as `read`, for sequential access: while gaps between reads are small, it fetches ahead."""
 
     def size(self, key: str) -> int:
-        """Returns the bytes of a file.
+        """Size of a file in bytes.
 
         Raises:
-            OSError: Where there is none.
+            OSError: If it does not exist.
         """
 
     def ahead(self, places: Iterable[tuple[str, int, int]]) -> None:
-        """Begins to fetch what will be read soon: keys, offsets and lengths as of `read`. It does not wait, and reports nothing."""
+        """Starts to fetch ranges that will be read soon, given as for `read`. It does not wait, and reports no errors."""
 
     def check(self, keys: Sequence[str]) -> None:
-        """Asks whether files are still what was listed.
+        """Checks that files are as they were listed.
 
         Raises:
-            ChangedError: Where one is not.
-            OSError: Where that cannot be found out.
+            ChangedError: If one has changed.
+            OSError: If that cannot be determined.
         """
 
     def whole(self, keys: Sequence[str]) -> list[str]:
-        """Fetches files as a whole, and returns their paths on this machine.
+        """Fetches whole files, and returns their local paths.
 
         Raises:
-            OSError: Where they cannot be fetched, or do not fit.
+            OSError: If they cannot be fetched, or do not fit.
         """
 
 
@@ -79,12 +79,12 @@ _MOUNTS: dict[str, Mount] = {}
 
 
 def mount(folder: str, of: Mount) -> None:
-    """Lets a folder, and the address itself, stand for what `of` reads."""
+    """Mounts a remote reader at a folder and at its URL."""
     _MOUNTS[folder.rstrip("/")] = _MOUNTS[of.address.rstrip("/")] = of
 
 
 def mounted(path: str) -> tuple[Mount, str] | None:
-    """Returns what reads a path, and its key there; `None` for a file of this machine."""
+    """Finds the reader of a path, and its key there; `None` for a local file."""
     at = len(path) if _MOUNTS else -1
     while at > 0:
         if (found := _MOUNTS.get(path[:at])) is not None:
@@ -94,16 +94,16 @@ def mounted(path: str) -> tuple[Mount, str] | None:
 
 
 def shown(path: str) -> str:
-    """Returns the address that a path stands for, or the path."""
+    """URL of a path below a mount, else the path."""
     found = mounted(path)
     return path if found is None else f"{found[0].address}/{found[1]}"
 
 
 def content_of(path: str | bytes, most: int = -1) -> bytes:
-    """Reads a file, or `most` bytes at its beginning, wherever it lies; on this machine only a regular one.
+    """Reads a local or remote file, or its first `most` bytes; a local one must be regular.
 
     Raises:
-        OSError: Where it cannot be read.
+        OSError: If it cannot be read.
     """
     path = os.fsdecode(path)
     found = mounted(path)
@@ -113,23 +113,23 @@ def content_of(path: str | bytes, most: int = -1) -> bytes:
 
 
 def size_of(path: str) -> int:
-    """Returns the bytes of a file, wherever it lies.
+    """Size of a local or remote file in bytes.
 
     Raises:
-        OSError: Where there is none.
+        OSError: If it does not exist.
     """
     found = mounted(path)
     return os.stat(path).st_size if found is None else found[0].size(found[1])
 
 
 class Opened:
-    """Reads a file at any place, wherever it lies; closed by `with`.
+    """A local or remote file, open for random access; a context manager.
 
     Args:
         path: Its path.
 
     Raises:
-        OSError: Where it cannot be opened.
+        OSError: If it cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
@@ -143,25 +143,25 @@ class Opened:
             return os.pread(self._number, count, offset)
         return self._mounted[0].along(self._mounted[1], offset, max(0, min(count, self._size - offset)))
 
-    # What `zipfile` and `tarfile` ask of a file
+    # The interface that `zipfile` and `tarfile` need
 
     def read(self, count: int = -1) -> bytes:
-        """Reads on from where the last one ended."""
+        """Reads bytes from the current position."""
         found = self.pread(self._size - self.at if count < 0 else count, self.at)
         self.at += len(found)
         return found
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Goes to a place."""
+        """Sets the position."""
         self.at = offset + (0, self.at, self._size)[whence]
         return self.at
 
     def tell(self) -> int:
-        """Returns where it reads on."""
+        """Current position."""
         return self.at
 
     def seekable(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Whole HTML pages in one file, and small pieces of HTML for notebooks: no script, nothing fetched, light and dark."""
+"""HTML pages in one file, and HTML for notebooks: without scripts and downloads, light and dark."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ summary { cursor: pointer; color: var(--accent); font-weight: 600; }
 
 
 class Html(str):
-    """Marks text that is markup; every other text is escaped before it stands on a page."""
+    """Text that is markup; all other text is escaped on a page."""
 
     __slots__ = ()
 
 
 class Page(Html):
-    """A whole page, which a notebook shows in a frame of its own."""
+    """A whole page, which a notebook shows in a frame."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ class Page(Html):
         """Writes the page to a file.
 
         Raises:
-            OSError: When that does not work.
+            OSError: When the file cannot be written.
         """
         write_whole(path, str(self))
 
@@ -78,12 +78,12 @@ class Page(Html):
 
 
 def element(tag: str, *content: str, **attributes: str | bool | float | None) -> Html:
-    """Makes an element; content that is not `Html`, and every attribute, is escaped.
+    """Makes an element; escapes attributes, and content that is not `Html`.
 
     Args:
         tag: Its name.
-        content: What it holds.
-        attributes: `class_="x"` and `data_node="y"` become `class` and `data-node`; False and `None` leave one out.
+        content: Its content.
+        attributes: `class_="x"` and `data_node="y"` become `class` and `data-node`; False and `None` omit an attribute.
     """
     words = [tag]
     for name, value in attributes.items():
@@ -98,9 +98,9 @@ def page(title: str, *body: Html, style: str = "") -> Page:
     """Makes a page.
 
     Args:
-        title: What the browser's tab says.
+        title: The title of the browser's tab.
         body: Its content.
-        style: Rules beside the common ones.
+        style: Additional CSS rules.
     """
     rules = f"{_STYLE}{style}"
     digest = base64.b64encode(hashlib.sha256(rules.encode()).digest()).decode()
@@ -118,12 +118,12 @@ def page(title: str, *body: Html, style: str = "") -> Page:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> Html:
-    """Makes a table that scrolls by itself where the screen is too narrow.
+    """Makes a table that scrolls on a narrow screen.
 
     Args:
-        head: The titles of the columns; none for a table without.
+        head: The titles of the columns; empty for a table without.
         rows: The cells of each row.
-        numbers: Which columns hold numbers, and stand to the right.
+        numbers: The columns of numbers, which are aligned to the right.
     """
     right = frozenset(numbers)
 
@@ -140,7 +140,7 @@ def folded(summary: str, *inside: str, open_: bool = False) -> Html:
 
 
 def bar(share: float, said: str = "") -> Html:
-    """Makes a bar that is filled for a share between 0 and 1; `said` is what it says to those who do not see it."""
+    """Makes a bar that is filled for a share between 0 and 1; `said` is its text for screen readers."""
     filled = element("rect", width=f"{100 * min(max(share, 0.0), 1.0):.2f}", height="1")
     hidden = None if said else "true"
     label = said or None
@@ -150,11 +150,11 @@ def bar(share: float, said: str = "") -> Html:
 
 
 def picture(content: bytes, alt: str, width: int | None = None, height: int | None = None) -> Html:
-    """Shows an image file that the page holds: PNG, JPEG or WebP.
+    """Embeds an image file: PNG, JPEG or WebP.
 
     Args:
         content: The bytes of the file.
-        alt: What it shows, in words.
+        alt: A description of the image.
         width: The width and the height on the page, in CSS pixels; by default the image's own.
         height: See `width`.
     """
@@ -168,7 +168,7 @@ _HEAD = f"{_CELL};font-weight:600;border-bottom:1px solid rgba(128,128,128,.5)"
 
 
 class Explanation(str):
-    """Text that a notebook and the interpreter show as it reads, line by line, and not as a quoted string."""
+    """Text that a notebook and the interpreter print line by line, not as a quoted string."""
 
     __slots__ = ()
 
@@ -180,18 +180,18 @@ class Explanation(str):
 
 
 def preformatted(text: str) -> str:
-    """Returns text in a fixed-width font; long lines scroll."""
+    """Formats text in a fixed-width font; long lines scroll."""
     return f'<pre style="white-space:pre;overflow-x:auto;line-height:1.35">{escape(str(text))}</pre>'
 
 
 def box(title: str, aside: str, *parts: str) -> str:
-    """Returns HTML under a title in bold and an aside in a quiet colour, both of which are escaped; the parts are not."""
+    """Puts HTML below a bold title and a faint aside, which are both escaped; the parts are not."""
     quiet = f' <code style="opacity:.6">{escape(aside)}</code>' if aside else ""
     return f'<div style="margin:.3em 0"><div><b>{escape(title)}</b>{quiet}</div>{"".join(parts)}</div>'
 
 
 def notebook_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a table; every text is escaped. Without rows it is nothing."""
+    """Makes a table for a notebook, with all text escaped; empty without rows."""
     lines = ["".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) for row in rows]
     if not lines:
         return ""
@@ -201,5 +201,5 @@ def notebook_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def notebook_folded(summary: str, inside: str) -> str:
-    """Returns HTML that opens on a click; the summary is escaped."""
+    """Makes a part that opens on a click, for a notebook; escapes the summary."""
     return f'<details style="margin:.3em 0"><summary>{escape(summary)}</summary>{inside}</details>'

@@ -1,7 +1,6 @@
-r"""Regular expressions that users write, matched in time linear in the text by RE2, whatever they nest.
+r"""Regular expressions of users, matched by RE2 in time linear in the text.
 
-They keep the meaning that Python's `re` gives them: `\d`, `\w` and `\s` know every script. RE2 is imported when the first
-pattern is compiled.
+They mean the same as in Python's `re`: `\d`, `\w` and `\s` match Unicode. RE2 is imported when the first pattern is compiled.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST = 2000
-"""Characters of a pattern; none that a person wrote is near it."""
+"""Maximal number of characters of a pattern, far above patterns written by hand."""
 
 _UNICODE = {"d": r"\p{Nd}", "w": r"\p{L}\p{N}_", "s": r"\s\v\x1c-\x1f\x{85}\p{Z}"}
-"""What Python means by a class of characters, as it stands inside brackets."""
+"""Python's character classes, for use inside brackets."""
 _SURROGATES = {0xDC80 + i: 0x10FF00 + i for i in range(128)}
-"""Bytes of file names that are no UTF-8, and characters in private use that stand for them while RE2 looks at the text."""
+"""Characters for private use that replace, for RE2, the bytes of file names that are not UTF-8."""
 _BEYOND: tuple[tuple[str, str], ...] = (
     (r"\(\?<?[=!]", "look-ahead and look-behind `(?=…)`, `(?!…)`, `(?<=…)`, `(?<!…)`"),
     (r"\(\?P=|\\[1-9]", "back-references such as `\\1`"),
@@ -27,12 +26,12 @@ _BEYOND: tuple[tuple[str, str], ...] = (
     (r"\(\?#", "comments `(?#…)`"),
     (r"\(\?[a-zA-Z]*[xuaL]", "the flags `x`, `a`, `u` and `L`"),
 )
-"""What Python's `re` has and RE2 has not, with the names for it."""
+"""Features of Python's `re` that RE2 lacks, with their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Holds the text that a pattern matched, and that of its first group; `None` without one, or where it took no part."""
+    """The matched text, and that of the first group; `None` without a group, or if it did not take part."""
 
     whole: str
     first: str | None
@@ -54,9 +53,9 @@ class Pattern:
         return self._found(self._compiled.match, text)
 
     def first_groups(self, texts: Iterable[bytes]) -> Iterator[bytes | None]:
-        """Yields the first group of the leftmost match in each text, else the whole match; `None` where there is no match.
+        """Yields the first group of the leftmost match in each text, else the whole match; `None` without a match.
 
-        Texts are in UTF-8, where half a surrogate pair stands as it is.
+        Texts are in UTF-8; single surrogates are allowed.
         """
         search, group = self._compiled.search, min(self.groups, 1)
         for text in texts:
@@ -75,7 +74,7 @@ class Pattern:
             yield text[start:end]
 
     def _found(self, by: Callable[[str | bytes], Any], text: str) -> Found | None:
-        # In ASCII the places of bytes are those of characters; RE2 would count them again, which takes thrice the time of matching.
+        # In ASCII, offsets of bytes are those of characters; RE2 would convert them, which takes three times as long as matching.
         match = by(text.encode() if text.isascii() else text.translate(_SURROGATES))
         if match is None:
             return None
@@ -88,7 +87,7 @@ def compile_pattern(pattern: str) -> Pattern:
     """Compiles a regular expression.
 
     Raises:
-        ValueError: If it is none, or if RE2 cannot do what it asks for; the message says which.
+        ValueError: If it is invalid, or uses what RE2 does not support; the message says which.
     """
     if len(pattern) > MOST:
         raise ValueError(f"it is longer than {MOST:,} characters")
@@ -103,11 +102,11 @@ def compile_pattern(pattern: str) -> Pattern:
     except re2.error as error:
         raise ValueError(_why(pattern, error)) from None
     except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair is no character") from None
+        raise ValueError("it contains half of a surrogate pair, which is not a character") from None
 
 
 def _for_re2(pattern: str) -> str:
-    """Returns the pattern in RE2's words, with Python's meaning."""
+    """Translates a pattern from Python's syntax to RE2's."""
     out: list[str] = []
     inside, i = False, 0
     while i < len(pattern):
@@ -118,7 +117,7 @@ def _for_re2(pattern: str) -> str:
             continue
         if char == "[" and not inside:
             first = i + 2 if pattern[i + 1 : i + 2] == "^" else i + 1
-            # A bracket that comes first is a character of the set; RE2 reads it so, too.
+            # A bracket in the first place is a character of the set, for RE2 too.
             end = first + 1 if pattern[first : first + 1] == "]" else first
             out.append(pattern[i:first] + pattern[first:end].replace("]", r"\]"))
             inside, i = True, end
@@ -133,7 +132,6 @@ def _for_re2(pattern: str) -> str:
 
 
 def _escape(char: str, inside: bool) -> str:
-    """Returns a backslash and the character after it."""
     if char in _UNICODE:
         return _UNICODE[char] if inside else f"[{_UNICODE[char]}]"
     if char.lower() in _UNICODE and not inside and char in "DWS":
@@ -142,15 +140,14 @@ def _escape(char: str, inside: bool) -> str:
 
 
 def _why(pattern: str, error: Exception) -> str:
-    """Says why RE2 refuses a pattern, in words."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as wrong:
-        return f"it is no regular expression: {wrong}"
+        return f"it is not a valid regular expression: {wrong}"
     beyond = next((what for there, what in _BEYOND if re.search(there, pattern)), None)
     if beyond is not None:
-        return f"it uses {beyond}, which RE2 cannot do: patterns are matched by RE2, in time linear in the text"
+        return f"it uses {beyond}, which RE2 does not support: patterns are matched by RE2, in time linear in the text"
     said = error.args[0] if error.args else ""
-    return f"RE2, which matches patterns, refuses it: {said.decode(errors='replace') if isinstance(said, bytes) else said}"
+    return f"RE2, which matches patterns, rejects it: {said.decode(errors='replace') if isinstance(said, bytes) else said}"

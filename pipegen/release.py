@@ -1,4 +1,4 @@
-"""Says which version of pipegen this is."""
+"""The version of pipegen."""
 
 from __future__ import annotations
 

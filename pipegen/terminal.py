@@ -1,4 +1,4 @@
-"""All that reaches a terminal or a log: what a terminal would obey is made visible, and secrets are hidden."""
+"""Output to terminals and logs: control characters are made visible, and secrets are hidden."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ WEB = frozenset({
     "abfs", "abfss", "adl", "az", "gcs", "git+http", "git+https", "grpc", "gs", "hf", "http", "https", "s3", "s3a",
     "webdav", "webdavs", "webhdfs",
 })  # fmt: skip
-"""Schemes whose user and host end at the first slash; of others, such as databases, a password may have slashes."""
+"""Schemes whose user and host end at the first slash; in others, such as databases, a password may contain slashes."""
 _TOKEN_FOR_USER = ("http", "https", "git+https")
-"""Schemes whose user alone, without a password, is a token."""
+"""Schemes in which a user without a password is a token."""
 HARMLESS = frozenset({
     "access_mode", "application_name", "autocommit", "cache", "channel_binding", "charset", "client_encoding", "collation",
     "connect_timeout", "connection_timeout", "database", "dbname", "dl", "download", "driver", "encoding", "encrypt", "format",
@@ -28,10 +28,10 @@ HARMLESS = frozenset({
     "target_session_attrs", "tcp_connect_timeout", "tcp_user_timeout", "tds_version", "threads", "timeout", "trustservercertificate",
     "unix_socket", "use_unicode", "version", "versionid", "write_timeout",
 })  # fmt: skip
-"""Arguments of addresses whose values are shown, in small letters."""
+"""Arguments of URLs whose values are shown, in lower case."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PLAIN_VALUE = re.compile(r"[\w.,:/+ ~-]*")
-# One character of the scheme will do: a search for its beginning looks at long texts, as a picture in base64, again from each character.
+# One character of the scheme is enough: with the whole scheme, the search in long texts, such as base64, would be quadratic.
 _START = re.compile(r"[A-Za-z0-9+.-]://(?P<user>[^\n/:]*):(?!\*+@)")
 _WEB_USER = re.compile(r"[^\s/:@?#'\"]*")
 _BARE_USER = re.compile(r"[A-Za-z0-9+.-]://(?P<secret>[^\s/:@?#'\"*]+)@")
@@ -45,12 +45,12 @@ Span = tuple[int, int]
 
 
 def masked(text: str, *, aligned: bool = False) -> str:
-    """Gives a text with stars in place of each secret of an address: `db://user:***@host`, `?password=***`.
+    """Replaces the secrets of URLs in a text by stars: `db://user:***@host`, `?password=***`.
 
     Args:
         text: Any text.
-        aligned: Whether the text keeps its length, for what points at its columns. It is the source of a spec then, in which a value goes
-            on to the end of its line.
+        aligned: Whether the text keeps its length, so that columns stay valid. The text is then the source of a spec, in which a value ends
+            with its line.
     """
     if "://" not in text:
         return text
@@ -58,17 +58,17 @@ def masked(text: str, *, aligned: bool = False) -> str:
 
 
 def masked_address(address: str) -> str:
-    """Gives an address with stars in place of its secrets, whatever characters these have."""
+    """Replaces the secrets of a URL by stars, whatever characters they contain."""
     return _starred(address, _secrets_of(address))
 
 
 def masked_value(text: str) -> str:
-    """Gives a whole value, such as one of a spec, without the secrets of the address that it may be."""
+    """Hides the secrets of a whole value, such as one of a spec, which may be a URL."""
     return masked_address(text) if _ADDRESS.match(text) is not None else masked(text)
 
 
 def masked_values(value: Any) -> Any:
-    """Gives nested plain values without secrets; of a text that they are written as, the ends of its addresses would not be known."""
+    """Hides the secrets in nested plain values; in their serialised text, the ends of URLs would be unknown."""
     if isinstance(value, Mapping):
         return {masked_value(key) if isinstance(key, str) else key: masked_values(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -77,12 +77,12 @@ def masked_values(value: Any) -> Any:
 
 
 def secrets_in(address: str) -> list[str]:
-    """Gives the secrets that `masked_address` hides in an address."""
+    """Lists the secrets that `masked_address` hides in a URL."""
     return [address[start:end] for start, end in _secrets_of(address)]
 
 
 def without_secrets(address: str) -> Callable[[object], str]:
-    """Gives what writes an error of a driver on one line, with stars for the secrets of the address that it was given."""
+    """Makes a function that writes an error of a driver on one line, without the secrets of the driver's URL."""
     hidden = {form for secret in secrets_in(address) for form in _forms(secret)}
 
     def write(error: object) -> str:
@@ -95,7 +95,7 @@ def without_secrets(address: str) -> Callable[[object], str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yields a secret as drivers write it: as it is, decoded, quoted, on one line. One that is only stars was hidden before."""
+    """Yields the forms in which drivers write a secret: as it is, decoded, quoted, on one line. Skips stars, which are hidden already."""
     import html  # for errors alone
 
     for plain in (secret, unquote(secret), unquote_plus(secret)):
@@ -106,7 +106,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _starred(text: str, spans: list[Span], *, aligned: bool = False) -> str:
-    """Puts stars into a text. Of spans that overlap, all is hidden."""
+    """Replaces spans of a text by stars; they may overlap."""
     parts, at = [], 0
     for start, end in _merged(spans):
         if text[start:end].strip("*"):  # else hidden already
@@ -126,7 +126,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 
 def _secrets_of(address: str) -> list[Span]:
-    """The secrets of an address, by its grammar."""
+    """Finds the secrets of a URL by its grammar."""
     scheme, mark, rest = address.partition("://")
     begin = len(scheme) + len(mark) if mark else 0
     spans = []
@@ -135,7 +135,7 @@ def _secrets_of(address: str) -> list[Span]:
         user, colon, password = address[begin:end].partition(":")
         at = address.rfind("@", begin, end)
         if at < 0 and colon and not password.isdigit():
-            at = address.rfind("@", begin)  # a password with a slash, which its client will not understand
+            at = address.rfind("@", begin)  # a password with a slash, which clients reject
         if at >= 0:
             bare = ":" not in address[begin:at]
             if not bare or scheme.lower() in _TOKEN_FOR_USER:
@@ -155,7 +155,7 @@ def _secrets_of(address: str) -> list[Span]:
 
 
 def _secrets_in_text(text: str, query: re.Pattern[str]) -> list[Span]:
-    """Places in a text that may be secrets: of an address in it only the beginning is known."""
+    """Finds possible secrets of URLs in a text, in which the ends of URLs are unknown."""
     spans: list[Span] = []
     for match in _START.finditer(text):
         end = text.find("\n", match.end())
@@ -191,7 +191,7 @@ def _harmless(key: str | None, value: str) -> bool:
 
 
 class Secretive(str):
-    """An address that shows itself without its secrets; `revealed` has them."""
+    """A URL that prints without its secrets; `revealed` contains them."""
 
     __slots__ = ()
 
@@ -206,7 +206,7 @@ class Secretive(str):
 
     @property
     def revealed(self) -> str:
-        """Returns the address with its secrets."""
+        """The URL with its secrets."""
         return str.__str__(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -216,26 +216,25 @@ class Secretive(str):
 ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Control characters of both blocks, marks of direction, invisible characters, and halves of surrogate pairs, as in names of files that
-are no UTF-8."""
+"""Control characters, marks of direction, invisible characters, and single surrogates, as in file names that are not UTF-8."""
 _ODD_IN_LINES = re.compile(ODD.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 _BREAKS = re.compile("\\s*[\r\n]+\\s*|\t")
 _BOLD, _PLAIN = "\ufdd0", "\ufdd1"
-"""Stand for the escape sequences of `bold` until the text is written; they are no characters of any script."""
+"""Placeholders for the escape sequences of `bold` until the text is written; Unicode assigns no characters to them."""
 
 
 def one_line(text: str) -> str:
-    """Gives a text on one line with everything in it visible but passwords."""
+    """Puts a text on one line; makes control characters visible, and hides secrets."""
     return masked(ODD.sub(_shown, _BREAKS.sub(" ", text)))
 
 
 def visible(text: str) -> str:
-    """Gives a text with everything in it visible but passwords; its lines and tabs stay."""
+    """Makes control characters visible, except line breaks and tabs, and hides secrets."""
     return masked(_ODD_IN_LINES.sub(_shown, text.replace("\r\n", "\n")))
 
 
 def sign_for(char: str) -> str:
-    """Gives what stands for a character that a terminal would obey."""
+    """Visible replacement of a control character."""
     point = ord(char)
     return chr(0x2400 + point) if point < 0x20 else "\u2421" if point == 0x7F else "\ufffd"
 
@@ -245,9 +244,7 @@ def _shown(match: re.Match[str]) -> str:
 
 
 def json_text(value: object) -> str:
-    """Gives a value as indented JSON that a terminal can show, with what it would obey as escapes."""
-    import json
-
+    """Formats a value as indented JSON, with control characters escaped and secrets hidden."""
     text = json.dumps(masked_values(value), indent=2, ensure_ascii=False)
     return _ODD_IN_LINES.sub(lambda m: json.dumps(m[0])[1:-1], text)
 
@@ -259,35 +256,35 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Writes lines beside the output, to standard error."""
+    """Writes lines to standard error."""
     sys.stderr.write(visible(text) + "\n")
 
 
 def note_between(text: str) -> None:
-    """Writes a line to standard error while another program may be drawing a progress bar there, which it draws anew."""
+    """Writes a line to standard error, over a progress bar that another program may draw there."""
     sys.stderr.write(("\r\x1b[K" if is_terminal(sys.stderr) else "") + visible(text) + "\n")
     sys.stderr.flush()
 
 
 def bold(text: str) -> str:
-    """Gives a text that `say` writes in bold where standard output shows it."""
+    """Marks a text that `say` writes in bold if standard output supports it."""
     return f"{_BOLD}{text}{_PLAIN}" if wants_colour(sys.stdout) else text
 
 
 def aligned(rows: Iterable[tuple[str, ...]], gap: str = "  ") -> list[str]:
-    """Gives rows as lines, each column as wide as its longest cell."""
+    """Formats rows as lines, each column as wide as its longest cell."""
     table = list(rows)
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [gap.join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Tells whether to write colours: on a terminal that knows them, unless NO_COLOR is set."""
+    """Checks if a stream is a terminal with colours, and NO_COLOR is not set."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Returns whether a person looks at a stream."""
+    """Checks if a stream is a terminal."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):
@@ -296,10 +293,14 @@ def is_terminal(stream: TextIO) -> bool:
 
 @contextmanager
 def progress(title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while something long runs, of which `total` are to do; nothing unless that is a terminal.
+    """Shows a progress bar on standard error, if that is a terminal.
+
+    Args:
+        title: The text before the bar.
+        total: The number of items to do, if known.
 
     Yields:
-        To be called with how many are done.
+        A function to call with the number of items done.
     """
     if not is_terminal(sys.stderr):
         yield lambda _done: None

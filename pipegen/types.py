@@ -1,6 +1,6 @@
-"""The static types of what flows through a pipeline: one `FeatureType` per feature, one `ElementType` per edge.
+"""Static types of the data in a pipeline: one `FeatureType` per feature, one `ElementType` per edge.
 
-Inference works on these alone: no data is read and no array library is imported.
+Inference uses these alone: it reads no data and imports no array library.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 Dim = int | None
-"""A dimension in elements; `None` is not known before the data is read."""
+"""A dimension in elements; `None` is unknown until the data is read."""
 
 DTYPES = ("uint8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "string", "bool")
 DTYPE_BYTES = {
     "uint8": 1, "uint16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "bool": 1,
 }  # fmt: skip
-"""Bytes of one element; a string has no size of its own."""
+"""Bytes of one element; strings have no fixed size."""
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 
@@ -41,16 +41,16 @@ class Interval:
         return self.high - self.low
 
     def affine(self, scale: float, offset: float) -> Interval:
-        """The image of the interval under `x * scale + offset`."""
+        """Maps the interval by `x * scale + offset`."""
         ends = (self.low * scale + offset, self.high * scale + offset)
         return Interval(min(ends), max(ends))
 
     def union(self, other: Interval) -> Interval:
-        """The smallest interval that holds both."""
+        """Computes the smallest interval that contains both."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def contains(self, other: Interval, slack: float = 0.0) -> bool:
-        """Returns whether `other` lies inside, allowing `slack` at each end."""
+        """Checks if `other` lies inside, with a tolerance of `slack` at each end."""
         return self.low - slack <= other.low and other.high <= self.high + slack
 
     def __str__(self) -> str:
@@ -60,9 +60,9 @@ class Interval:
 BYTE_RANGE = Interval(0.0, 255.0)
 WORD_RANGE = Interval(0.0, 65535.0)
 LARGEST_SIDE = 32767
-"""Pixels of the longest side that an image can have."""
+"""Maximal side of an image in pixels."""
 INTEGER_RANGES = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE}
-"""What the integer dtypes of images can hold."""
+"""Ranges of the integer dtypes of images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +70,29 @@ class FeatureType:
     """The type of one feature of one example (no batch axis).
 
     Attributes:
-        kind: What the feature is, a name in `ops/kinds`; it decides which steps have a rule for it.
+        kind: The kind of the feature, a name in `ops/kinds`; it determines which steps have a rule for it.
         dtype: One of `DTYPES`.
         shape: Sizes in elements; an image is `(height, width, channels)`, or `(channels, height, width)` after a
             channels-first output.
-        interval: The values that can occur, or `None` when nothing is known.
+        interval: The values that can occur; `None` if unknown.
         of: The image that the feature is aligned with, for masks, boxes and keypoints.
-        classes: The number of classes of a label, when known.
-        uniform: Whether every example has the same shape, even where that is not known before the data is there.
-        ignore: For a mask: the class index of what lies outside a constant fill.
-        file_channels: Of an encoded image, how many channels it is decoded to, where the source says so.
-        file_bits: Likewise, how many bits a value of it has: 8 or 16.
-        file_size: Likewise, the height and the width of every image, in pixels.
-        centred: Whether values of an unknown interval lie around 0, since a mean that is yet to be learned is subtracted.
-        most: Of a ragged feature, whose examples have any number of items along the first axis: the most that one has, to which it
-            is padded; 0 where only the data says so, and that is not there yet.
-        beside: The ragged feature of whose items this one says something, such as the class of each box: its places are theirs, and it
-            loses an item where they do.
-        instances: Of a mask of instances: the ragged feature whose items its values number.
-        form: The format that a ragged feature's items leave in; empty before.
-        details: What nobody but its kind reads, such as the least area of a box that is kept.
-        shapes: Where batches differ in shape, since each has the size of a bucket: the shapes that one can have. `shape` has only those
-            sides that are the same in all of them.
-        buckets: Of a ragged feature, the lengths below `most` that a batch can have, ascending: it has the least that holds all of its
-            items. Of one that is padded, `most` is among them; without any, every batch is as long as `most`.
+        classes: The number of classes of a label, if known.
+        uniform: Whether all examples have the same shape, which may be unknown until the data is read.
+        ignore: For a mask: the class index of pixels outside of the image, for a constant fill.
+        file_channels: For an encoded image: the number of channels to decode, if the source sets it.
+        file_bits: For an encoded image: the bits of a value, 8 or 16, if the source sets it.
+        file_size: For an encoded image: the height and the width of every image in pixels, if the source sets it.
+        centred: Whether values of an unknown interval lie around 0, since a mean that is not learned yet is subtracted.
+        most: For a ragged feature, whose examples have any number of items along the first axis: the maximal number, to which it is
+            padded; 0 if it is unknown until the data is read.
+        beside: The ragged feature whose items this one describes, such as the class of each box. When that one drops an item, so does
+            this one.
+        instances: For a mask of instances: the ragged feature whose items are numbered by its values.
+        form: The output format of a ragged feature's items; empty before.
+        details: Data for the kind alone, such as the minimal area of a box.
+        shapes: The possible shapes of a batch, if batches have the sizes of buckets. `shape` has only the sides that all of them share.
+        buckets: For a ragged feature: the possible lengths of a batch below `most`, ascending; a batch has the smallest one that fits its
+            items. After padding, `most` is included; if empty, every batch has the length `most`.
     """
 
     kind: str
@@ -118,7 +117,7 @@ class FeatureType:
 
     @classmethod
     def any_of(cls, types: Sequence[FeatureType]) -> FeatureType:
-        """The type of a feature that has one of several in each batch: they differ in shape, and perhaps in the interval."""
+        """Merges the types that a feature may have in different batches: they differ in shape, and perhaps in the interval."""
         first = types[0]
         if all(t == first for t in types):
             return first
@@ -146,28 +145,28 @@ class FeatureType:
 
     @property
     def is_static(self) -> bool:
-        """Returns whether every example has the same shape, so that they can be stacked."""
+        """True if all examples have the same shape and can be stacked."""
         return self.uniform or all(d is not None for d in self.shape)
 
     @property
     def num_bytes(self) -> int | None:
-        """Bytes of one example, or `None` where a dimension is not known, or for text."""
+        """Bytes of one example; `None` for text and unknown dimensions."""
         if self.dtype not in DTYPE_BYTES or any(d is None for d in self.shape):
             return None
         return DTYPE_BYTES[self.dtype] * math.prod(d or 0 for d in self.shape)
 
     @property
     def encoded(self) -> bool:
-        """Returns whether it is the bytes of a file, before that is decoded."""
+        """True for the bytes of a file, before decoding."""
         return self.dtype == "string"
 
     def decoded(self, channels: int, **changes: object) -> FeatureType:
-        """The type of what the files are decoded to."""
+        """Makes the type after decoding."""
         shape = (*(self.file_size or (None, None)), channels)
         return self.with_(shape=shape, file_channels=None, file_bits=None, file_size=None, **changes)
 
     def with_(self, **changes: object) -> FeatureType:
-        """A copy with some attributes changed."""
+        """Makes a copy with some attributes changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -193,7 +192,7 @@ class ElementType:
 
     @classmethod
     def any_of(cls, types: Sequence[ElementType]) -> ElementType:
-        """The type of an edge that has one of several in each batch, whose features are the same."""
+        """Merges the types that an edge may have in different batches; their features are the same."""
         first = types[0]
         return cls(tuple((name, FeatureType.any_of([t[name] for t in types])) for name, _ in first.items()), first.batch)
 
@@ -201,7 +200,7 @@ class ElementType:
         return dict(self.features)[name]
 
     def get(self, name: str) -> FeatureType | None:
-        """The type of a feature, or `None` when there is no such feature."""
+        """Looks up the type of a feature; `None` if it does not exist."""
         return dict(self.features).get(name)
 
     def __contains__(self, name: object) -> bool:
@@ -211,24 +210,23 @@ class ElementType:
         return (key for key, _ in self.features)
 
     def items(self) -> tuple[tuple[str, FeatureType], ...]:
-        """The `(name, type)` pairs, in order."""
+        """Lists the `(name, type)` pairs, in order."""
         return self.features
 
     def replace(self, **types: FeatureType) -> ElementType:
-        """A copy with the named features' types replaced; new names are appended."""
+        """Makes a copy with the named features' types replaced; appends new names."""
         return ElementType(tuple((dict(self.features) | types).items()), self.batch)
 
     def forked(self, name: str, types: dict[str, FeatureType]) -> ElementType:
-        """A copy in which several features stand in the place of one."""
+        """Makes a copy in which several features replace one."""
         return ElementType(tuple(new for k, t in self.features for new in (types.items() if k == name else ((k, t),))), self.batch)
 
     def without(self, *names: str) -> ElementType:
-        """A copy without the named features."""
+        """Makes a copy without the named features."""
         return ElementType(tuple((k, t) for k, t in self.features if k not in names), self.batch)
 
     def padded(self) -> ElementType:
-        """Returns the type in which every example has one shape: a ragged feature has room for the most items, and `NAME_valid`
-        beside it says which of them are there."""
+        """Makes the type after padding: a ragged feature has its maximal length, and `NAME_valid` marks the real items."""
         found: dict[str, FeatureType] = {}
         for name, own in self.features:
             found[name] = own
@@ -242,20 +240,20 @@ class ElementType:
         return ElementType(tuple(found.items()), self.batch)
 
     def _as_long(self, t: FeatureType) -> FeatureType:
-        """Returns a ragged feature with as many places as the one that it stands beside."""
+        """Copies the lengths of the ragged feature that this one describes."""
         home = self.get(t.beside) if t.beside is not None else None
         return t if home is None else t.with_(most=home.most, buckets=home.buckets)
 
     def riders(self, name: str) -> tuple[str, ...]:
-        """Returns the features that stand beside a ragged one, item by item."""
+        """Lists the features that describe the items of a ragged one."""
         return tuple(other for other, t in self.features if t.beside == name)
 
     def valid(self, name: str) -> str:
-        """Returns the feature that says which items of a padded one are there."""
+        """Name of the feature that marks the real items of a padded one."""
         return valid_name(self[name].beside or name)
 
     def with_batch(self, batch: int | None) -> ElementType:
-        """A copy with another batch axis."""
+        """Makes a copy with another batch axis."""
         return ElementType(self.features, batch)
 
     def __str__(self) -> str:
@@ -266,10 +264,10 @@ class ElementType:
 
 
 def times(sides: Iterable[Dim], unknown: str = "?") -> str:
-    """Sides in words, some of which may be unknown: `224×224×3`."""
+    """Formats sides, some of which may be unknown: `224×224×3`."""
     return "×".join(unknown if side is None else str(side) for side in sides)
 
 
 def valid_name(name: str) -> str:
-    """Returns the feature that says which items of a padded one are there."""
+    """Name of the feature that marks the real items of a padded one."""
     return f"{name}_valid"

@@ -1,4 +1,4 @@
-"""Measures how long Python waits for batches, and hands each wait on to a monitor."""
+"""The time that Python waits for batches, and its report to a monitor."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, Protocol
 
 @dataclass(eq=False)
 class Waiting:
-    """Adds up what Python has taken of one split in this process, by whichever iterators, and how long it waited for that.
+    """The batches of a split that Python has taken in this process, by any iterator, and the time that it waited for them.
 
     Attributes:
         split: The split.
-        seconds: From asking for a batch to having it, over all batches.
-        batches: How many there were.
-        examples: Examples in them.
+        seconds: Time from the request of a batch to its arrival, summed over all batches.
+        batches: The number of batches.
+        examples: The number of examples in them.
     """
 
     split: str = ""
@@ -26,7 +26,7 @@ class Waiting:
     examples: int = 0
 
     def add(self, seconds: float, batch: Any) -> None:
-        """Counts a batch; one that a `tf.function` is traced with is none."""
+        """Counts a batch; ignores symbolic ones, with which a `tf.function` is traced."""
         first = _first(batch)
         if not hasattr(first, "numpy"):
             return
@@ -37,16 +37,16 @@ class Waiting:
             watch(self)
 
     def since(self, earlier: Waiting) -> Waiting:
-        """Returns what has come since `earlier`, a copy of this."""
+        """Subtracts an earlier copy."""
         return Waiting(self.split, self.seconds - earlier.seconds, self.batches - earlier.batches, self.examples - earlier.examples)
 
 
 WATCHERS: list[Callable[[Waiting], None]] = []
-"""Called after each batch that any pipeline of this process hands over to Python, with the count that it went into."""
+"""Functions called after each batch that a pipeline of this process hands over to Python, with the updated count."""
 
 
 def num_rows(batch: Any) -> int:
-    """Returns how many examples a batch has: the length of its first tensor."""
+    """Number of examples in a batch: the length of its first tensor."""
     return _length(_first(batch))
 
 
@@ -62,7 +62,7 @@ def _length(tensor: Any) -> int:
 
 
 class EpochRate:
-    """Measures one epoch of a training loop: the share of its time that it waits for batches, and the examples that it takes per second."""
+    """Measurement of an epoch of a training loop: the share of time spent waiting for batches, and the examples per second."""
 
     def __init__(self, waiting: Waiting) -> None:
         self._waiting = waiting
@@ -74,11 +74,11 @@ class EpochRate:
         self._end = self._begin
 
     def step(self) -> None:
-        """Notes that a training step is done; what follows the last one, such as validation, is not measured."""
+        """Records the end of a training step; time after the last one, such as validation, is not measured."""
         self._end = time.perf_counter()
 
     def logs(self) -> dict[str, float]:
-        """Returns `wait_share`, from 0 to 1, and `examples_per_second`; nothing where Python has not seen a batch pass."""
+        """Computes `wait_share`, from 0 to 1, and `examples_per_second`; empty if Python has seen no batch."""
         taken, seconds = self._waiting.since(self._earlier), self._end - self._begin
         if not taken.batches or seconds <= 0:
             return {}
@@ -86,11 +86,11 @@ class EpochRate:
 
 
 VARIABLE = "PIPEGEN_WAITS"
-"""Names the pipe of a monitor to the processes that it watches."""
+"""Environment variable with the path of a monitor's pipe, for the processes that it watches."""
 
 
 class Count(Protocol):
-    """Counts the waits of one split in this process."""
+    """The waits of one split in this process."""
 
     split: str
     seconds: float
@@ -98,13 +98,13 @@ class Count(Protocol):
 
 
 class Wait(NamedTuple):
-    """Holds one batch's wait.
+    """The wait for one batch.
 
     Attributes:
         pid: The process that waited.
-        ended: When the batch was there, in seconds since 1970.
-        seconds: How long it was waited for.
-        step_seconds: The time of the whole step: since the batch before, of whichever split, was there; for a process's first, its wait.
+        ended: The time when the batch arrived, in seconds since 1970.
+        seconds: The time waited.
+        step_seconds: The time of the whole step, since the previous batch of any split arrived; for the first of a process, its wait.
         split: The split.
     """
 
@@ -115,12 +115,12 @@ class Wait(NamedTuple):
     split: str
 
     def as_line(self) -> bytes:
-        """Returns it as a line of the pipe."""
+        """Formats it as a line for the pipe."""
         return f"{self.pid} {self.ended:.4f} {self.seconds:.6f} {self.step_seconds:.6f} {self.split}\n".encode()
 
 
 class Waits:
-    """Turns counts that grow into single waits; to be called with a split's count after each batch.
+    """Converts growing counts into single waits; call it with a split's count after each batch.
 
     Args:
         tell: Called with each wait, on the thread that waited.
@@ -132,19 +132,19 @@ class Waits:
         self._there: float | None = None
 
     def __call__(self, count: Count) -> None:
-        """Takes note of a batch."""
+        """Reports the wait for the latest batch."""
         now, earlier, before = time.perf_counter(), self._there, self._seen.get(count.split)
         self._seen[count.split], self._there = count.seconds, now
-        if before is None and count.batches > 1:  # those before came while nobody asked
+        if before is None and count.batches > 1:  # earlier batches came before this object was installed
             return
         seconds = max(0.0, count.seconds - (before or 0.0))
         self._tell(Wait(os.getpid(), time.time(), seconds, seconds if earlier is None else max(seconds, now - earlier), count.split))
 
 
 def for_monitor() -> Waits | None:
-    """Returns what writes each wait into the monitor's pipe, or `None` where none watches.
+    """Makes an object that writes each wait to the monitor's pipe; `None` without a monitor.
 
-    Where nobody reads any more, or the pipe is full, training goes on as if there were no monitor.
+    If the pipe is full or has no reader, the wait is dropped, and training continues.
     """
     try:
         pipe = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)

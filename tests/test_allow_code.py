@@ -240,7 +240,7 @@ def test_an_explanation_says_that_it_is_python() -> None:
     spec = load_spec(text)
     said = {split: explain_text(spec, {split: compiled(built(text, split=split), spec)}) for split in ("train", "validation")}
     assert "image: random_python(function: my_pkg.weather:rain)" in said["train"]
-    assert "`random_python` calls `my_pkg.weather:rain`, which is Python: all cores together call it as often as one would" in said["train"]
+    assert "`random_python` calls `my_pkg.weather:rain`, a Python function: calls do not run in parallel" in said["train"]
     assert "python" not in said["validation"].lower()
 
 

@@ -62,7 +62,7 @@ COMMANDS = {
     ("rule", "PG214"): "standardised-values",
     ("migrate", "train.py"): "=== train.pipegen.yaml",
     ("cache", "ls", "images"): "images: no caches",
-    ("cache", "verify", "images"): "there is no cache",
+    ("cache", "verify", "images"): "no caches found",
     ("version",): "Python",
     ("--help",): "validate",
 }

@@ -92,7 +92,7 @@ def test_patterns_mean_what_they_mean_in_python(pattern: str) -> None:
         ("(?<!a)b", "look-behind"),
         (r"(a)\1", "back-references"),
         ("(?P<n>a)(?P=n)", "back-references"),
-        ("(a", "no regular expression"),
+        ("(a", "not a valid regular expression"),
         ("a{1001}", "RE2"),
         ("a" * 3000, "longer"),
     ],

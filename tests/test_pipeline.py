@@ -272,7 +272,7 @@ def ending(last: str) -> Any:
     ("logits", False, "no activation, so in logits"),
     ("logits", True, None),
     ("logits, reshaped", False, "from_logits=True"),
-    ("relu", False, "gives no probabilities"),
+    ("relu", False, "does not return probabilities"),
     ("softmax", True, "leave out one of the two"),
     ("softmax", False, None),
     ("sigmoid", True, "leave out one of the two"),

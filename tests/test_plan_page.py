@@ -81,7 +81,7 @@ def test_without_data_there_are_no_pictures_and_no_tensorflow(folder: Path) -> N
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "wrote plan.html\n")
     tags = Tags((folder / "plan.html").read_text(encoding="utf-8"))
     assert not [tag for tag, _ in tags.found if tag in ("img", "script", "b>")]
-    assert "Nothing is known of the data here" in tags.text
+    assert "The data is unknown here" in tags.text
     assert "Split validation" in tags.text
     printed = explain(folder, "flowers.pipegen.yaml", "--format", "html", "--split", "train", poisoned=("tensorflow",)).stdout
     assert printed.startswith("<!doctype html>")
@@ -100,7 +100,7 @@ def test_data_that_is_not_there_leaves_the_pictures_out(tmp_path: Path, monkeypa
     assert done.exit_code == 0
     assert "PG401" in done.stderr
     tags = Tags(Path("plan.html").read_text(encoding="utf-8"))
-    assert "There are no pictures, since the data cannot be used" in tags.text
+    assert "No pictures, because the data cannot be used" in tags.text
     assert "img" not in [tag for tag, _ in tags.found]
 
 

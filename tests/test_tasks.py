@@ -166,7 +166,7 @@ def test_a_table_with_three_targets_and_weights(place: Path) -> None:
     pipe.check(model(3, "mean_absolute_error"))
     with pytest.raises(pipegen.ModelMismatchError, match="ends in 2 units, and `price` holds 3 for each example"):
         pipe.check(model(2, "mean_squared_error"))
-    with pytest.raises(pipegen.ModelMismatchError, match="is for classes, and `price` holds numbers"):
+    with pytest.raises(pipegen.ModelMismatchError, match="is for classes, but `price` has numbers"):
         pipe.check(model(3, "categorical_crossentropy"))
 
 

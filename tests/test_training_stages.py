@@ -75,7 +75,7 @@ def test_the_pipeline_is_in_the_first_unfinished_stage_and_else_as_it_is_written
     assert (pipe.train.element_spec[0].shape, pipe.steps("train")) == ((4, 4, 4, 3), 2)
     assert pipe.validation.element_spec[0].shape[1:] == (6, 6, 3)
     assert pipe.dataset("train", epoch=3).element_spec[0].shape == (2, 6, 6, 3)
-    assert "stage 1, epochs 2 to 3, as it is written" in repr(pipe)
+    assert "stage 1, epochs 2 to 3, as written" in repr(pipe)
     assert "resize(size: 4)" in pipe.explain()
     pipe.seek(2)
     assert (pipe.train.element_spec[0].shape, pipe.steps("train"), pipe.stages[0].initial_epoch) == ((2, 6, 6, 3), 4, 2)

@@ -84,7 +84,7 @@ def test_ways_to_merge(pipe: Any) -> None:
         pipe.merge({"a": [rows]}, ["flip", []], how="geometric")["a"][0], mean / mean.sum(1, keepdims=True), rtol=1e-6
     )
     np.testing.assert_allclose(pipe.merge(np.array([0.2, 0.9], np.float32), 2, how="vote"), [0.5])
-    with pytest.raises(ValueError, match="4 rows of predictions are not 3 views"):
+    with pytest.raises(ValueError, match="4 rows of predictions are not a multiple of 3 views"):
         pipe.merge(rows, 3)
     with pytest.raises(ValueError, match="`how` is one of mean"):
         pipe.merge(rows, 2, how="median")
@@ -93,7 +93,7 @@ def test_ways_to_merge(pipe: Any) -> None:
 
 
 def test_what_is_wrong_with_views(pipe: Any) -> None:
-    with pytest.raises(ValueError, match="order, which those of `train` are not"):
+    with pytest.raises(ValueError, match="order, and `train` is shuffled"):
         pipe.tta("train", 2)
     with pytest.raises(KeyError, match="there is no split"):
         pipe.tta("valid", 2)
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_views(pipe: Any) -> None:
         pipe.tta("validation", [[], "flipp"])
     with pytest.raises(ValueError, match="rows of a batch have one shape"):
         pipe.tta("validation", [[], {"resize": {"size": 8}}])
-    with pytest.raises(ValueError, match="a view edits 'center_crop', and the steps are random_resized_crop"):
+    with pytest.raises(ValueError, match="a view edits 'center_crop', but the steps are random_resized_crop"):
         pipe.tta("validation", [{"remove": ["center_crop"]}])
     for wrong in ("flip", None, [], 0, 1.5):
         with pytest.raises((TypeError, ValueError)):

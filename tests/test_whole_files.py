@@ -166,7 +166,7 @@ def test_what_stands_in_the_way_is_said_of_the_file_that_was_asked_for(tmp_path:
         return real(path, flags, *args, **options)
 
     monkeypatch.setattr(os, "open", refused)
-    with pytest.raises(OSError, match="its folder takes no new file") as met:
+    with pytest.raises(OSError, match="cannot create a temporary file in its folder") as met:
         write_whole(file, NEW)
     assert met.value.filename == str(file)
     assert file.read_bytes() == OLD

@@ -1,1 +1,1 @@
-"""Builds a `Pipeline` from a spec, and is what users hold."""
+"""The Python interface: `build` and the `Pipeline` that it returns."""

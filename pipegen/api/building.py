@@ -1,4 +1,4 @@
-"""From a spec to its `Pipeline`. TensorFlow is imported when a pipeline is built."""
+"""`build`: from a spec to its `Pipeline`. TensorFlow is imported when a pipeline is built."""
 
 from __future__ import annotations
 
@@ -50,28 +50,30 @@ def build(
         spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
         params: Values for declared params: `{"size": 192}`.
         overrides: Values for anything by its path: `{"batch.size": 64, "transforms.random_flip.axis": "both"}`.
-        runtime: Laid over the runtime section: `{"cache": "memory"}`; changes how it runs, never what the model sees.
+        runtime: Keys that replace those of the runtime section: `{"cache": "memory"}`. They change how it runs, never what the model sees.
         data: For the source `arrays`, its arrays by name: `{"image": x, "label": y}`; under `by_split`, such a map for each split.
-        allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`; a package stands for the modules below it.
-        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
-        allow_env: Variables of the environment that the spec may use for anything, secrets among them.
-        locked: Refuse what the nearest `pipegen.lock` does not know: another meaning, other data, other code or other learned numbers.
-        progress: Called with the number of files listed so far, now and then; then of images that a step was fitted on.
+        allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`; a package includes its submodules.
+        allow_write: Folders, besides its own and the working directory, where the spec may write files.
+        allow_env: Environment variables that the spec may use anywhere, secrets included.
+        locked: Refuse to build what differs from the nearest `pipegen.lock`: in meaning, data, code or learned numbers.
+        progress: Called now and then with the number of files listed so far, then with the number of images a step was fitted on.
 
     Returns:
         The pipeline: `model.fit(pipe.train, validation_data=pipe.validation)`.
 
     Raises:
-        SpecError: With every finding, when the spec or its data is wrong. What is legal but unwise is logged as a warning.
-        TypeError: For an argument of another kind.
+        SpecError: With every finding, when the spec or its data is wrong. Warnings are logged.
+        TypeError: For an argument of the wrong type.
     """
     called_with_count("progress", progress)
     allowed = allowed_modules(allow_code)
-    with uncollected():  # the first spec brings the modules of every step
-        loaded = load(_given(spec), params=params, overrides=overrides, runtime=runtime, allow_write=allow_write, allow_env=allow_env)
+    # A pipeline's spec carries the settings tuned for the machine that it ran on.
+    given = Path(spec) if isinstance(spec, str) else untuned(spec) if isinstance(spec, Spec) else spec
+    with uncollected():  # the first spec imports the modules of every step
+        loaded = load(given, params=params, overrides=overrides, runtime=runtime, allow_write=allow_write, allow_env=allow_env)
     check = None
     if locked:
-        from pipegen.api.lock import LockCheck  # here, since most builds have no lock
+        from pipegen.api.lock import LockCheck  # most builds have no lock
 
         check = LockCheck.of(loaded)
     loaded = with_functions(loaded, allowed)
@@ -81,11 +83,6 @@ def build(
     return _built(loaded, collect_data(loaded, progress, data), again, progress, check)
 
 
-def _given(spec: str | os.PathLike[str] | Mapping[str, Any] | Spec) -> str | os.PathLike[str] | Mapping[str, Any] | Spec:
-    """Returns what `load` takes; a pipeline's spec without what suits the machine that it ran on."""
-    return Path(spec) if isinstance(spec, str) else untuned(spec) if isinstance(spec, Spec) else spec
-
-
 def build_by_place(
     spec: Mapping[str, Any] | Spec,
     *,
@@ -93,10 +90,10 @@ def build_by_place(
     data: Mapping[str, object] | None = None,
     late_files: bool = False,
 ) -> Pipeline:
-    """Compiles a spec so that what is drawn for an example depends on its place in the listing, and not on its name.
+    """Compiles a spec so that the draws of an example depend on its place in the listing, not on its name.
 
-    Two pipelines over as many examples then draw alike, such as one over photographs and one over their masks. With `late_files`
-    a file of a table that does not exist is an error when it is read, and not before.
+    Two pipelines over equally many examples then draw alike, such as one over photographs and one over their masks. With `late_files`,
+    a missing file of a table is an error when it is read, not before.
     """
     loaded = with_functions(load(spec, runtime=runtime), ())
     manifest = replace(collect_data(loaded, None, data, late_files=late_files), by_place=True)
@@ -119,7 +116,7 @@ def _built(
     whole = _compiled(spec, manifest, progress, check)
     stages: tuple[CompiledSpec, ...] = ()
     if spec.stages:
-        from pipegen.data.in_stage import in_stage  # here, since most specs have no stages
+        from pipegen.data.in_stage import in_stage  # most specs have no stages
 
         stages = tuple(_compiled(stage, in_stage(spec.model, stage.model, manifest)[0], progress) for stage in spec.stages)
     for line in dict.fromkeys(line for compiled in (whole, *stages) for line in _memory_lines(compiled)):
@@ -135,14 +132,14 @@ def _built(
 
 
 def _memory_lines(compiled: CompiledSpec) -> Iterator[str]:
-    """Yields a line where a compiled spec is expected to hold more memory than it may, with the first way out."""
+    """Yields a warning for each part that is expected to exceed its memory limit."""
     found = memory_findings(compiled.spec, compiled.manifest, compiled.splits)
     for finding in suppressed(found, compiled.spec.loaded.texts)[0]:
         yield f"{finding.code} {finding.span or 'the spec'}: {finding.message}: {finding.help[0]}"
 
 
 def _warn_of_parts(pipe: Pipeline, manifest: Manifest) -> None:
-    """Warns where hosts, or the replicas of the strategy that the pipeline is built under, take unequal parts of a batch."""
+    """Warns if hosts, or replicas of the current strategy, take unequal parts of a batch."""
     import tensorflow as tf
 
     from pipegen.data.sampling import examples_of_epoch
@@ -161,8 +158,8 @@ def _warn_of_parts(pipe: Pipeline, manifest: Manifest) -> None:
 
 
 def _compiled(spec: Spec, manifest: Manifest, progress: Callable[[int], None] | None, check: LockCheck | None = None) -> CompiledSpec:
-    trains = "train" if "train" in spec.plans else next(iter(spec.plans))
-    spec = with_tuned(spec, manifest.num_examples(trains))
+    main = "train" if "train" in spec.plans else next(iter(spec.plans))
+    spec = with_tuned(spec, manifest.num_examples(main))
     for warning in spec.warnings:
         if warning.severity is Severity.WARNING and warning.code not in WITHOUT_DATA:
             log.warning("%s %s: %s", warning.code, warning.span or "the spec", warning.message)

@@ -1,4 +1,4 @@
-"""Gives the steps of a spec what they take from its training split: found before and kept, or measured now."""
+"""Fitting: steps that learn numbers from the training split get them from a file, or measure them now."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class _NotKept(Exception):
-    """Nothing is kept of what a step has learned."""
+    """The learned numbers of a step are not stored."""
 
 
 def kept_numbers(bound: BoundSpec) -> tuple[Learned, ...] | None:
-    """Returns what is kept of the numbers that the steps of a spec learn, and measures none; `None` where some are not kept."""
+    """Reads the stored numbers that the steps of a spec have learned; `None` if some are not stored. Measures nothing."""
 
     def refuse(*_about: object) -> Statistics:
         raise _NotKept
@@ -46,12 +46,12 @@ def kept_numbers(bound: BoundSpec) -> tuple[Learned, ...] | None:
 
 
 def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False) -> FittedSpec:
-    """Gives the steps of a spec the numbers of its training split; where none takes any, the plans stay as they are.
+    """Fits the steps of a spec to its training split; without such steps, the plans stay as they are.
 
     Args:
         bound: The spec and its data.
-        progress: Called with how many images are measured, now and then; without it a bar shows that on a terminal.
-        again: Measure also what is kept.
+        progress: Called now and then with the number of images measured; by default, a bar shows it on a terminal.
+        again: Measure again, even if the numbers are stored.
 
     Raises:
         SpecError: When a step or the output does not fit the numbers.
@@ -69,7 +69,7 @@ def _fit(bound: BoundSpec, learn: Callable[..., Learned]) -> FittedSpec:
             continue
         features = fitted_features(spec.model, step, record)
         if not features:
-            continue  # the step leaves what the model receives alone
+            continue  # the step changes nothing that the model receives
         own = [learn(spec, manifest, index, step, feature, record) for feature in features]
         found += own
         numbers = Fitted({f.feature: f.numbers for f in own}, manifest.num_examples("train"), "; ".join(f.origin for f in own))
@@ -92,7 +92,7 @@ def _learn(
     again: bool,
     measure: Callable[..., Statistics],
 ) -> Learned:
-    """Measures what one step takes from one feature; the steps before it have their numbers."""
+    """Fits one step to one feature; the steps before it are fitted."""
     locate = spec.loaded.locate.label
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
     key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
@@ -110,7 +110,7 @@ def _learn(
         try:
             write_statistics(folder, key, numbers, model.name or "", words)
         except OSError as error:
-            log.warning("what `%s` has learned cannot be kept in %s: %s", step.op, folder, (error.strerror or str(error)).lower())
+            log.warning("cannot store what `%s` has learned in %s: %s", step.op, folder, (error.strerror or str(error)).lower())
             file = None
     log.info("`%s` was fitted on %s examples of split train", step.op, f"{count:,}")
     for doubt in numbers.doubts(step.op, feature):
@@ -121,7 +121,7 @@ def _learn(
 def _measure(
     spec: Spec, model: PipelineSpec, plan: Plan, manifest: Manifest, step: FittedTransform, progress: Callable[[int], None] | None
 ) -> Statistics:
-    """Goes through the training split once: a batch at a time, in memory that does not grow."""
+    """Reads the training split once, batch by batch, in constant memory."""
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
 
@@ -133,7 +133,7 @@ def _measure(
 
 
 def _counted(batches: Iterable[np.ndarray[Any, Any]], progress: Callable[[int], None]) -> Iterator[np.ndarray[Any, Any]]:
-    """The same batches; each counts as done when the next one is asked for."""
+    """Passes batches on; a batch counts as done when the next one is requested."""
     done = 0
     for batch in batches:
         yield batch

@@ -1,4 +1,4 @@
-"""Locks specs, and refuses to build what a lock does not know."""
+"""Writing `pipegen.lock`, and comparing specs with it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _AGAIN = "run `pipegen lock` with this spec, and commit the lock"
 
 @dataclass(slots=True)
 class Compared:
-    """Holds what came of a comparison.
+    """The result of comparing specs with their locks.
 
     Attributes:
-        findings: What is wrong, and what has moved.
-        entries: What is here of each spec that could be compared, by file.
-        fine: Those of which nothing has moved.
+        findings: Errors and differences.
+        entries: The current entry of each spec that could be compared, by file.
+        fine: The specs without differences.
         notes: What was not compared, in words.
-        texts: The texts of the specs, for whoever shows the findings.
+        texts: The texts of the specs, to show the findings in.
     """
 
     findings: list[Diagnostic] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Compared:
 
 @dataclass(slots=True)
 class Looked:
-    """Holds what is known of a spec's data: nothing where it is not on this machine."""
+    """A spec's data and learned numbers; empty if the data is not on this machine."""
 
     data: Data | None = None
     learned: tuple[Learned, ...] = ()
@@ -67,13 +67,13 @@ def check_specs(
     overrides: Mapping[str, object] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Compared:
-    """Compares specs with what the nearest lock above each holds; data that is not on this machine is passed over.
+    """Compares each spec with the nearest lock above it; skips data that is not on this machine.
 
     Args:
         files: The specs.
-        content: Whether the contents of the data's files are compared, too; a spec that was locked without them is a finding.
-        overrides: Values for params and by path, as `--set` has them.
-        progress: Called with the number of files of data listed so far, now and then.
+        content: Whether to compare the contents of the data's files, too; a spec that was locked without them is a finding.
+        overrides: Values for params and by path, as in `--set`.
+        progress: Called now and then with the number of data files listed so far.
 
     Raises:
         OSError: When a file of the data cannot be read.
@@ -103,7 +103,7 @@ def check_specs(
 
 
 def locked_specs(folder: Path) -> list[str]:
-    """Returns the specs that the nearest lock in a folder or above it holds, as paths; none without a lock.
+    """Lists the paths of the specs in the nearest lock, in a folder or above it; empty without a lock.
 
     Raises:
         SpecError: `PG532` for a damaged lock.
@@ -114,11 +114,11 @@ def locked_specs(folder: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LockCheck:
-    """Refuses, stage by stage, to build what the lock of a spec does not know.
+    """A check, phase by phase of a build, that a spec is as it was locked.
 
     Attributes:
         spec: The spec.
-        entry: What the lock holds of it.
+        entry: Its entry in the lock.
     """
 
     spec: Spec
@@ -126,37 +126,37 @@ class LockCheck:
 
     @classmethod
     def of(cls, spec: Spec) -> LockCheck:
-        """Finds what the nearest lock above a spec holds of it, and checks all that shows without its data.
+        """Finds the entry of a spec in the nearest lock above it, and checks all that needs no data.
 
         Raises:
-            SpecError: `PG530` where there is nothing, `PG532` for a damaged lock, `PG531` where something has moved.
+            SpecError: `PG530` if it is not locked, `PG532` for a damaged lock, `PG531` for a difference.
         """
         file = spec.loaded.file
         if file is None or not os.path.isfile(file):
             help_ = ("save it as a file, and lock that",)
-            raise SpecError([make("PG530", "a spec without a file is in no lock", Label(None, path="locked=True"), help=help_)])
+            raise SpecError([make("PG530", "a spec without a file cannot be locked", Label(None, path="locked=True"), help=help_)])
         lock, entry = _locked_entry(file)
         _refuse(differences(spec, entry, entry_of(spec, lock)))
         return cls(spec, entry)
 
     def data(self, manifest: Manifest) -> None:
-        """Checks that listed data is the locked one; arrays that the caller hands over are the caller's.
+        """Checks that the listed data is the locked data; arrays that the caller passes are not checked.
 
         Raises:
-            SpecError: `PG531` where it is not, `PG530` where the lock knows no data.
+            SpecError: `PG531` for a difference, `PG530` if the lock has no data.
         """
         if self.spec.model.source.needs_data():
             return
         if self.entry.data is None:
-            message = f"{self.spec.loaded.file} was locked where its data was not at hand, so the lock does not know the data"
+            message = f"{self.spec.loaded.file} was locked on a machine without its data, so the lock does not contain the data"
             raise SpecError([make("PG530", message, self.spec.loaded.locate.label(("source",)), help=(_AGAIN,))])
         self._compare(data=data_of(manifest))
 
     def numbers(self, fitted: FittedSpec) -> None:
-        """Checks that what steps have learned is what was locked; what the lock does not have of them follows from the data.
+        """Checks that the learned numbers are the locked ones; numbers that the lock lacks follow from the data.
 
         Raises:
-            SpecError: `PG531` where it is not.
+            SpecError: `PG531` for a difference.
         """
         self._compare(fitted=numbers_of(fitted.spec, fitted.learned))
 
@@ -173,21 +173,21 @@ def _refuse(found: list[Diagnostic]) -> None:
 
 
 def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held: Data | None = None) -> Looked:
-    """Lists the data of a spec, where it is on this machine, and finds what was kept of the numbers that its steps learn.
+    """Lists the data of a spec, if it is on this machine, and reads the stored numbers that its steps have learned.
 
-    What is in its files is hashed for `content`, and where a lock has `held` that of other data.
+    The contents of its files are hashed if `content` is set, or if the lock has `held` the hash of other data.
 
     Raises:
         SpecError: When the data is wrong.
         OSError: When a file of it cannot be read.
     """
     if spec.model.source.needs_data():
-        return Looked(notes=["the arrays come from `pipegen.build(data=)`, so they were not looked at"])
+        return Looked(notes=["the arrays come from `pipegen.build(data=)`, so they were not checked"])
     from pipegen.data.ownership import missing_data
 
     missing = missing_data(spec.loaded.raw, spec.loaded.locate.label)
     if missing:
-        return Looked(notes=[f"the data was not looked at: {missing[0].message}"])
+        return Looked(notes=[f"the data was not checked: {missing[0].message}"])
     from pipegen.data.content import content_digest
 
     manifest = collect_data(spec, progress)
@@ -195,7 +195,7 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
     if content or (held is not None and held.content is not None and held.fingerprint != data.fingerprint):
         data = data_of(manifest, content_digest(manifest.listing, progress))
     learned = kept_numbers(bind(spec, manifest))
-    notes = ["what its steps learn was not measured yet, so it was not looked at: `pipegen fit` measures it"] if learned is None else []
+    notes = ["what its steps learn is not measured yet, so it was not checked: `pipegen fit` measures it"] if learned is None else []
     return Looked(data, learned or (), notes)
 
 
@@ -223,34 +223,34 @@ def read(path: Path) -> Lock:
 
 
 def _locked_entry(file: str) -> tuple[Path, Entry]:
-    """The lock of a spec, and what it holds of it.
+    """Finds the lock of a spec and its entry there.
 
     Raises:
-        SpecError: `PG530` where there is nothing.
+        SpecError: `PG530` if it is not locked.
     """
     folder = Path(os.path.abspath(file)).parent
     path, at = find_lock(folder), Label(None, path=file)
     if path is None:
-        raise SpecError([make("PG530", f"{file} is not locked: there is no {LOCK} beside it or above", at, help=(_AGAIN,))])
+        raise SpecError([make("PG530", f"{file} is not locked: no {LOCK} in its folder or above", at, help=(_AGAIN,))])
     entry = read(path).specs.get(entry_name(file, path))
     if entry is None and not os.path.isfile(file):
         raise SpecError(inspect(file).diagnostics.sorted())
     if entry is None:
-        raise SpecError([make("PG530", f"{file} is not locked: {os.path.relpath(path)} does not know it", at, help=(_AGAIN,))])
+        raise SpecError([make("PG530", f"{file} is not locked: it is not in {os.path.relpath(path)}", at, help=(_AGAIN,))])
     if not os.path.isfile(file):
-        raise SpecError([make("PG531", f"{file} is locked, and no longer there", at, help=("run `pipegen lock`, which leaves it out",))])
+        raise SpecError([make("PG531", f"{file} is locked, but the file is gone", at, help=("run `pipegen lock`, which removes it",))])
     return path, entry
 
 
 @dataclass(slots=True)
 class Locked:
-    """Holds what came of locking.
+    """The result of locking.
 
     Attributes:
         lock: The lock file.
         written: Whether its text has changed.
-        entries: What it holds of the specs that were locked, by their files.
-        git: Which tags were resolved to which commits, in words.
+        entries: The entries of the specs that were locked, by file.
+        git: The tags resolved and their commits, in words.
         notes: What could not be locked, in words.
     """
 
@@ -269,17 +269,17 @@ def lock_specs(
     overrides: Mapping[str, object] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Locked]:
-    """Writes down what specs are made of, each in the nearest lock above it, or in a new one.
+    """Locks specs, each in the nearest lock above it, or in a new one.
 
     Args:
         files: The specs.
-        update: The name of a repository whose tags are resolved anew, as it ends its URL; the empty text for all; `None` to keep commits.
-        content: Whether the contents of the data's files are hashed, too.
-        overrides: Values for params and by path, as `--set` has them.
-        progress: Called with the number of files of data listed so far, now and then.
+        update: The repository whose tags are resolved again, by the last part of its URL; "" for all; `None` to keep commits.
+        content: Whether to hash the contents of the data's files, too.
+        overrides: Values for params and by path, as in `--set`.
+        progress: Called now and then with the number of data files listed so far.
 
     Returns:
-        What each lock holds now.
+        The new content of each lock.
 
     Raises:
         SpecError: With every finding, when a spec, its data or a lock is wrong; then no lock is written.
@@ -298,13 +298,13 @@ def lock_specs(
         if update and update not in met:
             names = sorted(name for name in met if "/" not in name)
             near = closest(update, names)
-            hint = f"did you mean `{near}`?" if near else f"bases come from {', '.join(names) or 'no repository'}"
+            hint = f"did you mean `{near}`?" if near else f"repositories of bases: {', '.join(names) or 'none'}"
             raise SpecError([make("PG533", f"no base comes from a repository called `{update}`", Label(None), help=(hint,))])
         return [run.write() for run in runs]
 
 
 class _Run:
-    """Locks the specs of one lock file, which is written at the end, or not at all."""
+    """The locking of the specs of one lock file, which is written at the end, or not at all."""
 
     def __init__(
         self,
@@ -333,16 +333,16 @@ class _Run:
         looked = look(spec, self.content, self.progress, earlier.data if earlier is not None else None)
         entry = _with_earlier(entry_of(spec, self.result.lock, looked.data, looked.learned), earlier)
         if looked.data is None and entry.data is not None:
-            looked.notes = [f"{note}; what the lock had of it stays" for note in looked.notes]
+            looked.notes = [f"{note}; its entry in the lock stays" for note in looked.notes]
         self.result.entries[file] = entry
         self.result.notes += [f"{file}: {note}" for note in looked.notes]
         self.result.notes += [f"{file}: the source of `{name}` is not found here, so it is not locked" for name in unfound_functions(spec)]
 
     def write(self) -> Locked:
-        """Writes the lock and the texts beside it; specs that are gone go from it, too."""
+        """Writes the lock and the texts beside it; removes specs whose files are gone."""
         path = self.result.lock
         specs = {name: entry for name, entry in self.old.specs.items() if (path.parent / name).is_file()}
-        self.result.notes += [f"{name} is no longer there, and no longer locked" for name in self.old.specs.keys() - specs.keys()]
+        self.result.notes += [f"{name} is gone, so it was removed from the lock" for name in self.old.specs.keys() - specs.keys()]
         specs |= {entry_name(file, path): entry for file, entry in self.result.entries.items()}
         wanted = {name for entry in specs.values() for name in entry.texts}
         git = {
@@ -358,7 +358,7 @@ class _Run:
         return self.result
 
     def _pins(self) -> dict[str, Pin]:
-        """Joins what was resolved now with what other specs of the lock have of the same commits and of others."""
+        """Merges the newly resolved pins with those of other specs in the lock."""
         pins = dict(self.old.git)
         for place, pin in self.resolving.resolved.items():
             same = place in pins and pins[place].commit == pin.commit
@@ -368,7 +368,7 @@ class _Run:
 
 
 def _with_earlier(entry: Entry, earlier: Entry | None) -> Entry:
-    """A new entry with what is not looked at each time, and holds on: data that is elsewhere, contents, learned numbers."""
+    """Carries over from an earlier entry what is not checked each time: absent data, content hashes, learned numbers."""
     if earlier is None or earlier.data is None:
         return entry
     if entry.data is None:
@@ -382,6 +382,6 @@ def _with_earlier(entry: Entry, earlier: Entry | None) -> Entry:
 
 
 def _lock_of(file: str) -> Path:
-    """The lock that a spec belongs to: the nearest one above it, else one in the working directory, where the spec lies below that."""
+    """Path of a spec's lock: the nearest above it, else in the working directory if that contains the spec, else beside the spec."""
     folder, here = Path(os.path.abspath(file)).parent, Path.cwd()
     return find_lock(folder) or (here if folder.is_relative_to(here) else folder) / LOCK

@@ -1,4 +1,4 @@
-"""The façade: the `Pipeline` that `pipegen.build` gives, and its stages. TensorFlow is imported when one is made."""
+"""`Pipeline`, which `pipegen.build` returns, and its stages. TensorFlow is imported when one is made."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from pipegen.terminal import visible
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     import jax
     import keras
@@ -69,27 +70,31 @@ def _needs(module: str, name: str) -> None:
         raise ModuleNotFoundError(f"`pipe.{module}` needs {name}, which is not installed: `pip install {module}`", name=module)
 
 
+def _one_of(name: str, value: Any, first: str, second: str) -> Any:
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` is {first!r} or {second!r}, got {got(value)}")
+    if value not in (first, second):
+        raise ValueError(f"`{name}` is {first!r} or {second!r}, got {value!r}")
+    return value
+
+
 def leaves_steps(stages: Any) -> bool:
-    """Returns whether `stages` leaves the steps on batches to a layer: `element` does, `all` does not."""
-    if not isinstance(stages, str):
-        raise TypeError(f"`stages` is 'all' or 'element', got {got(stages)}")
-    if stages not in ("all", "element"):
-        raise ValueError(f"`stages` is 'all' or 'element', got {stages!r}")
-    return stages == "element"
+    """Checks `stages`; true if the steps on batches are left to a layer (`element`), false for `all`."""
+    return _one_of("stages", stages, "all", "element") == "element"
 
 
 def _takes(value: Any) -> Literal["bytes", "images"]:
-    if not isinstance(value, str):
-        raise TypeError(f"`takes` is 'bytes' or 'images', got {got(value)}")
-    if value not in ("bytes", "images"):
-        raise ValueError(f"`takes` is 'bytes' or 'images', got {value!r}")
-    return value  # type: ignore[return-value]
+    return _one_of("takes", value, "bytes", "images")
 
 
 def _size(value: Any) -> tuple[int, int]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise TypeError(f"`image_size` is (height, width), such as (480, 640), got {got(value)}")
     return whole("image_size[0]", value[0], 1), whole("image_size[1]", value[1], 1)
+
+
+def _checkpoints(directory: Any) -> Path | None:
+    return None if directory is None else file_or_folder("directory", directory, "checkpoints/")
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -99,12 +104,12 @@ def _flag(name: str, value: Any) -> bool:
 
 
 LIVE: WeakSet[Pipeline] = WeakSet()
-"""The pipelines of this process that somebody holds."""
+"""All pipelines of this process that are in use."""
 
 
 @untraced
 class Pipeline:
-    """Runs a compiled spec on its data. `pipegen.build` makes it."""
+    """A compiled spec and its data, as datasets for training and evaluation. `pipegen.build` makes it."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], shared: Shared | None = None) -> None:
         from pipegen.backend.datasets.engine import Engine
@@ -119,7 +124,7 @@ class Pipeline:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """Returns the stages of training, each a pipeline of its own; none where the spec has no `stages`.
+        """The stages of training, each a pipeline of its own; empty without `stages` in the spec.
 
         `for stage in pipe.stages: model.fit(stage.train, initial_epoch=stage.initial_epoch, epochs=stage.epochs)`.
         """
@@ -127,24 +132,24 @@ class Pipeline:
 
     @property
     def _main(self) -> Plan:
-        """The plan of the training split, or without one of the first."""
+        """Plan of the training split, else of the first split."""
         return self._plans["train" if "train" in self._plans else next(iter(self._plans))]
 
     def _require(self, split: str) -> None:
         if not isinstance(split, str):
-            raise TypeError(f"a split is named by text, such as {self._main.split!r}, got {got(split)}; {', '.join(self._plans)} are there")
+            raise TypeError(f"a split must be a name such as {self._main.split!r}, got {got(split)}; known: {', '.join(self._plans)}")
         if split not in self._plans:
             raise KeyError(f"there is no split {split!r}{meant_split(split, self._plans)}")
 
     def _at(self, split: str, epoch: int | None = None) -> Pipeline:
-        """Returns what has a split at an epoch, or now: the pipeline itself; where training has stages, for its split one of these."""
+        """Pipeline that runs a split at an epoch, or now: for `train`, a stage if there are stages; else this pipeline."""
         self._require(split)
         return self
 
-    if not TYPE_CHECKING:  # a type checker that sees it takes every attribute for one that is there
+    if not TYPE_CHECKING:  # with it, a type checker would accept every attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Says which splits there are, where code asks for one by a name that is no attribute, such as `pipe.val`."""
+            """Raises an error that lists the splits, for code that uses an unknown attribute such as `pipe.val`."""
             plans = self.__dict__.get("_plans")
             if plans is None or name.startswith("_"):
                 raise AttributeError(f"'Pipeline' object has no attribute {name!r}", name=name, obj=self)
@@ -155,21 +160,21 @@ class Pipeline:
 
     @property
     def train(self) -> PipelineDataset:
-        """Returns the training split. An iteration over it counts as an epoch when its last batch has been handed over.
+        """The training split. An epoch is counted when its last batch has been handed over.
 
-        The iterators of a distribution strategy read a few batches ahead, which can be a whole epoch of few steps: give
-        `fit` the `callback` there, which says which epoch it is.
+        Iterators of a distribution strategy read some batches ahead, in short epochs even a whole epoch. Give `fit` the `callback` there:
+        it sets the epoch.
         """
         return self["train"]
 
     @property
     def validation(self) -> PipelineDataset:
-        """Returns the validation split: complete and in source order."""
+        """The validation split: complete and in source order."""
         return self["validation"]
 
     @property
     def test(self) -> PipelineDataset:
-        """Returns the test split: complete and in source order."""
+        """The test split: complete and in source order."""
         return self["test"]
 
     def __getitem__(self, split: str) -> PipelineDataset:
@@ -180,7 +185,7 @@ class Pipeline:
         return iter(self._plans)
 
     def __reduce__(self) -> tuple[Callable[..., Pipeline], tuple[Spec]]:
-        """A copy, or a pickle read elsewhere, is built from the spec, the arrays and the permissions that it had, and starts anew."""
+        """Pickles as the spec, the arrays and the permissions: a copy is built from these, and starts at epoch 0."""
         return self._rebuild, (self.spec,)
 
     def __contains__(self, split: object) -> bool:
@@ -188,7 +193,7 @@ class Pipeline:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Returns the names of the splits, in the order that the spec names them."""
+        """The names of the splits, in the order of the spec."""
         return tuple(self._plans)
 
     def dataset(
@@ -203,22 +208,22 @@ class Pipeline:
         device: str | None = None,
         stages: Literal["all", "element"] = "all",
     ) -> PipelineDataset:
-        """Returns one epoch of a split from one step on. It holds no state, so that strategies, services and evaluation can use it.
+        """Makes a dataset of one epoch of a split, from a step on. It has no state, as strategies, services and evaluation need it.
 
         Args:
             split: The split.
-            epoch: Which epoch, from 0; it decides the order and the draws of the training split.
+            epoch: The epoch, from 0; it determines the order and the draws of the training split.
             step: The first step.
-            origin: The slot of the epoch that its step 0 begins at, where it was begun with batches of another size: see `state`.
-            shift: With `epoch: {steps: N}`, how many places later in the order it stands for that reason: see `state`.
-            shard: `(index, count)`: which share of each global batch, in place of the spec's.
-            device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator. By default that of
-                `runtime: {prefetch: {device: …}}`; `none` leaves the batches where they are, as distribution strategies need it.
-            stages: `all`, or `element` for a model that holds `pipe.layer()`: what that does is left out. Nothing is cached then.
+            origin: The slot of the epoch at which its step 0 begins, if the epoch was begun with another batch size: see `state`.
+            shift: With `epoch: {steps: N}`, how many places later in the order the batches lie for that reason: see `state`.
+            shard: `(index, count)`: the share of each global batch, in place of the spec's.
+            device: Prefetch to this device, such as `GPU:0`; `auto` is the first accelerator. The default is that of
+                `runtime: {prefetch: {device: …}}`; `none` leaves the batches on the host, as distribution strategies need it.
+            stages: `all`, or `element` for a model that contains `pipe.layer()`: without the steps of that layer. Nothing is cached then.
 
         Raises:
             ValueError: For an unknown epoch, step, share or device.
-            SpecError: With `stages="element"`, where random steps stand among those of the layer.
+            SpecError: With `stages="element"`, if there are random steps among those of the layer.
         """
         pipe = self._at(split, epoch)
         at = pipe._position(split, epoch, step, origin, shift)
@@ -227,7 +232,7 @@ class Pipeline:
         return pipe._before_layer(*given) if leaves_steps(stages) else pipe._engine.fixed(*given)
 
     def peek(self, split: str = "train", n: int = 1) -> Any:
-        """Returns the next `n` examples of a split as NumPy arrays, and moves nothing."""
+        """Reads the next `n` examples of a split as NumPy arrays; the position stays."""
         from pipegen.views.summary import peek
 
         pipe = self._at(split)
@@ -244,15 +249,15 @@ class Pipeline:
         cell: int = 144,
         progress: Callable[[int], None] | None = None,
     ) -> Image.Image:
-        """Draws a contact sheet: originals beside several augmented draws, with class names.
+        """Draws a contact sheet: originals beside augmented versions, with class names.
 
         Args:
             split: The split.
-            rows: How many originals, spread over the split.
-            draws: Augmented versions of each, from as many epochs.
+            rows: The number of originals, spread over the split.
+            draws: The number of augmented versions of each, from as many epochs.
             epoch: The epoch of the first version.
             cell: The longer side of each picture, in pixels.
-            progress: Called with how many rows are drawn.
+            progress: Called with the number of rows drawn.
         """
         from pipegen.views.preview import contact_sheet
 
@@ -278,17 +283,17 @@ class Pipeline:
         """Writes augmented examples as image files, and a table of what was drawn for each.
 
         Args:
-            folder: Where to; it is made, and must be empty unless `overwrite` says otherwise. The table is its `metadata.jsonl`.
+            folder: The folder to write to, made if needed; it must be empty unless `overwrite` is set. The table is its `metadata.jsonl`.
             split: The split.
-            examples: How many, in the order of the first epoch; `None` for each epoch as training sees it: a last batch that
-                `remainder: drop` leaves out is not written, and `left_out` of the result counts it.
-            draws: Versions of each, from as many epochs.
-            epoch: The first of them.
+            examples: The number of examples, in the order of the first epoch; `None` for whole epochs as training sees them. A last batch
+                that `remainder: drop` leaves out is not written; `left_out` of the result counts it.
+            draws: The number of versions of each, from as many epochs.
+            epoch: The epoch of the first version.
             form: `png` or `jpeg`.
-            quality: Of a JPEG, 1 to 100.
-            prefix: What file names begin with.
-            overwrite: Take a folder that is not empty, and replace files of the same names.
-            progress: Called with how many examples are written.
+            quality: JPEG quality, 1 to 100.
+            prefix: The beginning of each file name.
+            overwrite: Accept a folder that is not empty, and replace files of the same names.
+            progress: Called with the number of examples written.
         """
         from pipegen.views.export import Wanted, export
 
@@ -300,12 +305,12 @@ class Pipeline:
         wanted = Wanted(at, count, draws, epoch, form, quality, text("prefix", prefix, "rose-"), overwrite)
         return export(pipe._engine, pipe._plans[split], wanted, progress)
 
-    # What is known about the data
+    # The data
 
     def files(self, split: str) -> Sequence[str]:
-        """Returns the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text.
+        """Lists the files of a split in source order, the order of `predict` outside training; for rows, their numbers as text.
 
-        With `batch.buckets`, those of one bucket come behind those of another, as `predict` sees them.
+        With `batch.buckets`, they are grouped by bucket, as `predict` sees them.
         """
         self._require(split)
         files, order = self._manifest.files(split), self._order(split)
@@ -313,20 +318,20 @@ class Pipeline:
         return files if self._manifest.listing.shards is not None else tuple(files)
 
     def labels(self, split: str) -> np.ndarray[Any, Any] | None:
-        """Returns the class index of each example of a split, int64, in the order of `files`, or `None` without labels."""
+        """Lists the class index of each example of a split, int64, in the order of `files`; `None` without labels."""
         self._require(split)
         labels, order = self._manifest.labels(split), self._order(split)
         return labels if labels is None or order is None else labels[order]
 
     def _order(self, split: str) -> np.ndarray[Any, Any] | None:
-        """Returns the places of a split's examples in the listing as its batches have them; `None` where that is the listing's order."""
+        """Places in the listing of a split's examples, in the order of its batches; `None` for the listing's order."""
         from pipegen.data.sides import stored_order
 
         return stored_order(self.spec.model, self._manifest, split)
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Returns the classes in the order of their indices."""
+        """The classes, in the order of their indices."""
         return self._manifest.class_names
 
     def num_examples(self, split: str) -> int:
@@ -335,17 +340,17 @@ class Pipeline:
         return self._manifest.num_examples(split)
 
     def steps(self, split: str) -> int:
-        """Counts the batches in an epoch of a split; serves `steps_per_epoch` where a dataset's length is unknown.
+        """Counts the batches in an epoch of a split, for `steps_per_epoch` if a dataset's length is unknown.
 
-        Where training has stages, an epoch of its split is one of the current stage.
+        With stages of training, an epoch of its split is one of the current stage.
         """
         return self._at(split)._engine.executor(split).steps
 
     def fed(self) -> Fed:
-        """Counts the batches of the training split that workers of the tf.data service made, and those made here beside them.
+        """Counts the batches of the training split made by workers of the tf.data service, and those made in this process.
 
-        All are 0 without `runtime.service`. Batches are taken ahead, so that some may not have been handed over yet. Where training has
-        stages, they are those of the current one.
+        All are 0 without `runtime.service`. Batches are prefetched, so some may not have been handed over yet. With stages of training,
+        the counts are those of the current stage.
         """
         from pipegen.backend.service.feed import Fed
 
@@ -353,9 +358,9 @@ class Pipeline:
 
     @property
     def class_weights(self) -> dict[int, float] | None:
-        """Returns balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class).
+        """Balanced weights of the training classes, for `fit(class_weight=)`: examples / (classes × examples of the class).
 
-        Where `sampling` repeats examples, they count as often as they are seen: of balanced classes, each weighs 1.
+        Examples that `sampling` repeats count as often as they are seen: each of several balanced classes weighs 1.
         """
         from pipegen.data.sampling import class_weights
 
@@ -363,39 +368,39 @@ class Pipeline:
 
     @property
     def element_spec(self) -> Any:
-        """Returns the shapes and dtypes of a training batch; without a training split, of the first split's."""
+        """Shapes and dtypes of a training batch; without a training split, of a batch of the first split."""
         return self[self._main.split].element_spec
 
     @property
     def spec_hash(self) -> str:
-        """Identifies the meaning of the spec; see also `fingerprint`."""
+        """Hash of the spec's meaning; see also `fingerprint`."""
         return self.spec.hash
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the data wherever it is mounted: files by relative names and sizes, arrays by what they hold."""
+        """Hash of the data, wherever it is mounted: files by relative names and sizes, arrays by their values."""
         return self._manifest.fingerprint
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
-        """Makes a Keras callback that starts the pipeline with the epoch of `fit`, or where restored weights are.
+        """Makes a Keras callback that starts the pipeline at the epoch of `fit`, or at the position of restored weights.
 
-        Put it behind the callback that saves the model, such as `BackupAndRestore(directory, double_checkpoint=True)`, which keeps the
-        weights before the latest ones: where those cannot be read, since a process was killed while it wrote them, the run goes on from
-        the ones before. See `docs/resuming.md`. To Keras' logs of each epoch it adds `wait_share`, the
-        share of the training steps' time that was spent waiting for data, and `examples_per_second`; a distribution strategy hides both.
+        Put it behind the callback that saves the model, such as `BackupAndRestore(directory, double_checkpoint=True)`. That one keeps the
+        previous weights, too: if a process was killed while it wrote the latest ones, the run continues from the previous ones. See
+        `docs/resuming.md`. The callback adds to Keras' logs of each epoch `wait_share`, the share of the training steps' time spent
+        waiting for data, and `examples_per_second`; a distribution strategy hides both.
 
         Args:
             directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
-            save_freq: Without effect: the position comes with the weights.
+            save_freq: Ignored: the position is saved with the weights.
         """
         from pipegen.backend.datasets.callback import ResumeCallback
 
-        return ResumeCallback(self, None if directory is None else file_or_folder("directory", directory, "checkpoints/"), save_freq)
+        return ResumeCallback(self, _checkpoints(directory), save_freq)
 
     # For other frameworks
 
     def numpy(self, split: str) -> NumpyBatches:
-        """Returns a split as NumPy batches, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
+        """Makes NumPy batches of a split, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
         from pipegen.backend.datasets.arrays import NumpyBatches
 
         keras = sys.modules.get("keras")
@@ -404,17 +409,17 @@ class Pipeline:
         return NumpyBatches(self[split])
 
     def distribute(self, strategy: tf.distribute.Strategy, split: str = "train") -> DistributedBatches:
-        """Returns a split as values for the replicas of a strategy, for `model.fit` and own loops: `strategy.run(step, args=(batch,))`.
+        """Makes batches of a split for the replicas of a strategy, for `model.fit` and own loops: `strategy.run(step, args=(batch,))`.
 
-        Joined in the order of the replicas they are the global batch. Several workers (`MultiWorkerMirroredStrategy`) each make their
-        share alone; Keras 3's `fit` does not run under that strategy, own loops do.
+        The shares of the replicas, joined in their order, are the global batch. Each of several workers (`MultiWorkerMirroredStrategy`)
+        makes its own share. Keras 3's `fit` does not run under that strategy; own loops do.
 
         Args:
             strategy: The strategy.
             split: The split.
 
         Raises:
-            ValueError: For a `ParameterServerStrategy`, and where a batch does not divide among the replicas.
+            ValueError: For a `ParameterServerStrategy`, or if a batch does not divide among the replicas.
         """
         from pipegen.backend.datasets.distributed import DistributedBatches
 
@@ -422,14 +427,14 @@ class Pipeline:
         return DistributedBatches(self, split, strategy)
 
     def device_stage(self, split: str = "train") -> DeviceStage:
-        """Returns a split cut in two: the host hands over features as they are stored, and an accelerator runs the kernels on them.
+        """Cuts a split in two: the host provides features as they are stored, and an accelerator runs the kernels on them.
 
-        `stage.dataset(epoch=0)` gives `(features, params)`, and `stage.apply(features, params)`, inside of a `tf.function`, what
-        `pipe.dataset` would have given: the same bits on a CPU, and within rounding (E1) on an accelerator. `on_device` does both for
-        Keras. Where training has stages, the stage is that of the current one.
+        `stage.dataset(epoch=0)` yields `(features, params)`. In a `tf.function`, `stage.apply(features, params)` computes what
+        `pipe.dataset` yields: the same bits on a CPU, and equal within rounding (E1) on an accelerator. `on_device` does both for Keras.
+        With stages of training, it is made for the current one.
 
         Raises:
-            ValueError: Where no step can run on a device; which stands in the way is said.
+            ValueError: If no step can run on a device; it names the obstacle.
         """
         from pipegen.backend.datasets.device_stage import DeviceStage
 
@@ -437,24 +442,23 @@ class Pipeline:
         return DeviceStage(self, split)
 
     def on_device(self, model: keras.Model) -> OnDevice:
-        """Returns a compiled Keras model with this pipeline's data, whose kernels its steps run: `pipe.on_device(model).fit(epochs=3)`.
+        """Trains a compiled Keras model with the kernels inside of its training steps: `pipe.on_device(model).fit(epochs=3)`.
 
         Raises:
-            ValueError: Where Keras does not run on TensorFlow, the model is not compiled, or no step can run on a device.
+            ValueError: If Keras does not run on TensorFlow, the model is not compiled, or no step can run on a device.
         """
         from pipegen.backend.datasets.on_device import OnDevice
 
         return OnDevice(self, model)
 
     def torch(self, split: str) -> TorchBatches:
-        """Returns a split as an `IterableDataset` of PyTorch tensors on the CPU; keeps TensorFlow off the GPU.
+        """Makes an `IterableDataset` of PyTorch tensors on the CPU; keeps TensorFlow off the GPU.
 
-        Large tensors take over the memory of the batch, without a copy. Iterate it, or hand it to `DataLoader(…, batch_size=None,
-        num_workers=0)`. torchdata's `StatefulDataLoader` saves and restores where it stands; for the training split that is
-        `pipe.state()`.
+        Large tensors share the memory of the batch, without a copy. Iterate it, or pass it to `DataLoader(…, batch_size=None,
+        num_workers=0)`. torchdata's `StatefulDataLoader` saves and restores its position; for the training split that is `pipe.state()`.
 
         Raises:
-            ModuleNotFoundError: Where PyTorch is not installed.
+            ModuleNotFoundError: If PyTorch is not installed.
         """
         self._require(split)
         _needs("torch", "PyTorch")
@@ -464,17 +468,17 @@ class Pipeline:
         return TorchBatches(self, split)
 
     def jax(self, split: str, sharding: jax.sharding.Sharding | None = None) -> JaxBatches:
-        """Returns a split as JAX arrays, the next batch on its way to the devices while one is used; keeps TensorFlow off the GPU.
+        """Makes batches of JAX arrays; the next batch is sent to the devices while one is used. Keeps TensorFlow off the GPU.
 
         Args:
             split: The split.
-            sharding: How the rows of a batch lie on the devices of all processes, such as `NamedSharding(mesh, P("data"))`: batches are
-                global arrays then, of which this process makes its rows alone. Without one a batch is this process' share, on its
+            sharding: How the rows of a batch lie on the devices of all processes, such as `NamedSharding(mesh, P("data"))`. Batches are
+                then global arrays, of which this process makes only its own rows. Without it, a batch is this process' share, on its
                 first device.
 
         Raises:
-            ModuleNotFoundError: Where JAX is not installed.
-            ValueError: Where the rows of a process are no equal share in one piece, or a last batch does not divide among the devices.
+            ModuleNotFoundError: If JAX is not installed.
+            ValueError: If the rows of a process are not one contiguous, equal share, or a last batch does not divide among the devices.
         """
         self._require(split)
         _needs("jax", "JAX")
@@ -486,39 +490,39 @@ class Pipeline:
     # Predictions
 
     def tta(self, split: str, views: Any, *, examples: int | None = None) -> Augmented:
-        """Returns several views of each example of a split, for predictions that are merged: test-time augmentation.
+        """Makes several views of each example of a split, for merged predictions: test-time augmentation.
 
-        The rows of an example stand behind one another, and examples in source order. It is the same whenever it is iterated.
+        The rows of an example are adjacent, and examples come in source order. Each iteration yields the same.
 
         Args:
-            split: The split; not `train`, whose order is drawn.
-            views: A number: so many draws of the random steps of training, those that mix examples left out. Or a list, or a map by name,
-                of what is done in each view: nothing (`[]`), a step or a list of steps, as a spec has them, in front of the arithmetic at
-                the end; or edits of the spec's steps by their ids: `{"replace": {"center_crop": {"corner_crop": {"size": 224}}}}`,
-                likewise `remove`, `before`, `after` and `append`.
-            examples: Examples of a batch, on all hosts; by default so many that their views are about as many rows as a batch has.
+            split: The split; not `train`, whose order is random.
+            views: A number of draws of the random training steps, without those that mix examples. Or a list, or a map by name, with the
+                work of each view: nothing (`[]`), or a step or a list of steps as in a spec, which run before the arithmetic at the end;
+                or edits of the spec's steps by their ids: `{"replace": {"center_crop": {"corner_crop": {"size": 224}}}}`, likewise
+                `remove`, `before`, `after` and `append`.
+            examples: The number of examples in a batch, on all hosts; by default, their views have about as many rows as a batch.
 
         Returns:
-            Batches of inputs and targets for `model.predict` and `model.evaluate`. `merge` makes one row for each example of
-            predictions.
+            Batches of inputs and targets for `model.predict` and `model.evaluate`. `merge` turns the predictions into one row for each
+            example.
 
         Raises:
-            SpecError: For steps that are wrong. `ValueError` for views of different shapes, and for the split `train`.
+            SpecError: For invalid steps. `ValueError` for views of different shapes, and for the split `train`.
         """
         from pipegen.api.predictions import tta
 
         self._require(split)
         if split == "train":
-            raise ValueError("test-time augmentation is of examples in source order, which those of `train` are not: name another split")
+            raise ValueError("test-time augmentation needs examples in source order, and `train` is shuffled: use another split")
         return tta(self._compiled, split, views, examples)
 
     def merge(self, predictions: Any, views: Any, *, how: Literal["mean", "geometric", "max", "vote"] = "mean") -> Any:
-        """Makes one row for each example of the predictions on its views.
+        """Merges the predictions on the views of each example into one row.
 
         Args:
-            predictions: What `predict` gave for a dataset of `tta`, or of `predict_on` with views: an array, or a list or map of arrays
-                for a model with several outputs.
-            views: Those, or how many there are.
+            predictions: The result of `predict` for a dataset of `tta`, or of `predict_on` with views: an array, or a list or map of
+                arrays for a model with several outputs.
+            views: The views, or their number.
             how: The `mean`; the `geometric` mean of probabilities, which sum to 1 again; the `max`; or `vote`, the share of the
                 views that each class wins.
         """
@@ -532,29 +536,29 @@ class Pipeline:
         Args:
             wanted: A folder (every image in it and below), a file, a list of files, or images as an array `(n, height, width, 1 or 3)`
                 or a list of arrays: uint8, or uint16 with `bits: 16`; with `channels: 4` also of 4 channels. With the source
-                `arrays`: images as an array or a list, of the dtype and the range of values that it was built on.
-            views: Several views of each, as for `tta`: then `merge` gives a row for each file.
+                `arrays`: images as an array or a list, with the dtype and the range of values that it was built on.
+            views: Several views of each, as for `tta`; `merge` then makes a row for each file.
 
         Returns:
-            `.dataset` for `model.predict`, and `.files`, one for each row (with views for each merged row), in order.
+            `.dataset` for `model.predict`, and `.files`, one for each row (with views: for each merged row), in order.
         """
         from pipegen.api.predictions import predict_on
 
         return predict_on(self._compiled, wanted, views)
 
     def trim(self, split: str, predictions: Any) -> Any:
-        """Removes the rows that `remainder: pad` added: one row for each file remains.
+        """Removes the rows added by `remainder: pad`: one row for each file remains.
 
         Args:
             split: The split that was predicted on.
-            predictions: What `predict` gave: an array, or a list or map of arrays for a model with several outputs.
+            predictions: The result of `predict`: an array, or a list or map of arrays for a model with several outputs.
         """
         from pipegen.api.predictions import rows_kept
 
         count = self.num_examples(split)
         return rows_kept(predictions, count, None if self._order(split) is None else self._engine.executor(split).order)
 
-    # Going on where a run stopped
+    # Saving and restoring the position
 
     def _position(self, split: str, epoch: int, step: int, origin: int = 0, shift: int = 0) -> Position:
         self._require(split)
@@ -566,21 +570,20 @@ class Pipeline:
         return extent.counted(epoch, step, origin, shift)
 
     def _from(self, split: str, at: Position, shard: tuple[int, int] | None = None, *, sends: bool = False) -> PipelineDataset:
-        """Returns what is left of an epoch of a split; what `sends` leaves the last kernels to a device."""
+        """Makes a dataset of the rest of an epoch; with `sends`, the last kernels are left to a device."""
         return self._at(split, at.epoch)._engine.fixed(split, at, shard, None, sends=sends)
 
     def state(self) -> dict[str, Any]:
-        """Returns where the training split stands, as plain JSON: what has been handed over, and for which spec and data.
+        """Makes a JSON-compatible state of the training split: the batches handed over, the spec and the data.
 
-        A run may go on from it with batches of another size, and on another number of hosts. The rest of the epoch is then cut into batches
-        of that size: `origin` is the slot of the epoch that its step 0 begins at, or would, and the next epoch begins at slot 0. With
-        `epoch: {steps: N}`, `shift` is how many places later a batch stands in the order than if all before it had been of this size.
+        A run may continue from it with another batch size and another number of hosts. The rest of the epoch is then cut into batches of
+        that size: `origin` is the slot of the epoch at which its step 0 begins, or would begin, and the next epoch begins at slot 0. With
+        `epoch: {steps: N}`, `shift` is how many places later a batch lies in the order than if all batches before it had been of this size.
         """
         self._require("train")
         return self._state_at(self._engine.train_progress().position())
 
     def _extent_at(self, epoch: int) -> Extent:
-        """Returns the epochs of the training split, of which the number of one is given."""
         self._require("train")
         return self._engine.executor("train").order
 
@@ -588,11 +591,11 @@ class Pipeline:
         return make_state(self.spec.model, self.spec.hash, self._manifest.split_fingerprint, self._extent_at(at.epoch), at)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Lets the training split go on where a state was taken, be it with batches of another size or on another number of hosts.
+        """Moves the training split to the position of a state; the batch size and the number of hosts may differ.
 
         Raises:
-            StateError: When the spec, but for the size of batches, or the data differs; it says in words what does.
-            SpecError: `PG412` where what is left of the epoch gives some host fewer steps than others.
+            StateError: When the data or anything of the spec but the batch size differs; it lists the differences.
+            SpecError: `PG412` if some host would have fewer steps than others in the rest of the epoch.
         """
         self._seek(self._position_of(state))
 
@@ -602,43 +605,43 @@ class Pipeline:
         return position_from(state, model, self.spec.hash, fingerprint, self._extent_at)
 
     def seek(self, epoch: int, step: int = 0, *, origin: int = 0, shift: int = 0) -> None:
-        """Lets the training split go on at a step of an epoch: the next iterator over `.train` starts there.
+        """Moves the training split to a step of an epoch: the next iterator over `.train` starts there.
 
         Args:
             epoch: The epoch, from 0.
-            step: Its first step; as many as an epoch has stand for the start of the next one.
-            origin: The slot of the epoch that its step 0 begins at, where it was begun with batches of another size: see `state`.
-            shift: With `epoch: {steps: N}`, how many places later in the order it stands for that reason: see `state`.
+            step: Its first step; the number of steps of an epoch is the start of the next one.
+            origin: The slot of the epoch at which its step 0 begins, if the epoch was begun with another batch size: see `state`.
+            shift: With `epoch: {steps: N}`, how many places later in the order the batches lie for that reason: see `state`.
 
         Raises:
             ValueError: For an unknown epoch or step.
         """
         at, now = self._position("train", epoch, step, origin, shift), self._engine.train_progress().position()
-        # Where the training stands there already, it goes on as it would have done.
+        # If the position is there already, keep its own origin and shift.
         self._seek(now if now[:2] == at[:2] and not origin and not shift else at)
 
     def _seek(self, at: Position) -> None:
         self._engine.check_last("train", at)
         self._engine.train_progress().seek(at)
 
-    # In front of a model
+    # Serving
 
     def serving_fn(self, model: keras.Model | None = None, takes: Takes = "bytes", jit: bool = False) -> Any:
-        """Returns a `tf.function` from a request to what the model gives, or without a model to what the model would receive.
+        """Makes a `tf.function` from a request to the model's outputs; without a model, to the inputs that a model would receive.
 
-        It does what `predict_on` does, in plain TensorFlow: no file is read, nothing is drawn, no Python is called. So it can be saved
-        with a `tf.Module`, or as an endpoint of a `keras.export.ExportArchive`, and runs where pipegen is not.
+        It does the work of `predict_on` in plain TensorFlow: it reads no file, draws nothing and calls no Python. It can be saved with a
+        `tf.Module`, or as an endpoint of a `keras.export.ExportArchive`, and runs without pipegen.
 
         Args:
             model: The model, or `None`.
-            takes: How a request brings images: `bytes` of JPEG, PNG, GIF, BMP or WebP files, string `(n,)`, in an argument that is
-                called as the feature with `_bytes` behind it, such as `image_bytes`; or decoded `images` of one size, uint8 `(n, height,
-                width, channels)`, in an argument that is called as the feature. Tensors come as they are stored, float32 `(n, …)`.
-            jit: Whether XLA compiles the steps on batches, for each size of request that comes. Without it the values are those of
-                `predict_on` under `runtime: {jit: never}`, bit by bit; with it they are within rounding of that.
+            takes: The form of images in a request. `bytes` of JPEG, PNG, GIF, BMP or WebP files: string `(n,)`, in an argument named after
+                the feature with `_bytes`, such as `image_bytes`. Decoded `images` of one size: uint8 `(n, height, width, channels)`, in an
+                argument named after the feature. Tensors come as they are stored, float32 `(n, …)`.
+            jit: Whether XLA compiles the steps on batches, for each size of request. Without it, the values are those of `predict_on`
+                under `runtime: {jit: never}`, bit by bit; with it, they are equal within rounding.
 
         Raises:
-            SpecError: For a step that draws, a step in Python, and a feature that no request can bring.
+            SpecError: For a random step, a step in Python, and a feature that a request cannot contain.
             ModelMismatchError: When the model's inputs do not fit.
         """
         from pipegen.views.serving import serving_fn
@@ -657,29 +660,28 @@ class Pipeline:
         form: Literal["saved_model", "tflite", "onnx"] = "saved_model",
         image_size: tuple[int, int] | None = None,
     ) -> ServedModel:
-        """Writes a model with the evaluation steps in front of it as a SavedModel, which TensorFlow Serving and any TensorFlow load.
+        """Writes a model with the evaluation steps in front of it as a SavedModel, for TensorFlow Serving and any TensorFlow.
 
-        The signature `serving_default` gives `scores` (a model with several outputs: each by its name) and, for a classifier,
-        `top_scores`, float32 `(n, k)`, and `top_classes`, string `(n, k)`, best first. The signature `preprocess` gives what the model
-        receives. The class names are the asset `class_names.txt`, and `assets.extra/pipegen.json` says what a request brings.
+        The signature `serving_default` returns `scores` (of several outputs: each by its name) and, for a classifier, `top_scores`, float32
+        `(n, k)`, and `top_classes`, string `(n, k)`, best first. The signature `preprocess` returns the model's inputs. The class names are
+        the asset `class_names.txt`; `assets.extra/pipegen.json` describes a request.
 
-        With `form`, it is one file of TFLite, for one image at a time, or of ONNX, by tf2onnx, which is not a part of pipegen. Both take
-        decoded images, give `scores` alone, and resize by rules of their own: values differ by a level here and there. `PATH.json` beside
-        it says the rest.
+        With `form`, it is one file of TFLite, for one image at a time, or of ONNX, by tf2onnx, which must be installed. Both take decoded
+        images, return `scores` alone, and resize by their own rules: some values differ by one level. `PATH.json` beside it has the rest.
 
         Args:
             model: The model.
             path: The folder, such as `models/flowers/1`: TensorFlow Serving looks for numbered versions in `models/flowers`.
             takes: As for `serving_fn`.
             jit: As for `serving_fn`; the server then needs XLA.
-            top_k: How many classes of the highest scores are given; 0 for none.
-            overwrite: Replace what is there, in one step.
+            top_k: The number of classes with the highest scores to return; 0 for none.
+            overwrite: Replace what is there, atomically.
             form: `saved_model`, `tflite` or `onnx`.
-            image_size: For TFLite and ONNX, height and width of every image, in pixels: with them, more steps have a form there. By
+            image_size: For TFLite and ONNX, height and width of every image, in pixels: more steps can be converted with a fixed size. By
                 default images may have any size.
 
         Raises:
-            SpecError: As for `serving_fn`, and for an operation that a converter has no form of.
+            SpecError: As for `serving_fn`, and for an operation that a converter does not support.
             ModelMismatchError: When the model's inputs do not fit.
             FileExistsError: For a folder that is not empty, without `overwrite`.
         """
@@ -696,21 +698,21 @@ class Pipeline:
         if form not in NAMES:
             raise ValueError(f"`form` is 'saved_model', 'tflite' or 'onnx', got {got(form)}")
         if takes != "images":
-            raise ValueError(f'{NAMES[form]} has no decoder of image files: let a request bring decoded ones, with `takes="images"`')
+            raise ValueError(f'{NAMES[form]} cannot decode image files: use `takes="images"`, so that requests contain decoded images')
         if jit:
-            raise ValueError(f"`jit` is for a SavedModel; {NAMES[form]} compiles in ways of its own")
+            raise ValueError(f"`jit` is for a SavedModel; {NAMES[form]} has its own compiler")
         size = None if image_size is None else _size(image_size)
         return export_converted(self._compiled, model, at, form=form, image_size=size, overwrite=overwrite)
 
     def layer(self) -> EvaluationLayer:
-        """Makes a Keras layer that does the evaluation steps on batches, such as `rescale` and `normalize`, inside a model.
+        """Makes a Keras layer that runs the evaluation steps on batches, such as `rescale` and `normalize`, inside a model.
 
-        `pipe.dataset(split, stages="element")` feeds such a model: it leaves these steps out. The layer is saved and loaded with the model;
-        loading needs pipegen and `from pipegen import EvaluationLayer` before it. A model for places without pipegen: `export_model`.
+        Feed such a model with `pipe.dataset(split, stages="element")`, which leaves these steps out. The layer is saved and loaded with the
+        model; before loading, run `from pipegen import EvaluationLayer`. To use a model without pipegen, see `export_model`.
 
         Raises:
-            SpecError: For evaluation steps that draw.
-            RuntimeError: Under another backend of Keras than TensorFlow.
+            SpecError: For random evaluation steps.
+            RuntimeError: If Keras does not run on TensorFlow.
         """
         import keras
 
@@ -722,7 +724,7 @@ class Pipeline:
 
     @cached_property
     def _evaluation(self) -> Plan:
-        """The plainest plan of the evaluation steps on what the model takes."""
+        """Unoptimised plan of the evaluation steps on the model's inputs."""
         from pipegen.plan.served import layered_plan
 
         spec = self._compiled.spec
@@ -735,7 +737,7 @@ class Pipeline:
         return layer_config(self._evaluation, self._compiled.plans.values())
 
     def _before_layer(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None) -> PipelineDataset:
-        """Returns what is left of an epoch of a split, without what the layer does."""
+        """Makes a dataset of the rest of an epoch, without the steps of the layer."""
         from pipegen.phases.layered import before_layer
 
         locate = self._compiled.spec.loaded.locate.label
@@ -749,12 +751,12 @@ class Pipeline:
             return []
         return layer_mismatches(model, self._layer_config, split, element=element)
 
-    # Written down
+    # Plans and code
 
     def explain_html(self, split: str | None = None, *, pictures: bool = True, physical: bool = False) -> Page:
-        """Explains the compiled plans as a page of HTML: nodes, types, costs, what each pass did, and examples at each edge.
+        """Explains the compiled plans on an HTML page: nodes, types, costs, the work of each pass, and examples at each edge.
 
-        The page is one file without scripts, which fetches nothing: `.save("plan.html")` writes it, and a notebook shows it.
+        The page is one file without scripts, and loads nothing: `.save("plan.html")` writes it, and a notebook shows it.
 
         Args:
             split: The split; by default every one.
@@ -776,22 +778,22 @@ class Pipeline:
         splits: Sequence[str] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Ejected:
-        """Writes the datasets so that they run without the spec, for those who go on without pipegen or by hand.
+        """Writes the datasets so that they run without the spec, to use them without pipegen or to edit them by hand.
 
-        A `graph` is a folder with a SavedModel for each split, which needs TensorFlow alone: of what `tf.saved_model.load` gives,
-        `.batches(epoch, step)` is the dataset that `pipe.dataset(SPLIT, epoch=, step=)` is, to the bit. Its README says how to load it;
-        the data stays where it is, and may move. `code` is a page of Python, written on `pipe.lowered`, whose lines are the operations
-        of the compiled plan.
+        A `graph` is a folder with a SavedModel for each split, which needs TensorFlow alone. Load it with `tf.saved_model.load`: its
+        `.batches(epoch, step)` is the same dataset as `pipe.dataset(SPLIT, epoch=, step=)`, to the bit. Its README explains loading; the
+        data is not copied, and may move. `code` is a Python module that uses `pipe.lowered`; its lines are the operations of the
+        compiled plan.
 
         Args:
             path: A new or empty folder for a `graph`, a new file for `code`.
             form: `graph` or `code`.
-            splits: Which splits; by default all.
-            progress: Called with how many splits are written.
+            splits: The splits; by default all.
+            progress: Called with the number of splits written.
 
         Raises:
-            SpecError: With a finding for each thing that cannot go, such as Python functions in a graph.
-            FileExistsError: Where something is there already.
+            SpecError: With a finding for each part that cannot be written, such as Python functions in a graph.
+            FileExistsError: If the path is taken.
         """
         from pipegen.views.eject import eject_code, eject_graph
 
@@ -805,9 +807,9 @@ class Pipeline:
         return eject(self._compiled, self._engine, file_or_folder("path", path, "ejected/"), chosen, progress)
 
     def lowered(self, split: str) -> Lowered:
-        """Gives the parts of a split's compiled plan as functions of TensorFlow, for code that puts its datasets together by hand.
+        """Lowers the parts of a split's compiled plan to TensorFlow functions, for code that builds its datasets by hand.
 
-        `pipegen eject --code` writes a page that does. The parts know no cache, and work on one example at a time up to the batch.
+        `pipegen eject --code` writes such code. The parts use no cache, and work on one example at a time up to the batch.
         """
         from pipegen.backend.running.lowered import Lowered
         from pipegen.views.eject import lowered_executor
@@ -815,18 +817,18 @@ class Pipeline:
         self._require(split)
         return Lowered(lowered_executor(self._compiled, self._engine, split))
 
-    # Talking about itself
+    # Checks and reports
 
     def check(self, model: keras.Model, stages: Literal["all", "element"] = "all") -> str:
         """Compares the batches with a Keras model's inputs, ranges of values, output units, activation and loss.
 
-        Returns one line that says what fits. A loss that padded batches would dilute is a warning, and so are images that nothing
-        scales; both are in the line. Images that the model scales once more are a mismatch.
+        Returns one line that describes the match. It contains a warning if padded batches would dilute the loss, or if nothing scales the
+        images. If the model scales images that are scaled already, that is a mismatch.
 
-        With `stages="element"`, the batches are those of `dataset(split, stages="element")`, for a model that holds `pipe.layer()`.
+        With `stages="element"`, the batches are those of `dataset(split, stages="element")`, for a model that contains `pipe.layer()`.
 
         Raises:
-            ModelMismatchError: Listing everything that does not fit. `TypeError` for anything but a Keras model.
+            ModelMismatchError: With every mismatch. `TypeError` for anything but a Keras model.
         """
         from pipegen.views.model_check import check, targets_of
 
@@ -838,14 +840,14 @@ class Pipeline:
         return check(model, given, self._main.emit.output, targets_of(self._main), wrong, padded, out)
 
     def _ends_in_repeats(self, split: str) -> bool:
-        """Returns whether the last batch of a split, were it padded, would have examples of weight 0."""
+        """Checks if padding the last batch of a split adds examples of weight 0."""
         extent = self._at(split)._engine.executor(split).order
         return bool(extent.pads and extent.num_examples % extent.batch)
 
     def explain(
         self, split: str | None = None, *, passes: bool = False, all: bool = False, before: bool = False, physical: bool = False
     ) -> Explanation:
-        """Shows the compiled plan of a split, with the types on its edges, and its most expensive stages, as a text.
+        """Describes the compiled plan of a split as text, with the types on its edges and its most expensive stages.
 
         Args:
             split: The split; by default the training split, with `all` every split.
@@ -877,11 +879,11 @@ class Pipeline:
 
 
 class Timeline:
-    """Counts the epochs of all stages, and the batches in them.
+    """The epochs of all stages, and the batches in them.
 
     Args:
-        epochs: How many epochs each stage has.
-        steps: How many batches an epoch of each has.
+        epochs: The number of epochs of each stage.
+        steps: The number of batches in an epoch of each stage.
     """
 
     def __init__(self, epochs: list[int], steps: list[int]) -> None:
@@ -891,15 +893,15 @@ class Timeline:
 
     @property
     def end(self) -> int:
-        """Returns the epochs of all stages together."""
+        """The number of epochs of all stages."""
         return self.firsts[-1]
 
     def stage(self, epoch: int) -> int:
-        """Returns the number of the stage that an epoch is in; one behind the end is in the last."""
+        """Finds the stage of an epoch; an epoch after the end is in the last one."""
         return min(bisect_right(self.firsts, epoch) - 1, len(self.steps) - 1)
 
     def of_sizes(self, extents: Sequence[Extent], sizes: Sequence[int]) -> Timeline:
-        """Returns the same with batches of other sizes, of the epochs of each stage."""
+        """Makes the timeline of the same stages with other batch sizes."""
         steps = [replace(extent, batch=size).steps for extent, size in zip(extents, sizes, strict=True)]
         return Timeline([end - begin for begin, end in pairwise(self.firsts)], steps)
 
@@ -909,7 +911,7 @@ class Timeline:
         return self._before[number] + (epoch - self.firsts[number]) * self.steps[number] + step
 
     def at(self, batches: int) -> tuple[int, int]:
-        """Returns the epoch and the step that follow so many batches."""
+        """Finds the epoch and step after a number of batches."""
         number = min(bisect_right(self._before, batches) - 1, len(self.steps) - 1)
         epoch, step = divmod(batches - self._before[number], max(self.steps[number], 1))
         return self.firsts[number] + epoch, step
@@ -917,10 +919,10 @@ class Timeline:
 
 @untraced
 class Stage(Pipeline):
-    """Runs a spec as it is in one stage of training: with the stage's params and its batch.
+    """The pipeline of one stage of training: the spec with the stage's params and batch.
 
     Its training split has the stage's epochs, counted over all stages. The position is that of the whole training: an iterator over
-    `.train` goes on there, and begins at the stage's first epoch where the training has not come so far.
+    `.train` starts there, or at the stage's first epoch if the training has not reached it.
 
     Attributes:
         index: The number of the stage, from 0.
@@ -933,17 +935,17 @@ class Stage(Pipeline):
 
     @property
     def epochs(self) -> int:
-        """Returns the epoch that the stage ends before, counted over all stages: what Keras' `fit` calls `epochs`."""
+        """The epoch before which the stage ends, counted over all stages; `epochs` of Keras' `fit`."""
         return self._of.timeline.firsts[self.index + 1]
 
     @property
     def initial_epoch(self) -> int:
-        """Returns the epoch that `fit` begins with: the stage's first one, or where the training is; of a finished stage, its end."""
+        """The epoch at which `fit` starts: the stage's first one, or the current one; of a finished stage, its end."""
         return min(max(self._of.timeline.firsts[self.index], self._of.position[0]), self.epochs)
 
     @property
     def finished(self) -> bool:
-        """Returns whether the training is past this stage."""
+        """True if the training is past this stage."""
         return self.initial_epoch == self.epochs
 
     def __reduce__(self) -> tuple[Callable[..., Pipeline], tuple[Any, ...]]:
@@ -958,7 +960,7 @@ class Stage(Pipeline):
         return f"Stage {self.index}, epochs {first} to {self.epochs - 1}, of {super().__repr__()}"
 
     def _release(self) -> None:
-        """Lets go of what the datasets of this stage hold; it is made anew if they are asked for."""
+        """Frees the datasets of this stage, with their caches; they are made again if needed."""
         from pipegen.backend.datasets.engine import Engine
 
         if self._engine.executors():
@@ -987,13 +989,12 @@ class Stage(Pipeline):
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
         """Makes the Keras callback for `fit` over this stage; see `Pipeline.callback`.
 
-        Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps
-        there the weights that a stage has ended with, until the last one ends: a process that is killed between two stages goes on there.
+        Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps the
+        final weights of a stage there until the last stage ends. A process that is killed between two stages continues from them.
         """
         from pipegen.backend.datasets.callback import StageCallback
 
-        at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
-        return StageCallback(self._of, self, at, save_freq)
+        return StageCallback(self._of, self, _checkpoints(directory), save_freq)
 
 
 def _stage_of(rebuild: Callable[[Spec], Pipeline], spec: Spec, index: int) -> Pipeline:
@@ -1002,7 +1003,7 @@ def _stage_of(rebuild: Callable[[Spec], Pipeline], spec: Spec, index: int) -> Pi
 
 @untraced
 class StagedPipeline(Pipeline):
-    """Runs a spec with stages: `.train` is that of the first unfinished one, and everything else goes by the spec as it is written."""
+    """The pipeline of a spec with stages: `.train` is that of the first unfinished stage; all else follows the spec as written."""
 
     def __init__(self, compiled: CompiledSpec, rebuild: Callable[[Spec], Pipeline], stages: tuple[CompiledSpec, ...]) -> None:
         from pipegen.backend.datasets.engine import Shared
@@ -1024,16 +1025,16 @@ class StagedPipeline(Pipeline):
 
     @property
     def position(self) -> Position:
-        """Returns what comes next."""
+        """The position of the next batch."""
         return self._shared.progress.position()
 
     @property
     def current(self) -> Stage:
-        """Returns the first unfinished stage; once all are finished, the last one."""
+        """The first unfinished stage; if all are finished, the last one."""
         return self._stages[self.timeline.stage(self.position[0])]
 
     def release(self, before: int) -> None:
-        """Lets finished stages before one go, with their caches."""
+        """Frees the finished stages before a stage, with their caches."""
         for stage in self._stages[:before]:
             if stage.finished:
                 stage._release()
@@ -1060,7 +1061,7 @@ class StagedPipeline(Pipeline):
         most = self._extent_at(epoch).steps_from(origin)
         if step > most or (epoch, step) > (self.timeline.end, 0):
             raise ValueError(
-                f"epoch {epoch}, step {step} is not in the stages: they have {self.timeline.end} epochs, and one there {most} steps"
+                f"epoch {epoch}, step {step} is not in the stages: they have {self.timeline.end} epochs, and that epoch has {most} steps"
             )
         at = self._extent_at(epoch).counted(epoch, step, origin, shift)
         self._seek(self.position if self.position[:2] == at[:2] and not origin and not shift else at)
@@ -1071,8 +1072,7 @@ class StagedPipeline(Pipeline):
         self._shared.progress.seek(self._extent_at(at.epoch).settled(at))
 
     def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
-        """Makes the Keras callback for `fit` over whichever stage; see `Stage.callback`."""
+        """Makes the Keras callback for `fit` over any stage; see `Stage.callback`."""
         from pipegen.backend.datasets.callback import StageCallback
 
-        at = None if directory is None else file_or_folder("directory", directory, "checkpoints/")
-        return StageCallback(self, None, at, save_freq)
+        return StageCallback(self, None, _checkpoints(directory), save_freq)

@@ -1,4 +1,4 @@
-"""Predictions on data without labels, on one view or several views of each example: a row for each file."""
+"""Predictions on unlabelled data, and test-time augmentation."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ if TYPE_CHECKING:
 How = Literal["mean", "geometric", "max", "vote"]
 _EDITS = ("replace", "remove", "before", "after", "append")
 _ENDING = (Family.POINTWISE, FittedTransform.family)
-"""Families of the steps that no view puts its own behind: what leaves them is what the model wants."""
+"""Families of the closing steps, whose output the model takes; a view inserts its steps before them."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Holds one view: what the steps are, and which epoch its draws are of."""
+    """The steps of one view, and the epoch of its draws."""
 
     transforms: tuple[Transform, ...]
     epoch: int
 
 
 def count_of(views: Any) -> int:
-    """Counts views, however they are given: as a number, as a list, as a map by name, or as the dataset of them."""
+    """Counts views that are given as a number, a list, a map by name, or a dataset of views."""
     if isinstance(views, Augmented):
         return views.views
     if isinstance(views, (Mapping, Sequence)) and not isinstance(views, (str, bytes)):
@@ -81,11 +81,11 @@ def count_of(views: Any) -> int:
 
 
 def views_of(model: PipelineSpec, views: Any) -> list[View]:
-    """Returns the steps of each view of a spec.
+    """Builds the steps of each view of a spec.
 
     Raises:
         SpecError: With every finding about the steps of a view.
-        TypeError: For views of another kind.
+        TypeError: For views of the wrong type.
     """
     if isinstance(views, int) and not isinstance(views, bool):
         drawn = tuple(_everywhere(step) for step in model.transforms if not isinstance(step, MixingTransform))
@@ -97,12 +97,11 @@ def views_of(model: PipelineSpec, views: Any) -> list[View]:
 
 
 def _everywhere(step: Transform) -> Transform:
-    """The step on every split, unless it says where it acts."""
+    """Makes a random step run on every split, unless it has a `when` of its own."""
     return step.model_copy(update={"when": "all"}) if step.random and step.when is None else step
 
 
 def _edited(steps: tuple[Transform, ...], view: Any) -> tuple[Transform, ...]:
-    """The steps of a spec as one view has them."""
     if isinstance(view, Mapping) and view and set(view) <= set(_EDITS):
         return _carried_out(steps, view)
     added = _parsed(view)
@@ -113,7 +112,7 @@ def _edited(steps: tuple[Transform, ...], view: Any) -> tuple[Transform, ...]:
 
 
 def _acts(step: Transform) -> bool:
-    """Returns whether a step, or what stands in for it, acts outside training."""
+    """Checks if a step, or its evaluation form, acts outside training."""
     return runs_on(step, "predict") or (step.when is None and bool(step.evaluation_form()))
 
 
@@ -123,7 +122,7 @@ def _carried_out(steps: tuple[Transform, ...], edits: Mapping[str, Any]) -> tupl
     named = {name for key in _EDITS[:-1] for name in edits.get(key, ())}
     unknown = sorted(named - set(ids))
     if unknown:
-        raise ValueError(f"a view edits {', '.join(map(repr, unknown))}, and the steps are {', '.join(ids)}")
+        raise ValueError(f"a view edits {', '.join(map(repr, unknown))}, but the steps are {', '.join(ids)}")
     new = {key: {name: _parsed(value) for name, value in edits.get(key, {}).items()} for key in ("replace", "before", "after")}
     found: list[Transform] = []
     for own, step in zip(ids, steps, strict=True):
@@ -133,7 +132,7 @@ def _carried_out(steps: tuple[Transform, ...], edits: Mapping[str, Any]) -> tupl
 
 
 def _parsed(given: Any) -> tuple[Transform, ...]:
-    """The steps that a view gives: none, one, or a list of them, as they stand in a spec."""
+    """Parses the steps of a view: none, one, or a list, as in a spec."""
     listed = list(given) if isinstance(given, (list, tuple)) else [given] if given else []
     if not listed:
         return ()
@@ -144,7 +143,7 @@ def _parsed(given: Any) -> tuple[Transform, ...]:
 
 
 def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augmented:
-    """Several views of each example of a split; see `Pipeline.tta`."""
+    """Makes several views of each example of a split; see `Pipeline.tta`."""
     spec, manifest, locate = bound.spec.model, bound.manifest, bound.spec.loaded.locate.label
     shard = resolve_share(spec.runtime).pair
     wanted = views_of(spec, views)
@@ -165,7 +164,7 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
         executor = Executor(plan, model, records, shard, where=bound.spec.where, advice=advice, buckets=buckets)
         return fixed_dataset(executor, Position(view.epoch))
 
-    with tf.init_scope():  # also where a function is being traced, whose graph would own them else
+    with tf.init_scope():  # called while a function is traced, they would belong to its graph
         return together([made(view) for view in wanted])
 
 
@@ -176,39 +175,43 @@ def _of_view(spec: PipelineSpec, view: View, size: int) -> PipelineSpec:
 
 
 def of_views(spec: PipelineSpec, views: Any) -> list[tuple[PipelineSpec, int]]:
-    """Returns the spec as each view has it, with batches that together have about as many rows as before, and the epoch of its draws."""
+    """Makes the spec of each view, and the epoch of its draws. Batches shrink so that all views have about as many rows as before."""
     wanted = views_of(spec, views)
     size = _examples(spec.batch.size, len(wanted), 1, None)
     return [(_of_view(spec, view, size), view.epoch) for view in wanted]
 
 
 def _examples(size: int, views: int, hosts: int, wanted: int | None) -> int:
-    """Counts the examples of a global batch: by default so many that all their views are about as many rows as a batch has."""
+    """Size of a global batch; by default, all views together have about as many rows as a batch."""
     if wanted is not None:
         return whole("examples", wanted, 1)
     return max(size // views // hosts, 1) * hosts
 
 
 def merged(predictions: Any, views: Any, how: How) -> Any:
-    """One row for each example of the rows for its views; see `Pipeline.merge`."""
+    """Merges the rows of the views of each example; see `Pipeline.merge`."""
     if how not in get_args(How):
         raise ValueError(f"`how` is one of {', '.join(get_args(How))}, got {how!r}")
-    return _merged(predictions, count_of(views), how)
+    count = count_of(views)
+
+    def one(predicted: Any) -> Any:
+        rows = np.asarray(predicted)
+        if len(rows) % count:
+            raise ValueError(f"{len(rows)} rows of predictions are not a multiple of {count} views")
+        return _WAYS[how](rows.reshape(-1, count, *rows.shape[1:]))
+
+    return _on_each(predictions, one, "__array__", "view of each example")
 
 
-def _merged(predictions: Any, count: int, how: How) -> Any:
+def _on_each(predictions: Any, function: Callable[[Any], Any], needs: str, row: str) -> Any:
+    """Applies a function to an array of predictions, or to each array in a list or map."""
     if isinstance(predictions, Mapping):
-        return {name: _merged(rows, count, how) for name, rows in predictions.items()}
+        return {name: _on_each(own, function, needs, row) for name, own in predictions.items()}
     if isinstance(predictions, (list, tuple)):
-        return type(predictions)(_merged(rows, count, how) for rows in predictions)
-    if isinstance(predictions, (str, bytes)) or not hasattr(predictions, "__array__") or getattr(predictions, "ndim", 1) == 0:
-        raise TypeError(
-            f"`predictions` is what `model.predict` gave: an array with a row for each view of each example, got {got(predictions)}"
-        )
-    rows = np.asarray(predictions)
-    if len(rows) % count:
-        raise ValueError(f"{len(rows)} rows of predictions are not {count} views of each example")
-    return _WAYS[how](rows.reshape(-1, count, *rows.shape[1:]))
+        return type(predictions)(_on_each(own, function, needs, row) for own in predictions)
+    if isinstance(predictions, (str, bytes)) or not hasattr(predictions, needs) or getattr(predictions, "ndim", 1) == 0:
+        raise TypeError(f"`predictions` must be an array from `model.predict`, with a row for each {row}, got {got(predictions)}")
+    return function(predictions)
 
 
 def _mean(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -217,7 +220,7 @@ def _mean(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _geometric(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The geometric mean of probabilities, which sum to 1 again over the classes."""
+    """Geometric mean of probabilities, scaled so that the classes sum to 1."""
     logs = np.log(np.maximum(rows.astype(np.float64), 1e-30)).mean(1)
     found = np.exp(logs)
     if rows.ndim > 2 and rows.shape[-1] > 1:
@@ -226,7 +229,7 @@ def _geometric(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _vote(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The share of the views in which each class has the most; of a single score, that it is above one half."""
+    """Share of the views in which each class has the highest score; for a single score, in which it is above 0.5."""
     if rows.shape[-1] == 1 or rows.ndim == 2:
         return _mean((rows > 0.5).astype(np.float32))
     return np.eye(rows.shape[-1], dtype=np.float32)[rows.argmax(-1)].mean(1, dtype=np.float64).astype(np.float32)
@@ -241,18 +244,18 @@ _WAYS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 
 
 _Stored = tuple[Sequence[str], Sequence[str], "Reader"]
-"""What each record is called, what it is known by, and what reads them."""
+"""Names and keys of the records, and their reader."""
 Wanted = str | os.PathLike[str] | Sequence[Any] | np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Holds what `predict_on` gives.
+    """The result of `predict_on`.
 
     Attributes:
         dataset: Batches of inputs, for `model.predict`.
-        files: The file of each row, in order; for arrays, their positions as text. Of several views, of each row that is merged. With
-            `batch.buckets`, those of one bucket come behind those of another.
+        files: The file of each row, in order; for arrays, their positions as text. With several views, the file of each merged row.
+            With `batch.buckets`, they are grouped by bucket.
     """
 
     dataset: PipelineDataset | Augmented
@@ -268,18 +271,18 @@ class Predictions:
 def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
     """Runs the evaluation steps of a spec on unlabelled data: a folder, a file, a list of files, or images as arrays.
 
-    Rows are predicted on as rows.
+    A pipeline of arrays takes images as rows of an array.
 
     Raises:
-        SpecError: When there is nothing, or a file is missing.
-        TypeError: When an array is no image of the kind that the plan decodes.
+        SpecError: For an empty list or folder, and for a missing file.
+        TypeError: For an array that is not an image of the type that the plan decodes.
     """
     spec, manifest = bound.spec.model, bound.manifest
     arrays = manifest.type is not None and manifest.listing.numbered and not any(t.encoded for _, t in manifest.type.items())
     rows, type_ = rows_like(manifest.type, wanted) if manifest.type is not None and arrays else (None, None)
     each = [(spec, 0)] if views is None else of_views(spec, views)
     plans = [optimise(own, unlabelled_plan(own, bound.spec.loaded.locate.label, type_), cache=False).plan for own, _ in each]
-    with tf.init_scope():  # also where a function is being traced, whose graph would own them else
+    with tf.init_scope():  # called while a function is traced, they would belong to its graph
         names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plans[0])
         place = np.arange(len(names)) if reader.numbered else None
         buckets = _buckets(spec, wanted, names) if plans[0].buckets else None
@@ -294,7 +297,7 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
 
 
 def _buckets(spec: PipelineSpec, wanted: Wanted, names: Sequence[str]) -> InBuckets:
-    """Returns which bucket each image is in, by its own size: of an array, or in the header of a file."""
+    """Assigns each image to a bucket by its own size: the array's, or that in the file's header."""
     assert spec.batch.buckets is not None  # noqa: S101 - its plan has some
     images: Any = wanted
     if not isinstance(wanted, (str, os.PathLike)) and hasattr(images[0], "shape"):
@@ -307,7 +310,7 @@ def _buckets(spec: PipelineSpec, wanted: Wanted, names: Sequence[str]) -> InBuck
 
 
 def _stored(wanted: Wanted, plan: Plan) -> _Stored:
-    """Returns what is predicted on, when it is no array like those of the pipeline."""
+    """Lists files, or encodes arrays for a pipeline of files."""
     if isinstance(wanted, (str, os.PathLike)):
         path = Path(wanted)
         return _files([str(path)]) if path.is_file() and path.suffix.lower() not in LISTS else _folder(path)
@@ -317,7 +320,7 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
         raise TypeError(f"predict_on takes a folder, a file, a list of files or images as arrays, got {type(wanted).__name__}")
     items = list(wanted)
     if not items:
-        raise SpecError([make("PG402", "there is nothing to predict on: the list is empty")])
+        raise SpecError([make("PG402", "nothing to predict on: the list is empty")])
     if all(isinstance(item, (str, os.PathLike)) for item in items):
         return _files([os.fspath(item) for item in items])
     like = _decoded(plan)
@@ -326,9 +329,9 @@ def _stored(wanted: Wanted, plan: Plan) -> _Stored:
 
 
 def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
-    """Images as rows of an array, of the type of the records that a pipeline was built on, and the type of a row.
+    """Reads images for a pipeline that was built on arrays: the rows, and the type of a row.
 
-    They are `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
+    Shapes are `(n, height, width, channels)`, or `(n, height, width)` for gray; or a list of images of one size.
 
     Raises:
         TypeError: For anything else, and for another dtype, another number of channels or values outside the range.
@@ -344,7 +347,7 @@ def rows_like(record: ElementType, wanted: Any) -> tuple[Rows, ElementType]:
     except OpError as error:
         raise TypeError(f"{error.message}; {error.help}" if error.help else error.message) from None
     if found.dtype != like.dtype:
-        raise TypeError(f"these images are {found.dtype}, and the pipeline was built on {like.dtype}")
+        raise TypeError(f"the images are {found.dtype}, but the pipeline was built on {like.dtype}")
     return Rows({name: array}), ElementType(((name, found.with_(interval=like.interval)),))
 
 
@@ -370,14 +373,14 @@ def _files(paths: list[str]) -> _Stored:
 
 
 def _decoded(plan: Plan) -> FeatureType:
-    """The type of an image as the plan decodes it."""
+    """Type of a decoded image of the plan."""
     stage = next(st for st in plan.stages() if isinstance(st, Decodes))
     read = next(node for node in plan.nodes if isinstance(node, Read))
     return stage.decode.step.infer(read.out[stage.feature])
 
 
 def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> bytes:
-    """Losslessly, so that arrays take the same way as files."""
+    """Encodes an image losslessly, so that arrays and files share one path."""
     channels = (1, 3, 4) if like.channels == 4 else (1, 3)
     if image.dtype != like.dtype or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] not in channels):
         counts = " or ".join(map(str, channels))
@@ -390,19 +393,12 @@ def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> by
 
 
 def rows_kept(predictions: Any, count: int, order: Extent | None) -> Any:
-    """Returns the rows of what `predict` gave that stand for an example: of an array, or of each array in a list or map, for a model with
-    several outputs. What pads comes behind those `count` rows or, where batches are in the `order` of buckets, behind those of each."""
-    if order is None:
-        return _taken(predictions, slice(count))
-    begins = np.cumsum([0, *(steps * order.batch for steps in order.bucket_steps)])
-    return _taken(predictions, np.concatenate([begin + np.arange(n) for begin, n in zip(begins, order.buckets, strict=False)]))
+    """Removes padding rows from predictions: an array, or a list or map of arrays for a model with several outputs.
 
-
-def _taken(predictions: Any, rows: slice | np.ndarray[Any, Any]) -> Any:
-    if isinstance(predictions, Mapping):
-        return {name: _taken(own, rows) for name, own in predictions.items()}
-    if isinstance(predictions, (list, tuple)):
-        return type(predictions)(_taken(own, rows) for own in predictions)
-    if isinstance(predictions, (str, bytes)) or not hasattr(predictions, "__getitem__") or getattr(predictions, "ndim", 1) == 0:
-        raise TypeError(f"`predictions` is what `model.predict` gave: an array with a row for each example, got {got(predictions)}")
-    return predictions[rows]
+    Padding follows the `count` rows of examples or, with the `order` of buckets, the rows of each bucket.
+    """
+    rows: slice | np.ndarray[Any, Any] = slice(count)
+    if order is not None:
+        begins = np.cumsum([0, *(steps * order.batch for steps in order.bucket_steps)])
+        rows = np.concatenate([begin + np.arange(n) for begin, n in zip(begins, order.buckets, strict=False)])
+    return _on_each(predictions, lambda own: own[rows], "__getitem__", "example")

@@ -1,4 +1,4 @@
-"""What is done with the data of a spec without training on it: `pipegen.prepare`, `pipegen.report` and `pipegen.test`."""
+"""Work on the data of a spec other than training: `pipegen.prepare`, `pipegen.report` and `pipegen.test`."""
 
 from __future__ import annotations
 
@@ -67,37 +67,37 @@ def prepare(
     beam_options: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Prepared:
-    """Runs a spec up to its last deterministic step, stores what comes out, and writes the spec that reads it and does the rest.
+    """Runs a spec up to its last deterministic step, stores the results, and writes a spec that reads them and runs the rest.
 
-    The examples of a store have the splits, the ids and the draws that they had. What stops goes on where it was when it is called again.
+    Stored examples keep their splits, ids and draws. Interrupted work continues when it is called again.
 
     Args:
         spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
-        out: The folder of the store: a new or empty one, or one whose work was stopped.
+        out: The folder of the store: a new or empty one, or one of interrupted work.
         format: `raw` stores pixels as rows of bytes, which are equal to the spec's, bit for bit; `jpeg` encodes images again; `tfrecord`,
             `webdataset` and `array_record` write whole records, which other programs read, too.
-        at: The name or the id of the step to stop behind; by default the last that works.
-        shorter_side: Shrink images to this side first, in pixels, which changes what is computed.
-        quality: Of a JPEG, from 1 to 100.
-        encoding: Of images in whole records: `original` keeps their files as they are, `jpeg` encodes them again, and `png` does so with
-            every bit. By default `original` where nothing but decoding comes before the cut and `quality` is not given, else `jpeg`.
-        verify: Compare every checksum afterwards, and some examples with what the spec gives.
+        at: The name or the id of the step to stop behind; by default the last possible one.
+        shorter_side: Shrink images to this shorter side first, in pixels; this changes the values computed.
+        quality: JPEG quality, 1 to 100.
+        encoding: The encoding of images in whole records: `original` keeps their files, `jpeg` encodes them again, and `png` does so
+            without loss. The default is `original` if only decoding comes before the cut and `quality` is not given, else `jpeg`.
+        verify: Check every checksum afterwards, and compare some examples with those of the spec.
         params: Values for declared params.
         overrides: Values for anything by its path.
         data: For the source `arrays`, its arrays by name.
         allow_code: Modules whose functions the spec may call.
-        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
-        allow_env: Variables of the environment that the spec may use for anything, secrets among them.
-        runner: `beam` shares the shards out to the workers of Apache Beam, which see the data and `out` under the same paths; it takes
+        allow_write: Folders, besides its own and the working directory, where the spec may write files.
+        allow_env: Environment variables that the spec may use anywhere, secrets included.
+        runner: `beam` distributes the shards to workers of Apache Beam, which must see the data and `out` under the same paths. It needs
             `pip install 'pipegen[beam]'`.
-        beam_options: What Beam and its runners are told, such as `["--runner=FlinkRunner", "--parallelism=8"]`.
-        progress: Called with the number of examples that are done.
+        beam_options: Options of Beam and its runners, such as `["--runner=FlinkRunner", "--parallelism=8"]`.
+        progress: Called with the number of examples done.
 
     Raises:
-        SpecError: When the spec is wrong or cannot be prepared so, or the disk has no room.
-        FileExistsError: When the folder holds something else.
-        DataError: For a record that cannot be read, or a store that is damaged.
-        ValueError: For options that do not go together, and for an address in place of a folder.
+        SpecError: When the spec is wrong or cannot be prepared in this way, or the disk is too small.
+        FileExistsError: When the folder contains something else.
+        DataError: For a record that cannot be read, or a damaged store.
+        ValueError: For options that exclude each other, and for a URL in place of a folder.
     """
     called_with_count("progress", progress)
     options = _options(format, at, shorter_side, quality, encoding)
@@ -122,13 +122,12 @@ def _folder(out: str | os.PathLike[str]) -> Path:
 
 
 def _check_runner(runner: str, beam_options: Sequence[str], *, handed: bool) -> None:
-    """Checks what runs the work; `handed` tells whether arrays in memory are the data."""
     if runner not in RUNNERS:
         raise ValueError(f"`runner` is one of {', '.join(RUNNERS)}, got {runner!r}")
     if beam_options and runner != "beam":
-        raise ValueError(f"`beam_options` are for the runner `beam`, and it is {runner!r}")
+        raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
     if handed and runner == "beam":
-        raise ValueError("workers of Apache Beam read data from files, and cannot be handed `data`")
+        raise ValueError("workers of Apache Beam read data from files; `data` needs the runner `local`")
 
 
 def _options(form: str, at: str | None, shorter_side: int | None, quality: int, encoding: str | None) -> Options:
@@ -139,7 +138,7 @@ def _options(form: str, at: str | None, shorter_side: int | None, quality: int, 
         raise ValueError(f"`quality` is 1 to 100, got {quality}")
     encoding_ = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
     if encoding_ not in (None, "jpeg") and format_ not in OF_RECORDS:
-        raise ValueError(f"`encoding` is of images in whole records ({', '.join(sorted(OF_RECORDS))}), and the format is {format_}")
+        raise ValueError(f"`encoding` needs a format of whole records ({', '.join(sorted(OF_RECORDS))}), got {format_}")
     return Options(format_, at, shorter_side, quality, encoding_)
 
 
@@ -151,17 +150,17 @@ def _one_of(name: str, given: str, known: tuple[T, ...]) -> T:
 
 
 _READABLE = frozenset({"PG404", "PG405", "PG406", "PG407"})
-"""Errors of the data that leave it to be looked at all the same."""
+"""Errors after which the data can still be surveyed."""
 
 
 @dataclass(frozen=True, eq=False)
 class DataReport:
-    """Holds what was seen of a spec's data.
+    """A survey of a spec's data.
 
     Attributes:
         spec: The spec.
-        survey: What was seen.
-        diagnostics: What was found: copies in two splits are errors or warnings, and what is odd is a note.
+        survey: The measurements.
+        diagnostics: The findings: copies in two splits are errors or warnings, odd images are notes.
     """
 
     spec: Spec
@@ -170,7 +169,7 @@ class DataReport:
 
     @property
     def leaks(self) -> Leaks:
-        """The records that splits share, with the keys to leave out."""
+        """The records that splits share, with the keys to exclude."""
         return self.survey.leaks
 
     @property
@@ -179,7 +178,7 @@ class DataReport:
         return self.survey.manifest
 
     def html(self) -> Page:
-        """Makes one page of it, with pictures and without scripts; `.save(FILE)` of it writes it."""
+        """Makes an HTML page with pictures and without scripts; its `.save(FILE)` writes it."""
         from pipegen.views.data_report import data_report
 
         return data_report(self.spec, self.survey, tuple(briefly(self.diagnostics)))
@@ -188,12 +187,12 @@ class DataReport:
         """Writes the page to a file.
 
         Raises:
-            OSError: When that does not work.
+            OSError: When the file cannot be written.
         """
         self.html().save(path)
 
     def __repr__(self) -> str:
-        return render_text(briefly(self.diagnostics), sources=self.spec.loaded.texts).rstrip("\n") or "nothing was found"
+        return render_text(briefly(self.diagnostics), sources=self.spec.loaded.texts).rstrip("\n") or "no findings"
 
     def _repr_html_(self) -> str:
         return self.html()._repr_html_()
@@ -209,18 +208,18 @@ def report(
     allow_write: Sequence[str | os.PathLike[str]] = (),
     allow_env: Sequence[str] = (),
 ) -> DataReport:
-    """Looks at every picture of a spec: what two splits share, what is repeated, odd, or of uneven classes.
+    """Surveys every image of a spec: finds images that splits share, duplicates, odd images and uneven classes.
 
-    Pillow decodes the files, once: what was seen is kept in the folder of the spec's caches, or else in the user's cache folder.
+    Pillow decodes each file once: the measurements are stored in the cache folder of the spec, else of the user.
 
     Args:
         spec: A path to a spec, a map with its sections, or a `pipegen.Spec`.
         params: See `load`.
-        overrides: Likewise.
-        runtime: Likewise.
-        data: The arrays of a source that takes them from Python.
+        overrides: See `load`.
+        runtime: See `load`.
+        data: For the source `arrays`, its arrays by name.
         allow_write: See `load`.
-        allow_env: Likewise.
+        allow_env: See `load`.
 
     Raises:
         SpecError: When the spec is wrong, or its data cannot be listed.
@@ -230,7 +229,7 @@ def report(
 
 
 def look(spec: Spec, *, data: Mapping[str, object] | None = None) -> DataReport:
-    """Does what `report` does of a spec that is loaded, with bars on a terminal."""
+    """Surveys the images of a loaded spec, with progress bars on a terminal; see `report`."""
     locate = spec.loaded.locate.label
     with bar("listing") as listed:
         collected = collect(spec.model, locate=locate, base=spec.loaded.base, progress=listed, data=data)
@@ -264,7 +263,7 @@ def test(
     sample: int | Literal["all"] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> DataTestReport:
-    """Runs the tests of a spec, its section `tests`, on its data.
+    """Runs the section `tests` of a spec on its data.
 
     Args:
         spec: The path of a spec, a map with its sections, or a `pipegen.Spec`.
@@ -272,19 +271,19 @@ def test(
         overrides: Values for anything by its path: `{"tests.examples.min": 10}`.
         data: For the source `arrays`, its arrays by name, as for `build`.
         allow_code: Modules whose functions the spec may call, such as `["my_pkg"]`.
-        allow_write: Folders that the spec may name files to write in, besides its own and the working directory.
-        allow_env: Variables of the environment that the spec may use for anything, secrets among them.
-        select: Tests to run, by their ids or kinds, with `*` for any letters: `["balance", "im*"]`; by default all.
-        sample: How many examples of each split tests of values look at, or `all`, in place of what the spec says.
-        progress: Called with the number of files listed so far, now and then; then of examples that were looked at.
+        allow_write: Folders, besides its own and the working directory, where the spec may write files.
+        allow_env: Environment variables that the spec may use anywhere, secrets included.
+        select: Tests to run, by their ids or kinds, with `*` as a wildcard: `["balance", "im*"]`; by default all.
+        sample: The number of examples of each split for tests of values, or `all`, in place of the spec's.
+        progress: Called now and then with the number of files listed so far, then with the number of examples tested.
 
     Returns:
-        The result of each test; `report.passed` says whether all is well.
+        The result of each test; `report.passed` is true if all passed.
 
     Raises:
         SpecError: With every finding, when the spec itself or its data is wrong, so that it cannot be tested.
-        ValueError: For a selection that no test is like, and a sample of no examples.
-        TypeError: For an argument of another kind.
+        ValueError: For a selection that matches no test, and a sample without examples.
+        TypeError: For an argument of the wrong type.
     """
     called_with_count("progress", progress)
     if isinstance(select, str) or not isinstance(select, Sequence) or not all(isinstance(s, str) for s in select):
@@ -300,19 +299,19 @@ def test(
     return run_tests(bound, chosen, sample, bar=lambda _title, _total: nullcontext(tick))
 
 
-test.__test__ = False  # type: ignore[attr-defined] # pytest would take it for one of its own where it is imported by name
+test.__test__ = False  # type: ignore[attr-defined] # imported by name, pytest would collect it
 
 
 def run_tests(
     bound: BoundSpec, chosen: Sequence[Chosen], sample: int | Literal["all"] | None, *, bar: Bar, start: Callable[[], None] | None = None
 ) -> DataTestReport:
-    """Runs chosen tests of a spec that is bound to its data.
+    """Runs selected tests of a spec that is bound to its data.
 
     Args:
         bound: The spec and its data.
         chosen: The tests, with their functions.
-        sample: What stands in place of the samples that the tests ask for.
-        bar: Opens a bar of a title and a total.
+        sample: Replaces the sample size of each test.
+        bar: Opens a progress bar with a title and a total.
         start: Called before TensorFlow is needed.
     """
     run = begin(bound)
@@ -330,7 +329,7 @@ def run_tests(
 
 @dataclass
 class _Watching:
-    """A test at work: what watches for it, and how long that took."""
+    """A running test of examples, and its time."""
 
     chosen: Chosen
     test: ExampleTest
@@ -341,7 +340,7 @@ class _Watching:
 
 
 class _Examples:
-    """Takes the examples of each split once, for all tests that look at some of them."""
+    """One pass over the examples of each split, shared by all tests of examples."""
 
     def __init__(self, run: Run, chosen: Sequence[Chosen], sample: int | Literal["all"] | None) -> None:
         self.run = run
@@ -382,7 +381,7 @@ class _Examples:
         return "all" if "all" in sizes else max(size for size in sizes if size != "all")
 
     def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
-        """Shows the examples of a split to the tests; each sees those of its own sample."""
+        """Feeds the examples of a split to the tests; each gets those of its own sample."""
         import numpy as np
 
         from pipegen.views.drawn import sample_of
@@ -400,7 +399,7 @@ class _Examples:
                     wanted = own[size]
                     if wanted is not None:
                         rows = np.flatnonzero(np.isin(numbers, wanted))
-                    else:  # of very many records the first that come are the sample
+                    else:  # of very many records, the first ones are the sample
                         rows = np.arange(len(keys) if size == "all" else max(0, min(len(keys), size - done)))
                     if len(rows):
                         w.watch.see(split, [values[f][rows] for f in w.test.features()], [keys[i] for i in rows.tolist()])

@@ -1,4 +1,4 @@
-"""`pipegen`, the program. Typer is imported when it starts, so that even an early Ctrl-C ends in one line."""
+"""`pipegen`, the program. It imports Typer after it has installed its Ctrl-C handler, so that an early Ctrl-C prints one line."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _PATIENCE = 3.0
-"""Seconds after Ctrl-C in which a command may end by itself."""
+"""Seconds that a command has to end by itself after Ctrl-C."""
 _PLAIN = {
     "×": "x", "·": "*", "−": "-", "≤": "<=", "≥": ">=", "√": "sqrt", "µ": "u", "°": " degrees", "→": "->", "…": "...",
     "–": "-", "“": '"', "”": '"', "’": "'", "─": "-", "├": "+", "└": "+", "▶": ">", "⏎": "\\n", "⌊": "[", "⌋": "]", "⌈": "[", "⌉": "]",
 }  # fmt: skip
-"""What stands for a sign that the terminal's encoding does not know."""
+"""Replacements for characters that the terminal's encoding lacks."""
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
-    # Plugins of pydantic serve other programs; looking for them costs more than validating a spec.
+    """Run the command line and exit with its code."""
+    # Plugins of pydantic belong to other programs; searching for them costs more than validating a spec.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Importing makes many objects and little garbage; looking for it now and then is a tenth of the time of `validate`.
+    # Imports make many objects and little garbage; collecting it would take a tenth of the time of `validate`.
     gc.set_threshold(100_000)
     _mend_streams()
     try:
-        # Where it is ignored, as in the background of a shell script, it stays so.
+        # An ignored SIGINT, as in the background of a shell script, stays ignored.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupt)
         from pipegen.cli.commands import app
@@ -41,7 +41,7 @@ def main() -> None:
         try:
             app(prog_name="pipegen")
         finally:
-            gc.freeze()  # else the interpreter searches all objects for garbage before it ends
+            gc.freeze()  # else the interpreter collects garbage once more at exit
     except KeyboardInterrupt:
         _leave()
     except SystemExit as end:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _mend_streams() -> None:
-    """Streams that take every text, and that are there even where the shell has closed them."""
+    """Makes streams that accept any text; replaces those that the shell has closed."""
     codecs.register_error("pipegen", _spell_out)
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - as long as the process
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
@@ -68,7 +68,7 @@ def _spell_out(error: UnicodeError) -> tuple[str, int]:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Ctrl-C. Callbacks from C++ may swallow the exception, so there is a time by which the process ends all the same."""
+    """Handles Ctrl-C. Callbacks from C++ may swallow the exception, so a timer ends the process."""
     import threading
 
     signal.signal(signal.SIGINT, lambda *_: _leave())
@@ -79,9 +79,9 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _leave() -> None:
-    """End at once: threads of TensorFlow that are at work would hold up an orderly end for seconds."""
+    """Exits at once: a clean shutdown would wait seconds for TensorFlow's threads."""
     with suppress(Exception):
-        if not failures.was_told():
+        if not failures.interrupt_reported:
             failures.interrupted()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

@@ -1,4 +1,4 @@
-"""`pipegen bench`: times a pipeline that feeds nobody, and works out what a model would wait."""
+"""`pipegen bench`: benchmarks a pipeline without a model, and estimates a model's input wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
+from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, progress, say
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 def bench(
     spec: SpecFile,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to run; by default train.")] = None,
+    split: SplitName = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to time; by default what fits in ten seconds.")
+        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to time; by default as many as fit in ten seconds.")
     ] = None,
     model_ms: Annotated[
-        float, typer.Option("--model-ms", min=0, metavar="MS", help="How long a training step of your model takes, in ms.")
+        float, typer.Option("--model-ms", min=0, metavar="MS", help="The time of a training step of your model, in ms.")
     ] = 50,
-    service: Annotated[bool, typer.Option("--service", help="Require `runtime.service`, and tell which batches its workers made.")] = False,
+    service: Annotated[bool, typer.Option("--service", help="Require `runtime.service`, and count the batches of its workers.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     stage: StageNumber = None,
@@ -39,11 +39,11 @@ def bench(
 ) -> None:
     """Measure images/s, and how long a model would wait.
 
-    The pipeline runs alone. The first batch has a line of its own, since it pays for compiling, and a few more pass before
+    The pipeline runs alone. The first batch has a line of its own, since it includes compilation; a few more run before
     the clock starts. The next batch is made while the model computes, so a model whose step takes --model-ms waits for
-    the rest of a batch's time. Where a cache is filled, the first epoch and later ones have figures of their own. With
-    workers of the tf.data service, which the spec names in `runtime.service`, it also tells how many batches were made
-    there and here, and how long this process waited for them.
+    the rest of a batch's time. If a cache is filled, the first epoch and later ones have separate figures. With
+    workers of the tf.data service (`runtime.service` in the spec), it also shows how many batches the workers and this
+    process made, and how long this process waited for the workers.
 
     Examples:
       pipegen bench flowers.pipegen.yaml
@@ -68,9 +68,9 @@ def bench(
 def _require_workers(loaded: Spec, split: str) -> None:
     if loaded.model.runtime.service is None:
         help_ = "add it to the spec, or `--set runtime.service.address=grpc://dispatcher:5050`"
-        raise CannotRun("`--service` needs the address of a dispatcher in `runtime.service`, and the spec has none", help_)
+        raise CannotRun("`--service` needs the address of a dispatcher in `runtime.service`, but the spec has none", help_)
     if split != "train":
-        raise CannotRun(f"workers make the batches of the training split, and not those of `{split}`", "leave `--service` out")
+        raise CannotRun(f"workers make batches of the training split only, not of `{split}`", "leave `--service` out")
 
 
 _WARM_UP = 5
@@ -80,12 +80,12 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Timed:
-    """Holds batches that were timed.
+    """Timed batches.
 
     Attributes:
-        steps: How many.
-        images: Examples in them.
-        seconds: The time that they took.
+        steps: The number of batches.
+        images: The number of examples in them.
+        seconds: Their time.
     """
 
     steps: int
@@ -100,20 +100,20 @@ class Timed:
 
 @dataclass(frozen=True)
 class Figures:
-    """Holds what was measured.
+    """The results of a benchmark.
 
     Attributes:
         split: The split.
-        batch: Examples in a batch of this host.
-        steps: Batches that were timed.
-        images: Examples in them.
-        seconds: The time that they took.
-        first_batch_s: From asking for the first batch to having it, in seconds, compilation included.
-        peak_bytes: Memory of the process at its highest, above what it had before the first batch; `None` where unknown.
-        service: What workers of the tf.data service made of them, and this process beside them; `None` without workers.
-        cache: Where the split is cached, `memory` or `disk`; `None` where it is not.
+        batch: The number of examples in a batch of this host.
+        steps: The number of timed batches.
+        images: The number of examples in them.
+        seconds: Their time.
+        first_batch_s: Seconds from the request to the first batch, compilation included.
+        peak_bytes: Peak memory of the process, minus its memory before the first batch; `None` if unknown.
+        service: Batches made by workers of the tf.data service and by this process; `None` without workers.
+        cache: Where the split is cached, `memory` or `disk`; `None` without a cache.
         is_warm: Whether the batches come from the cache.
-        first_epoch: Batches that were made while the cache was filled; `None` where there were too few to time, or none.
+        first_epoch: Batches made while the cache was filled; `None` if there were none, or too few to time.
     """
 
     split: str
@@ -134,11 +134,11 @@ class Figures:
         return 1000 * self.seconds / self.steps
 
     def waits_ms(self, model_ms: float) -> float:
-        """Returns the part of a batch's time that a model of this step time waits for."""
+        """Computes the time per batch that a model with this step time waits."""
         return max(0.0, self.batch_ms - model_ms)
 
     def as_json(self, model_ms: float) -> dict[str, Any]:
-        """The figures as plain values."""
+        """Lists the figures as plain values."""
         waits, first = self.waits_ms(model_ms), self.first_epoch
         more = {} if first is None else {"first_epoch": {**asdict(first), "images_per_s": first.images_per_s}}
         return {
@@ -153,7 +153,7 @@ class Figures:
         }
 
     def as_text(self, model_ms: float) -> str:
-        """The figures for people."""
+        """Describes the figures as text."""
         memory = "unknown" if self.peak_bytes is None else f"{format_bytes(self.peak_bytes)} above the start"
         first = self.first_epoch
         later = "in later epochs " if self.is_warm else ""
@@ -175,7 +175,6 @@ class Figures:
         return "\n".join(aligned(rows))
 
     def _of_cache(self) -> list[tuple[str, str]]:
-        """Says how fast it is, and what of that comes from a cache."""
         rate = f"{self.images / self.seconds:,.0f}"
         if self.cache is None:
             return [("images/s", rate)]
@@ -190,7 +189,6 @@ class Figures:
 
     @staticmethod
     def _of_workers(fed: dict[str, float]) -> list[tuple[str, str]]:
-        """Says who made the batches, and how long this process waited for workers; batches are taken ahead, so that more may count."""
         there, here = fed["there"], fed["here"]
         why = [f"{fed[name]:g} {what}" for name, what in (("damaged", "with damaged records"), ("refused", "refused")) if fed[name]]
         late = f"; {fed['late']:g} came too late" if fed["late"] else ""
@@ -203,13 +201,13 @@ class Figures:
 
 
 def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int], None]) -> Figures:
-    """Run a split, epoch after epoch.
+    """Benchmarks a split, epoch after epoch.
 
     Args:
         pipe: The pipeline.
         split: The split.
-        steps: Batches to time; `None` for what fits in ten seconds.
-        tick: Called with how many are done.
+        steps: Batches to time; `None` for as many as fit in ten seconds.
+        tick: Called with the number of batches done.
 
     Raises:
         CannotRun: If the split has no batch.
@@ -228,7 +226,7 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
         next(batches)
     filled = _timed(batches, filling - warm - 1, steps, lambda _: None) if filling > warm + 1 else None
     is_warm = cache is not None and (filled is None or filled.steps == filling - warm - 1)
-    for _ in range(warm if filled is not None and is_warm else 0):  # which are made before the last ones of the first epoch are taken
+    for _ in range(warm if filled is not None and is_warm else 0):  # these were prefetched during the first epoch
         next(batches)
     earlier = asdict(pipe.fed())
     timed = filled if filled is not None and not is_warm else _timed(batches, None, steps, tick)
@@ -240,7 +238,7 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
 
 
 def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
-    """Returns in how many batches a cache of the split is filled, and where it is; on a disk an earlier run may have filled it."""
+    """Number of batches that fill the split's cache (0 if an earlier run filled it on disk), and the kind of cache."""
     from pipegen.backend.reading.caches import DiskCache
     from pipegen.observe.measured import filling_steps
     from pipegen.plan.nodes import Cache
@@ -255,7 +253,7 @@ def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
 
 
 def _timed(batches: Iterator[int], most: int | None, steps: int | None, tick: Callable[[int], None]) -> Timed:
-    """Times so many batches, or what fits in ten seconds; at most `most`."""
+    """Times `steps` batches, or as many as fit in ten seconds; at most `most`."""
     images = done = 0
     seconds, start = 0.0, time.perf_counter()
     while (most is None or done < most) and (done < steps if steps is not None else seconds < _SECONDS):
@@ -267,13 +265,11 @@ def _timed(batches: Iterator[int], most: int | None, steps: int | None, tick: Ca
 
 
 def _verdict(batch_ms: float, model_ms: float) -> str:
-    """Says how long a model waits for a batch that takes so long."""
     waits = max(0.0, batch_ms - model_ms)
     return f"waits {waits:.1f} ms for each batch: {waits / max(model_ms + waits, 1e-9):.0%} of its time" if waits else "never waits"
 
 
 def _endless(pipe: Pipeline, split: str) -> Iterator[int]:
-    """The number of examples in each batch, for ever."""
     from pipegen.waiting import num_rows
 
     dataset = pipe[split]
@@ -283,7 +279,7 @@ def _endless(pipe: Pipeline, split: str) -> Iterator[int]:
 
 
 def _memory(name: str) -> int | None:
-    """A figure of this process in bytes, where the system tells."""
+    """Reads a field of /proc/self/status in bytes; `None` if there is none."""
     try:
         text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:

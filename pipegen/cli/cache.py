@@ -1,4 +1,4 @@
-"""`pipegen cache`: what lies in the folders of `runtime: {cache: {disk: FOLDER}}`."""
+"""`pipegen cache`: lists, deletes and verifies caches on disk."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 Where = Annotated[
     list[str] | None,
-    typer.Argument(metavar="FOLDER|SPEC", help="Folders of caches, or specs that name one; by default the specs found here."),
+    typer.Argument(metavar="FOLDER|SPEC", help="Folders of caches, or specs with a cache on disk; by default the specs found here."),
 ]
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")]
-Only = Annotated[str | None, typer.Option("--only", metavar="KEY", help="Only the caches whose key starts like this.")]
+Only = Annotated[str | None, typer.Option("--only", metavar="KEY", help="Only the caches whose key starts with KEY.")]
 
 
 def ls(where: Where = None, output_format: Format = "text", sets: Sets = []) -> None:  # noqa: B006 - Typer makes a list of its own
-    """List the caches on disk, with what is in them.
+    """List the caches on disk, with their contents.
 
-    A cache holds the result of the steps that are the same in every epoch. Its key stands for those steps and for the
-    data: a changed size or file makes another cache, and a changed batch, seed or later step uses this one.
-    The size is what it takes on the disk; it grows while the cache fills.
-    Beside the caches lie what steps have learned from the training split and, of very large data, files that say which record is in
-    which split, or hold a column of all records.
+    A cache contains the results of the steps that are equal in every epoch. Its key identifies these steps and the
+    data: a changed size or file needs a new cache; a changed batch, seed or later step uses the same one.
+    The size is that on disk; it grows while the cache fills.
+    The folder also contains what steps have learned from the training split. For very large data, it contains files that assign records
+    to splits, or that store a column of all records.
 
     Examples:
       pipegen cache ls                           of every spec in or below this folder
@@ -59,27 +59,26 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Delete caches, the kept split assignments, columns and statistics, and nothing else that lies in their folder.
+    """Delete caches, split assignments, columns and statistics, and nothing else in their folder.
 
-    All are made again when a run needs them. A run that is using one keeps its open files and goes on; the disk gets
-    the room back when the run ends.
+    All are made again when a run needs them. A run that uses one continues with its open files; the space is free
+    when that run ends.
 
     Examples:
       pipegen cache clear flowers.pipegen.yaml
       pipegen cache clear /ssd/cache --only 3f2a --yes
     """
     from pipegen.cache.folder import remove
-    from pipegen.spec.units import format_bytes
 
     found = _chosen(_kept(where, sets), only)
     every = [kept for several in found.values() for kept in several]
     if not every:
-        say("there is nothing to delete")
+        say("nothing to delete")
         return
     size = format_bytes(sum(kept.bytes for kept in every))
     if not yes:
         if not is_terminal(sys.stdin):
-            raise CannotRun("deleting needs a yes, and nobody is here to ask", "add --yes")
+            raise CannotRun("refusing to delete: no terminal to confirm on", "use --yes")
         for folder, several in found.items():
             say(table(folder, several))
         typer.confirm(f"delete {counted(every)}, {size}?", abort=True)
@@ -97,7 +96,7 @@ def verify(
     """Compare the records in caches with their checksums.
 
     It decodes nothing, and exits with 1 if a record is damaged. A run checks each record before it uses it, and
-    computes a damaged one again: this command finds a failing disk early.
+    recomputes damaged ones; this command finds a failing disk early.
 
     Examples:
       pipegen cache verify flowers.pipegen.yaml
@@ -115,16 +114,16 @@ def verify(
     if output_format == "json":
         say(json_text(as_json(found, verdicts)))
     elif not verdicts:
-        say("there is no cache")
+        say("no caches found")
     if any(v.damaged or v.problem for v in verdicts.values()):
         raise typer.Exit(FOUND)
 
 
 def _kept(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Kept]]:
-    """The caches and then the other files of each folder, in the order asked for.
+    """Lists the caches and then the other files of each folder.
 
     Raises:
-        CannotRun: When there is no such folder, or a spec names none.
+        CannotRun: For a missing folder, or a spec without a cache on disk.
     """
     from pipegen.cache.folder import caches_in, files_in
 
@@ -144,7 +143,7 @@ def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
             folders[Path(name)] = None
             continue
         if not os.path.exists(name) and name != "-":
-            raise CannotRun(f"there is no {name}", "name a folder of caches, or a spec that has `runtime: {cache: {disk: FOLDER}}`")
+            raise CannotRun(f"{name} does not exist", "name a folder of caches, or a spec with `runtime: {cache: {disk: FOLDER}}`")
         wanted = load_spec(name, sets).model.runtime.cache
         folder = Path(wanted.disk) if isinstance(wanted, DiskCache) else None
         if folder is not None and folder.is_dir():
@@ -155,10 +154,10 @@ def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
 
 
 def _chosen(found: dict[Path, list[Kept]], only: str | None) -> dict[Path, list[Kept]]:
-    """Keeps what has a key that starts with `only`.
+    """Selects the items whose key starts with `only`.
 
     Raises:
-        CannotRun: When none does.
+        CannotRun: If there are none.
     """
     if only is None:
         return found
@@ -173,7 +172,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    help=f"Look after caches on disk.\n\nSpecs (*{SUFFIX}) ask for them with `runtime: {{cache: {{disk: FOLDER}}}}`.",
+    help=f"List, delete and verify caches on disk.\n\nSpecs (*{SUFFIX}) enable them with `runtime: {{cache: {{disk: FOLDER}}}}`.",
 )
 for command in (ls, clear, verify):
     app.command(cls=OptionalValues, help=help_text(command))(with_allowances(command))
@@ -184,16 +183,16 @@ _KEY = 8
 _SPANS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
 _SHOWN = 10
 _FILES = {
-    "splits": "which record is in which split",
-    "index": "where each record stands in its file, or the labels of all",
+    "splits": "the split of each record",
+    "index": "the offset of each record in its file, or all labels",
     "columns": "a column of all records, for datasets that run anywhere",
-    "looks": "what `pipegen report` has seen of each picture",
+    "looks": "measurements of each image by `pipegen report`",
     "statistics": "what a step has learned from the training split",
 }
 
 
 def table(folder: Path, found: list[Kept]) -> str:
-    """Shows what is kept in a folder, one a line."""
+    """Lists the contents of a folder, one a line."""
     if not found:
         return f"{folder}: no caches"
     head = ("KEY", "SPEC", "RECORDS", "SIZE", "LAST WRITTEN", "STEPS")
@@ -202,7 +201,7 @@ def table(folder: Path, found: list[Kept]) -> str:
 
 
 def counted(found: Sequence[Kept]) -> str:
-    """Says how much is kept: `2 caches and 1 split assignment`."""
+    """Counts items by kind: `2 caches and 1 split assignment`."""
     counts = Counter(kept.kind for kept in found)
     nouns = {"cache": "cache", "splits": "split assignment", "index": "record index", "columns": "column", "looks": "picture survey"}
     nouns |= {"statistics": "fitted step"}
@@ -221,7 +220,7 @@ def _row(held: Kept) -> tuple[str, ...]:
 
 
 def age(seconds: float) -> str:
-    """Says how long ago something was, in the largest unit that fits."""
+    """Describes a time ago in the largest unit that fits."""
     for unit, length in _SPANS:
         n = int(seconds // length)
         if n >= 1:
@@ -230,19 +229,19 @@ def age(seconds: float) -> str:
 
 
 def verdict_line(held: Held, verdict: Verdict) -> str:
-    """Says in a line what checking one cache gave."""
+    """Describes the result of verifying one cache in a line."""
     name = f"{held.key[:_KEY]}  {held.about.spec or 'unnamed'}"
     if verdict.problem:
         return f"{name}: cannot be checked: {verdict.problem}"
     if not verdict.damaged:
-        return f"{name}: {verdict.checked:,} records are whole"
+        return f"{name}: {verdict.checked:,} records are intact"
     more = ", …" if len(verdict.damaged) > _SHOWN else ""
     which = ", ".join(str(row) for row in verdict.damaged[:_SHOWN])
-    return f"{name}: {len(verdict.damaged):,} of {verdict.checked:,} records are damaged and will be computed again: rows {which}{more}"
+    return f"{name}: {len(verdict.damaged):,} of {verdict.checked:,} records are damaged and will be recomputed: rows {which}{more}"
 
 
 def as_json(found: Mapping[Path, list[Kept]], verdicts: Mapping[str, Verdict] | None = None) -> dict[str, Any]:
-    """The caches and split assignments as plain values, with what checking gave."""
+    """Lists the caches and other files as plain values, with the verdicts of `verify`."""
     folders = []
     for folder, several in found.items():
         shown: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""`validate --data`: lists the data of a spec, decodes files of it, and turns what cannot be read into findings."""
+"""`validate --data`: lists the data of a spec, decodes files, and reports those that cannot be read."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ if TYPE_CHECKING:
 
 
 def write_exclude(file: str, header: str, section: str, known: Iterable[str], keys: Iterable[str], base: Path) -> None:
-    """Writes a list of keys, those that are known to be left out already among them.
+    """Writes a list of excluded keys: those known already, and new ones.
 
     Args:
-        file: Where to.
-        header: Its first line; a file that begins otherwise is not written over, unless it says nothing but what is known.
+        file: The file to write.
+        header: Its first line. An existing file with another first line is not replaced, unless it lists only known keys.
         section: The section of the spec that reads it.
-        known: The keys that are left out already.
-        keys: Those that are to be.
-        base: What the spec's paths are relative to.
+        known: The keys that are excluded already.
+        keys: The keys to add.
+        base: The folder that the spec's paths are relative to.
 
     Raises:
-        CannotRun: If the file is someone else's, or cannot be written.
+        CannotRun: If the file exists and is not such a list, or cannot be written.
     """
     known = set(known)
     if os.path.exists(file) and not _is_list(file, header, known):
-        raise CannotRun(f"{file} exists and is not a list that pipegen wrote; it is left alone", "name another file")
+        raise CannotRun(f"{file} exists and is not a list written by pipegen; it is unchanged", "name another file")
     listed = sorted(known | set(keys))
     with refused("write", file):
         write_whole(file, "".join(f"{line}\n" for line in (header, *listed)).encode(errors="surrogateescape"))
     named = os.path.relpath(file, base).replace(os.sep, "/")
-    note(f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; `{section}: {{exclude: {named}}}` leaves them out")
+    note(f"wrote {len(listed):,} {'name' if len(listed) == 1 else 'names'} to {file}; exclude them with `{section}: {{exclude: {named}}}`")
 
 
 def _is_list(file: str, header: str, known: set[str]) -> bool:
-    """Returns whether a file may be written over: a list of ours, or one that says nothing but what is excluded already."""
+    """Checks if a file may be replaced: it was written by pipegen, or lists only known keys."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as stream:
             lines = stream.read().splitlines()
@@ -75,17 +75,17 @@ SAMPLE = 200
 """Files of each split that `--data` decodes."""
 _SHOWN = 20
 _READABLE = frozenset({"PG405", "PG406", "PG407"})
-"""Errors that leave the files to be looked at all the same."""
+"""Errors after which files can still be decoded."""
 _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
 
 
 @dataclass(frozen=True)
 class DataRequest:
-    """Holds what `--data` asks for.
+    """The options of `--data`.
 
     Attributes:
-        sample: How many files of each split to decode; `None` for all.
-        write_exclude: Where to write the keys of the unreadable ones.
+        sample: The number of files of each split to decode; `None` for all.
+        write_exclude: The file for the keys of unreadable files.
         allowed: The modules whose functions the spec may call.
     """
 
@@ -95,17 +95,17 @@ class DataRequest:
 
 
 def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tuple[list[Diagnostic], str]:
-    """List and decode the data of a spec without errors.
+    """Lists and decodes the data of a spec without errors.
 
     Returns:
-        Every finding, those about the spec's text included, and a few words on what was looked at.
+        Every finding, those about the spec's text included, and a phrase on what was checked.
     """
     from pipegen.data.collect import collect
     from pipegen.errors import SpecError
 
     loaded, model = spec.loaded, spec.model
     if model.source.needs_data():
-        return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not looked at"
+        return _merge(inspection, []), "; the arrays come from `pipegen.build(data=)`, so they were not checked"
     with progress("listing") as listed:
         collected = collect(_without_missing_list(model, request), locate=loaded.locate.label, base=loaded.base, progress=listed)
     manifest, seen, about = collected.assigned, list(collected.diagnostics.items), ""
@@ -121,7 +121,7 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
         if request.write_exclude is not None and missing:
             write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", collected.excluded, missing, loaded.base)
         return _merge(inspection, seen), about
-    # Empty files were found by their size; decoding them names each one.
+    # Empty files were counted by size; decoding names each one.
     seen = [d for d in seen if d.code != "PG406"]
     try:
         bound = bind(with_functions(spec, request.allowed), manifest)
@@ -145,7 +145,7 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
 
 
 def _memory(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
-    """Findings about the memory that the spec, and each stage of its training, is expected to hold.
+    """Checks the expected memory of the spec and of each stage of its training.
 
     Raises:
         SpecError: `PG410` where caches do not fit.
@@ -159,12 +159,12 @@ def _memory(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
 
 
 def _stops(finding: Diagnostic) -> bool:
-    """Tells whether a finding about the data keeps its files from being decoded."""
+    """Checks if a finding about the data prevents decoding."""
     return finding.severity is Severity.ERROR and finding.code not in _READABLE
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:
-    """The spec without `errors.exclude` where that names the very list that is yet to be written."""
+    """Removes `errors.exclude` if it names the list that this command will write."""
     listed, target = model.errors.exclude, request.write_exclude
     if listed is None or target is None or os.path.exists(listed) or os.path.abspath(target) != os.path.abspath(listed):
         return model
@@ -172,7 +172,7 @@ def _without_missing_list(model: PipelineSpec, request: DataRequest) -> Pipeline
 
 
 def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
-    """Run records through the pipeline's own reader; the damaged ones, and how many were tried."""
+    """Decodes records as the pipeline does; returns the damaged ones, and the number tried."""
     start_tensorflow()
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.datasets.probe import probe, probing_plan, spread
@@ -182,7 +182,7 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
     engine = Engine(bound, {split: probing_plan(plan, runtime) for split, plan in bound.plans.items()}, verifies=sample is None)
     wanted = {split: sorted({*spread(manifest.num_examples(split), sample), *_empty_files(manifest, split)}) for split in manifest.splits}
     if not available() and any(path.lower().endswith((".jpg", ".jpeg")) for path in manifest.listing.keys):
-        note("JPEG files are decoded, but not searched for damage that decoders pass over; for that: pip install 'pipegen[check]'")
+        note("JPEG files are decoded, but not checked for damage that decoders ignore; for that: pip install 'pipegen[check]'")
     total, done = sum(map(len, wanted.values())), 0
     damaged: list[Damaged] = []
     with progress("decoding", total) as tick:
@@ -193,7 +193,7 @@ def _decode(bound: BoundSpec, sample: int | None) -> tuple[list[Damaged], int]:
 
 
 def _empty_files(manifest: Manifest, split: str) -> list[int]:
-    """The records of a split that have 0 bytes."""
+    """Records of a split with 0 bytes."""
     if manifest.listing.shards is not None:
         return []
     empty: list[int] = (manifest.listing.sizes[manifest.members[split]] == 0).nonzero()[0].tolist()
@@ -201,7 +201,7 @@ def _empty_files(manifest: Manifest, split: str) -> list[int]:
 
 
 def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> list[Diagnostic]:
-    """One finding for each of the first unreadable files, and one for the rest."""
+    """Makes a finding for each of the first unreadable files, and one for the rest."""
     label = _place(model, locate)
     found = [
         make("PG406", f"{d.problem.rstrip('.')} (split `{d.split}`)", label, help=_HELP if i == 0 else ())
@@ -216,12 +216,12 @@ def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> li
 
 
 def _place(model: PipelineSpec, locate: Locate) -> Label:
-    """Points to where the spec names the data."""
+    """Label at the data's path in the spec."""
     return locate(argument(model, "path" if "path" in type(model.source).model_fields else None), key=True)
 
 
 def _merge(inspection: Inspection, seen: list[Diagnostic]) -> list[Diagnostic]:
-    """Findings about text and data together; an ignore comment is idle only if it silences neither."""
+    """Merges findings about text and data; an ignore comment is unused only if it suppresses neither."""
     kept, idle = suppressed(seen, inspection.loaded.texts)
     idle_places = {d.span for d in idle}
     merged = Diagnostics()

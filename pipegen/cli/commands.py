@@ -1,4 +1,4 @@
-"""The commands, put together. Each imports what it needs when it runs: `validate` must start in a blink."""
+"""The group of commands. Each command is imported when it runs, so that `validate` starts fast."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _COMMANDS = (
     *("init", "validate", "test", "show", "diff", "explain", "preview", "export", "fit", "prepare", "eject", "lock", "serve-export"),
     *("bench", "profile", "tune", "migrate", "ops", "report", "rule", "schema", "version", "doctor", "monitor", "help", "cache", "service"),
 )
-"""In the order of `pipegen --help`. Each is a module of this folder, with a function of its name (`help_` for a name of Python's), or
-with an app of Typer's where there is more to say."""
+"""In the order of `pipegen --help`. Each is a module of this folder with a function of its name (`help_` for a name of Python's), or with
+a Typer `app` if it needs settings."""
 _MODULES = {"init": "init.command"}
-"""Where a command is whose module has another name."""
+"""Modules of commands that have another name."""
 
 _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-"""The base of what Typer says about bad usage; where it lives depends on the version of Typer."""
+"""Base class of Typer's usage errors; its module depends on the version of Typer."""
 
 
 _LONGEST = 1000
-"""Characters of a sentence that is never cut short."""
+"""Characters of a summary: enough that none is shortened."""
 
 
 class _Apps(Mapping[str, typer.Typer]):
-    """Imports a command, or a group of commands, as an app of Typer's when it is looked up: a run needs one of them."""
+    """Typer apps by the name of the command, imported on look-up."""
 
     def __getitem__(self, name: str) -> typer.Typer:
         word = name.replace("-", "_")
@@ -56,7 +56,7 @@ APPS = _Apps()
 
 
 class _Imported(UserDict[str, Any]):
-    """Makes Click's command of an app when it is looked up."""
+    """Click commands by name, made on look-up."""
 
     def __getitem__(self, name: str) -> Any:
         if self.data[name] is None:
@@ -66,20 +66,20 @@ class _Imported(UserDict[str, Any]):
 
 
 class Commands(TyperGroup):
-    """The group of commands, which turns what they raise into messages and exit codes."""
+    """The group of commands, which turns exceptions into messages and exit codes."""
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
         self.commands = _Imported(dict.fromkeys(APPS))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands with whole sentences, on several lines where they are long."""
+        """Lists the commands with their full summaries, wrapped."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.get_short_help_str(_LONGEST)) for name, command in commands if command is not None])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Runs the command."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -102,7 +102,7 @@ def _pipegen(
     First steps with a folder of images:
 
       pipegen init photos/                          write a spec for it
-      pipegen preview photos.pipegen.yaml           look at what the model will see
+      pipegen preview photos.pipegen.yaml           see what the model will see
       pipegen validate photos.pipegen.yaml --data   check the spec and the files
       pipegen explain photos.pipegen.yaml           read the compiled plan
     """

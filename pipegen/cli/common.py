@@ -1,4 +1,4 @@
-"""Holds what the commands share: options, loading a spec, printing, progress."""
+"""Shared parts of the commands: options, loading specs, starting TensorFlow, help texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STDIN = "<stdin>"
 _READ = 2**20 + 1
-"""Bytes taken from standard input: one more than a spec may have, so that the loader sees that it is too large."""
+"""Bytes read from standard input: one more than a spec may have, so that the loader can reject it."""
 
 SpecFile = Annotated[str, typer.Argument(metavar="SPEC", help="The spec, such as flowers.pipegen.yaml; `-` reads standard input.")]
 AllowCode = Annotated[
@@ -40,18 +40,19 @@ Sets = Annotated[
     ),
 ]
 
-Quality = Annotated[int, typer.Option("--quality", min=1, max=100, help="The quality of a JPEG.")]
+SplitName = Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")]
+Quality = Annotated[int, typer.Option("--quality", min=1, max=100, help="JPEG quality.")]
 StageNumber = Annotated[
     int | None,
-    typer.Option("--stage", metavar="N", min=0, help="The spec as it is in this stage of training, from 0; by default as it is written."),
+    typer.Option("--stage", metavar="N", min=0, help="Use the spec of this stage of training, from 0; by default the spec as written."),
 ]
 
 
 def parse_sets(given: Iterable[str]) -> dict[str, str]:
-    """The values of `--set PATH=VALUE`, as texts.
+    """Parses `--set PATH=VALUE`; values stay texts.
 
     Raises:
-        BadParameter: If one is no pair.
+        BadParameter: For a text without `=` or path.
     """
     values: dict[str, str] = {}
     for text in given:
@@ -63,11 +64,10 @@ def parse_sets(given: Iterable[str]) -> dict[str, str]:
 
 
 def allowed_code(modules: Iterable[str]) -> tuple[str, ...]:
-    """The modules whose functions a spec may call. They may also lie in the working directory, as for `python -m`: it comes last among
-    the places where modules are looked for.
+    """Checks the modules whose functions a spec may call. They may lie in the working directory, which is added to the end of `sys.path`.
 
     Raises:
-        BadParameter: For what is no module's name.
+        BadParameter: For an invalid module name.
     """
     from pipegen.phases.functions import allowed_modules
 
@@ -81,7 +81,7 @@ def allowed_code(modules: Iterable[str]) -> tuple[str, ...]:
 
 
 def examine(file: str, sets: Iterable[str]) -> Inspection:
-    """Load and check a spec file, or standard input for `-`."""
+    """Loads and checks a spec file, or standard input for `-`."""
     from pipegen.phases.compilation import inspect
 
     values = parse_sets(sets)
@@ -91,15 +91,15 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
 
 
 def read_stdin() -> bytes:
-    """Returns the spec on standard input, or as much of it as shows that it is too large."""
+    """Reads the spec from standard input, up to one byte more than a spec may have."""
     return sys.stdin.buffer.read(_READ)
 
 
 def load_spec(file: str, sets: Iterable[str], stage: int | None = None) -> Spec:
-    """A spec without errors, or a stage of it; one with errors ends the command, after its findings.
+    """Loads a spec, or one of its stages. If it has errors, prints the findings and ends the command.
 
     Raises:
-        CannotRun: If there is no such stage.
+        CannotRun: For an unknown stage.
     """
     found = examine(file, sets)
     loaded = found.spec
@@ -110,16 +110,16 @@ def load_spec(file: str, sets: Iterable[str], stage: int | None = None) -> Spec:
         return loaded
     if stage >= len(loaded.stages):
         count = len(loaded.stages)
-        hint = f"they count from 0, so the last one is {count - 1}" if count else "`stages: [{epochs: 5, batch: 64}, …]` divides training"
+        hint = f"stages count from 0; the last one is {count - 1}" if count else "`stages: [{epochs: 5, batch: 64}, …]` divides training"
         raise CannotRun(f"there is no stage {stage}: the spec has {count or 'none'}", hint)
     return loaded.stages[stage].alone()
 
 
 def choose_split(names: Iterable[str], split: str | None) -> str:
-    """The split asked for; by default `train`, or the first where there is none.
+    """Checks the name of a split; by default `train`, else the first split.
 
     Raises:
-        CannotRun: If there is no such split.
+        CannotRun: For an unknown split.
     """
     known = list(names)
     if split is None:
@@ -134,7 +134,7 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
 
 
 def open_pipeline(loaded: Spec, allowed: tuple[str, ...]) -> Pipeline:
-    """Starts TensorFlow and builds the pipeline of a spec as it is written, with a bar while its data is listed."""
+    """Starts TensorFlow and builds the pipeline of a spec, without its stages; shows a bar while the data is listed."""
     start_tensorflow()
     from pipegen.api.building import build
 
@@ -143,8 +143,8 @@ def open_pipeline(loaded: Spec, allowed: tuple[str, ...]) -> Pipeline:
 
 
 def start_tensorflow() -> None:
-    """Imports TensorFlow and starts it, without its log lines unless `TF_CPP_MIN_LOG_LEVEL` asks for them."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # of the processes that a command starts, too
+    """Imports and starts TensorFlow, without its log lines unless `TF_CPP_MIN_LOG_LEVEL` is set."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # child processes inherit it
     from pipegen.backend.process.quiet import quietly
 
     with quietly():
@@ -154,10 +154,10 @@ def start_tensorflow() -> None:
 
 
 def write_text(file: str, text: str) -> None:
-    """Write a text file.
+    """Writes a text file.
 
     Raises:
-        CannotRun: If that does not work.
+        CannotRun: If the file cannot be written.
     """
     with refused("write", file):
         write_whole(file, text)
@@ -168,18 +168,18 @@ AllowWrite = Annotated[
     typer.Option(
         "--allow-write",
         metavar="FOLDER",
-        help="Let the spec name files to write in this folder, besides its own and the working directory; may be repeated.",
+        help="Let the spec write files in this folder, besides its own and the working directory; may be repeated.",
     ),
 ]
 AllowEnv = Annotated[
     list[str],
-    typer.Option("--allow-env", metavar="NAME", help="Let the spec use this variable of the environment for anything; may be repeated."),
+    typer.Option("--allow-env", metavar="NAME", help="Let the spec use this environment variable anywhere; may be repeated."),
 ]
 _OPTIONS = {"allow_write": AllowWrite, "allow_env": AllowEnv}
 
 
 def with_allowances(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command both options if it loads a spec, which those do that have `--set`."""
+    """Adds `--allow-write` and `--allow-env` to commands that load a spec: those with `--set`."""
     if "sets" not in inspect.signature(command).parameters:
         return command
     signature = inspect.signature(command, eval_str=True)
@@ -200,25 +200,25 @@ def with_allowances(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _KEEP_LINES = "\b"
-"""Stands before a paragraph that is not to be filled."""
+"""Marks a paragraph that Click must not wrap."""
 
 
 def help_text(command: Callable[..., None]) -> str:
-    """The docstring of a command as its help; paragraphs with indented lines, such as examples, keep their lines."""
+    """Turns the docstring of a command into its help; paragraphs with indented lines, such as examples, are not wrapped."""
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     return "\n\n".join(f"{_KEEP_LINES}\n{p}" if "\n  " in f"\n{p}" else p for p in paragraphs)
 
 
 class OptionalValues(TyperCommand):
-    """A command whose options in `alone` get a value of their own when they stand alone.
+    """A command whose options in `alone` have a default value when given without one.
 
-    Click would take the next argument, so that `--data flowers.pipegen.yaml` would lose the file.
+    Click would take the next argument as the value: `--data flowers.pipegen.yaml` would lose the file.
     """
 
     alone: ClassVar[dict[str, str]] = {"--data": "sample", "--update": ""}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Write the values out, then parse as ever."""
+        """Inserts the values, then parses as usual."""
         end = args.index("--") if "--" in args else len(args)
         valued = {name for option in self.get_params(ctx) if not getattr(option, "is_flag", False) for name in option.opts}
         written = [f"{arg}={self.alone[arg]}" if arg in self.alone and arg in valued else arg for arg in args[:end]]
@@ -226,7 +226,7 @@ class OptionalValues(TyperCommand):
 
 
 def as_app(command: Callable[..., None], name: str, cls: type[TyperCommand] = OptionalValues, **settings: Any) -> typer.Typer:
-    """A command as an app of its own; `settings` are those of Click's context."""
+    """Wraps a command in a Typer app; `settings` are those of Click's context."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name, cls=cls, help=help_text(command), context_settings=settings)(with_allowances(command))
     return app
@@ -237,10 +237,10 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "pipegen.l
 
 
 def spec_files(given: Iterable[str]) -> list[str]:
-    """The specs: files as they are named, folders searched for `*.pipegen.yaml`, `-` for standard input.
+    """Lists specs: files as given, folders searched for `*.pipegen.yaml`, `-` for standard input.
 
     Raises:
-        CannotRun: If a folder holds none.
+        CannotRun: For a folder without specs.
     """
     wanted = list(given)
     found: dict[str, None] = {}
@@ -258,7 +258,7 @@ def spec_files(given: Iterable[str]) -> list[str]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    """Specs at any depth; pipes and devices, hidden folders, virtual environments and installed packages are not searched."""
+    """Yields specs at any depth, except pipes, devices and those in hidden folders, virtual environments and installed packages."""
     for root, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".") and f not in _SKIPPED and not _is_environment(os.path.join(root, f))]
         yield from (

@@ -10,21 +10,19 @@ import typer
 from pipegen.cli.common import Sets, parse_sets, read_stdin
 from pipegen.terminal import bold, json_text, note, say
 
-_DIFFERENT = 1
-
 
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A spec or a lock: a file, `-`, or a file at a git revision as HEAD~1:FILE.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Likewise.")],
-    output_format: Annotated[Literal["text", "json", "github"], typer.Option("--format", help="How to print it.")] = "text",
-    strict: Annotated[bool, typer.Option("--strict", help="What the specs alone cannot tell counts as different.")] = False,
+    b: Annotated[str, typer.Argument(metavar="B", help="The spec or lock to compare it with.")],
+    output_format: Annotated[Literal["text", "json", "github"], typer.Option("--format", help="Output format.")] = "text",
+    strict: Annotated[bool, typer.Option("--strict", help="Count what the specs alone cannot decide as different.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Say in words what differs between two specs.
+    """Describe the differences between two specs in words.
 
-    First comes what changes the numbers that the model sees, and what becomes of the random draws, then what changes only the speed, and
-    last what changes nothing. No data is read.
-    Exit code 0: the same numbers; 1: other numbers; 2: could not compare.
+    First come changes to the numbers that the model sees and to the random draws, then changes to the speed alone, then changes without
+    effect. No data is read.
+    Exit code 0: the same numbers; 1: different numbers; 2: could not compare.
 
     Examples:
       pipegen diff flowers.pipegen.yaml daisies.pipegen.yaml
@@ -32,20 +30,20 @@ def diff(
       pipegen diff origin/main: flowers.pipegen.yaml --format github    the same file at another revision
       pipegen diff HEAD:pipegen.lock pipegen.lock
     """
-    from pipegen.cli.failures import CannotRun, print_findings
+    from pipegen.cli.failures import FAILED, FOUND, OK, CannotRun, print_findings
     from pipegen.comparing.comparison import compare
     from pipegen.comparing.render import render_github, render_text
     from pipegen.comparing.sides import RevisionError, UnreadableSideError
     from pipegen.spec.bases.packages import BaseProblem
 
     if a == b == "-":
-        raise typer.BadParameter("standard input holds one spec", param_hint="'B'")
+        raise typer.BadParameter("standard input has only one spec", param_hint="'B'")
     stdin = read_stdin() if "-" in (a, b) else None
     try:
         found = compare(a, b, overrides=parse_sets(sets), stdin=stdin)
     except UnreadableSideError as error:
         print_findings(error.findings, error.texts, to=sys.stderr)
-        raise typer.Exit(2) from None
+        raise typer.Exit(FAILED) from None
     except RevisionError as error:
         raise CannotRun(str(error)) from None
     except BaseProblem as problem:
@@ -58,4 +56,4 @@ def diff(
         say(render_github(found).rstrip("\n"))
     else:
         say(render_text(found, bold).rstrip("\n"))
-    raise typer.Exit(0 if found.same_numbers and not (strict and found.of("perhaps")) else _DIFFERENT)
+    raise typer.Exit(OK if found.same_numbers and not (strict and found.of("perhaps")) else FOUND)

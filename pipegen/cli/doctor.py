@@ -26,7 +26,7 @@ def doctor(
     ] = None,
     images_per_s: Annotated[
         float | None,
-        typer.Option("--images-per-s", min=0.001, metavar="N", help="What your model takes; by default as many as the cores prepare."),
+        typer.Option("--images-per-s", min=0.001, metavar="N", help="The rate of your model; by default, the rate that the cores reach."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
@@ -34,10 +34,10 @@ def doctor(
 ) -> None:
     """Examine the installation and the machine.
 
-    Every line is a fact with a verdict, and with a remedy where something is wrong: TensorFlow, Keras, CUDA and the driver, XLA,
-    oneDNN, vector units, cores, what other programs take of them, memory by control groups, open files, shared memory, tensorflow-io and
-    the extras. With a spec or a folder, also how fast its files are read with the page cache dropped, and with a spec whether that is
-    enough. Exit code 0: nothing is an error; 1: something is.
+    Each line is a fact with a verdict, and with a remedy for a problem. It covers TensorFlow, Keras, CUDA and the driver, XLA, oneDNN,
+    vector units, cores and their load by other programs, memory limits of control groups, open files, shared memory, tensorflow-io and the
+    extras. With a spec or a folder, it measures how fast its files are read without the page cache, and with a spec whether that is
+    enough. Exit code 0: no errors; 1: errors.
 
     Examples:
       pipegen doctor
@@ -52,7 +52,7 @@ def doctor(
         examination.folder = target
     elif target is not None:
         if not os.path.exists(target) and target != "-":
-            raise CannotRun(f"there is no spec and no folder {target}")
+            raise CannotRun(f"there is no spec or folder {target}")
         from pipegen.observe.storage import Needs
 
         examination.needs = Needs(load_spec(target, sets), images_per_s)
@@ -84,4 +84,4 @@ def _print(lines: list[Line]) -> None:
             say(" " * margin + wrapped(f"→ {line.remedy}"))
     counts = {word: sum(line.verdict == word for line in lines) for word in ("error", "warning")}
     found = " and ".join(f"{n} {word}{'s' if n != 1 else ''}" for word, n in counts.items() if n)
-    say(found or "nothing stands in the way")
+    say(found or "no problems found")

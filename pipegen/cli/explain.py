@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline, write_text
+from pipegen.cli.common import (
+    AllowCode,
+    Sets,
+    SpecFile,
+    SplitName,
+    StageNumber,
+    allowed_code,
+    choose_split,
+    load_spec,
+    open_pipeline,
+    write_text,
+)
 from pipegen.cli.failures import print_findings
 from pipegen.terminal import json_text, note, say
 
@@ -16,13 +28,13 @@ if TYPE_CHECKING:
 
 def explain(
     spec: SpecFile,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")] = None,
+    split: SplitName = None,
     passes: Annotated[bool, typer.Option("--passes", help="Also show what each pass did, and why.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Show every split, every pass, and the cost of every stage.")] = False,
     before: Annotated[bool, typer.Option("--before", help="Also show the plan as written, before any pass.")] = False,
     physical: Annotated[bool, typer.Option("--physical", help="Show what runs instead: each operation, and what it calls.")] = False,
     output_format: Annotated[
-        Literal["text", "json", "html"], typer.Option("--format", help="How to print it; html is one page of every split.")
+        Literal["text", "json", "html"], typer.Option("--format", help="Output format; html is one page of every split.")
     ] = "text",
     data: Annotated[bool, typer.Option("--data", help="With html: list the data, and show examples at each edge.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
@@ -32,9 +44,9 @@ def explain(
 ) -> None:
     """Print the compiled plan of a split and its most expensive stages.
 
-    Every edge shows its type: dtype, shape and the values that can occur. Without --data the command reads no data, so sizes that
-    depend on it stay open, and costs are for photographs of 500 x 375 pixels; `pipe.explain()` in Python knows yours.
-    The costs are figures of one machine: their ratios say where the time goes. `pipegen profile --save` fits them to yours.
+    Every edge shows its type: dtype, shape and the values that can occur. Without --data the command reads no data: sizes that
+    depend on it stay open, and costs assume photographs of 500 x 375 pixels; `pipe.explain()` in Python uses your data.
+    The costs were measured on one machine; their ratios show where the time goes. `pipegen profile --save` fits them to yours.
 
     Examples:
       pipegen explain flowers.pipegen.yaml
@@ -49,7 +61,7 @@ def explain(
     from pipegen.views.stages import stages_text
 
     if data and output_format != "html":
-        raise typer.BadParameter("is for `--format html`; `pipe.explain()` in Python knows the data, too", param_hint="'--data'")
+        raise typer.BadParameter("needs `--format html`; `pipe.explain()` in Python uses the data, too", param_hint="'--data'")
     loaded = load_spec(spec, sets, stage)
     if output_format == "html":
         chosen = None if split is None else choose_split(loaded.plans, split)
@@ -71,8 +83,7 @@ def explain(
 
 
 def _page(loaded: Spec, split: str | None, *, data: tuple[str, ...] | None, physical: bool) -> str:
-    """Makes the page: with examples where `data` says whose code may run, and where the data is there; TensorFlow is needed for those
-    alone."""
+    """Renders the page. `data` lists the modules whose code may run; with it, the page has examples, which need TensorFlow."""
     from pipegen.errors import SpecError
     from pipegen.memory import available_cores
     from pipegen.phases.machine import circumstances
@@ -84,12 +95,10 @@ def _page(loaded: Spec, split: str | None, *, data: tuple[str, ...] | None, phys
         try:
             return open_pipeline(loaded, data).explain_html(split, physical=physical)
         except SpecError as error:
-            import sys
-
             print_findings(error.diagnostics, to=sys.stderr)
-            note("so the page has no examples")
+            note("therefore the page has no examples")
             said = "; ".join(found.message for found in error.diagnostics)
-            shown = dict.fromkeys(loaded.plans, Shown(f"There are no pictures, since the data cannot be used: {said}."))
+            shown = dict.fromkeys(loaded.plans, Shown(f"No pictures, because the data cannot be used: {said}."))
     chosen = list(loaded.plans) if split is None else [split]
     compiled = {name: loaded.compiled[name] for name in chosen}
     given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
@@ -106,11 +115,11 @@ def _hand_over(text: str, output: str | None) -> None:
 
 
 def _tuned(loaded: Spec) -> str:
-    """Says what `build` will take from `pipegen tune`, if the data is still of that size."""
+    """Describes the settings of `pipegen tune` that `build` will use if the data still has that size."""
     from pipegen.phases.machine import machine
     from pipegen.phases.specs import tuned_key
 
     found = machine().tuned.get(tuned_key(loaded))
     if found is None or not found.settings:
         return ""
-    return f"runtime: where it says `auto`, and with about {found.examples:,} examples, `build` takes {found.says}"
+    return f"runtime: in place of `auto`, and with about {found.examples:,} examples, `build` uses {found.says}"

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
+from pipegen.cli.common import (
+    AllowCode,
+    Quality,
+    Sets,
+    SpecFile,
+    SplitName,
+    StageNumber,
+    allowed_code,
+    choose_split,
+    load_spec,
+    open_pipeline,
+)
 from pipegen.cli.failures import CannotRun
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.terminal import progress, say
@@ -18,17 +29,17 @@ if TYPE_CHECKING:
 
 def export(
     spec: SpecFile,
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to write: a new or empty folder.")],
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split; by default train.")] = None,
-    examples: Annotated[int, typer.Option("--examples", min=1, help="How many, in the order of the first epoch.")] = 32,
-    whole_epoch: Annotated[bool, typer.Option("--whole-epoch", help="Each epoch as training sees it, whatever --examples says.")] = False,
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder to write to, new or empty.")],
+    split: SplitName = None,
+    examples: Annotated[int, typer.Option("--examples", min=1, help="The number of examples, in the order of the first epoch.")] = 32,
+    whole_epoch: Annotated[bool, typer.Option("--whole-epoch", help="Write each epoch as training sees it; ignores --examples.")] = False,
     draws: Annotated[int, typer.Option("--draws", min=1, help="Augmented versions of each, from as many epochs.")] = 1,
     epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of the first version.")] = 0,
-    image_format: Annotated[Literal["png", "jpeg"], typer.Option("--format", help="What to write; a PNG keeps every pixel.")] = "png",
+    image_format: Annotated[Literal["png", "jpeg"], typer.Option("--format", help="Image format; PNG is lossless.")] = "png",
     quality: Quality = 95,
-    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What file names begin with.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="The beginning of each file name.")] = "",
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Take a folder that is not empty, and replace files of the same names.")
+        bool, typer.Option("--overwrite", help="Accept a folder that is not empty, and replace files of the same names.")
     ] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     stage: StageNumber = None,
@@ -36,10 +47,10 @@ def export(
 ) -> None:
     """Write augmented examples as files, with a table of the draws.
 
-    The folder gets an image for each example, masks beside it, and `metadata.jsonl`: a line for each image with its source
+    It writes an image for each example, with its masks, and `metadata.jsonl`: a line for each image with its source
     file, its place in the epoch, its class, and the drawn parameters of every random step, such as
-    "random_rotation.degrees": -12.3. The pixels are those that training sees in that place, before `rescale`, `normalize`
-    and `standardize` at the end. Other values are mapped to 0 to 255, and the table says from which range.
+    "random_rotation.degrees": -12.3. The pixels are those that training sees at that place, before the closing `rescale`,
+    `normalize` and `standardize`. Other values are mapped to 0 to 255; the table has their range.
 
     Examples:
       pipegen export flowers.pipegen.yaml augmented/
@@ -52,7 +63,7 @@ def export(
     loaded = load_spec(spec, sets, stage)
     chosen = choose_split(loaded.plans, split)
     if not any(kind_of(t).pictured for _, t in without_unused(loaded.plans[chosen]).read.items()):
-        raise CannotRun("an export writes images, and the model of this spec receives none", "`pipegen explain` shows what it is given")
+        raise CannotRun("export writes images, but this spec's model receives none", "`pipegen explain` shows what it receives")
     _check_folder(folder, overwrite)
     pipe = open_pipeline(loaded, allowed)
     count = pipe.num_examples(chosen) if whole_epoch else min(examples, pipe.num_examples(chosen))
@@ -76,7 +87,6 @@ def export(
 
 
 def _check_folder(folder: str, overwrite: bool) -> None:
-    """Say at once what would only be found out when the data has been listed."""
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CannotRun(f"cannot write into {folder}: it is a file")
     if not overwrite and os.path.isdir(folder) and os.listdir(folder):
@@ -86,18 +96,17 @@ def _check_folder(folder: str, overwrite: bool) -> None:
 def _tell(done: Exported, split: str, draws: int) -> None:
     say(f"wrote {len(done.files)} images of split {split} and {done.table}")
     if draws > 1 and done.epochs == 1:
-        say(f"  one version each: no step of split {split} draws anything from epoch to epoch")
+        say(f"  one version each: split {split} has no random steps")
     if done.left_out:
         say(f"  {_left_out(done, split)}")
     if done.missing:
-        say(f"  {done.missing} are not there: damaged, or in a last batch that is left out of that epoch")
+        say(f"  {done.missing} not written: damaged, or in the dropped last batch")
     for name, (low, high) in done.scaled.items():
         say(f"  values of `{name}` were mapped from [{low:g}, {high:g}] to levels from 0 to 255")
 
 
 def _left_out(done: Exported, split: str) -> str:
-    """Says why an epoch has fewer examples than the split."""
     some = f"{done.left_out:,} {'example is' if done.left_out == 1 else 'examples are'} left out of each epoch"
     if done.why == "batch.remainder":
-        return f"{some}, as in training: the last batch would not be full; `--set batch.remainder.{split}=keep` writes them, too"
-    return f"{some}, as in training: `epoch: {{steps: N}}` ends it before the data does"
+        return f"{some}, as in training: the last batch is not full; `--set batch.remainder.{split}=keep` writes them, too"
+    return f"{some}, as in training: `epoch: {{steps: N}}` ends before the data"

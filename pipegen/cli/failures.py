@@ -1,4 +1,4 @@
-"""Turns an exception into a message that says whose fault it is, and an exit code. Frames only when asked for."""
+"""Messages and exit codes of commands that fail, and the output of findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.terminal import is_terminal, note, say, wants_colour
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
 
 OK, FOUND, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
-"""Exit codes: no errors; errors in the spec or the data; could not run; Ctrl-C; whoever read the output has left."""
+"""Exit codes: no errors; errors in the spec or the data; could not run; Ctrl-C; the reader of the output is gone."""
 
 FindingsFormat = Literal["text", "json", "github", "sarif"]
-"""The forms that findings are printed in."""
+"""Output formats of findings."""
 
 TRACEBACK = "PIPEGEN_TRACEBACK"
 
-_told: list[int] = []
+interrupt_reported = False
+"""True once this process, or a program that it ran, has reported the interruption."""
 
 
 class CannotRun(Exception):
-    """Something outside the spec stands in the way, such as a missing file.
+    """An obstacle outside the spec, such as a missing file.
 
     Attributes:
-        message: What it is.
+        message: The obstacle.
         help: What to do about it, a line each.
     """
 
@@ -43,7 +44,7 @@ class CannotRun(Exception):
 
 @contextmanager
 def refused(doing: str, name: object) -> Iterator[None]:
-    """Puts what the operating system refuses into a line, such as `cannot write sheet.png: permission denied`.
+    """Turns an error of the operating system into a line such as `cannot write sheet.png: permission denied`.
 
     Raises:
         CannotRun: In place of an `OSError`.
@@ -54,8 +55,19 @@ def refused(doing: str, name: object) -> Iterator[None]:
         raise CannotRun(f"cannot {doing} {name}: {(error.strerror or str(error)).lower()}") from error
 
 
+def check_parent(target: str | os.PathLike[str]) -> None:
+    """Checks that the folder of a file to write exists, before the work begins.
+
+    Raises:
+        CannotRun: If it does not.
+    """
+    folder = os.path.dirname(target) or "."
+    if not os.path.isdir(folder):
+        raise CannotRun(f"cannot write {target}: there is no folder {folder}")
+
+
 def code_of(findings: Sequence[Diagnostic], *, strict: bool = False) -> int:
-    """The exit code that findings lead to; a spec that is not there could not be looked at."""
+    """Exit code for findings; a missing spec means that the command could not run."""
     from pipegen.diagnostics.diagnostic import Severity
 
     if any(d.code == "PG005" for d in findings):
@@ -65,7 +77,7 @@ def code_of(findings: Sequence[Diagnostic], *, strict: bool = False) -> int:
 
 
 def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | None = None, *, to: TextIO | None = None) -> None:
-    """Findings for people, with a line that counts them."""
+    """Prints findings as text, with their number."""
     from pipegen.diagnostics.text import render_text
 
     stream = to if to is not None else sys.stdout
@@ -74,31 +86,29 @@ def print_findings(findings: Iterable[Diagnostic], texts: Mapping[str, str] | No
 
 
 def print_report(findings: Sequence[Diagnostic], texts: Mapping[str, str], fine: Sequence[str], output_format: FindingsFormat) -> None:
-    """Prints what was found in the form that was asked for; as text, with a line for each thing that is fine before."""
+    """Prints findings in the given format; as text, after a line for each item in `fine`."""
     if output_format == "text":
         for line in fine:
             say(line)
         if findings and fine:
             say()
         print_findings(findings, texts)
-    elif output_format == "json":
-        from pipegen.diagnostics.machine import render_json
+    elif text := render_findings(findings, output_format):
+        say(text)
 
-        say(render_json(findings))
-    elif output_format == "github":
-        from pipegen.diagnostics.machine import render_github
 
-        for line in render_github(findings).splitlines():
-            say(line)
-    else:
-        from pipegen.diagnostics.machine import render_sarif
-        from pipegen.release import __version__
+def render_findings(findings: Sequence[Diagnostic], output_format: str, **more: Any) -> str:
+    """Renders findings for other programs: `json`, to which `more` is added, `github` or `sarif`."""
+    from pipegen.diagnostics.machine import render_github, render_json, render_sarif
+    from pipegen.release import __version__
 
-        say(render_sarif(findings, version=__version__))
+    if output_format == "json":
+        return render_json(findings, **more)
+    return render_github(findings).rstrip("\n") if output_format == "github" else render_sarif(findings, version=__version__)
 
 
 def tell(error: BaseException) -> int:
-    """Say on standard error what went wrong; the result is the exit code."""
+    """Reports an error on standard error; returns the exit code."""
     if isinstance(error, KeyboardInterrupt):
         return interrupted()
     if isinstance(error, BrokenPipeError):
@@ -120,30 +130,26 @@ def tell(error: BaseException) -> int:
         return _say(_about_system(error), (), FAILED)
     missing = _missing_library(error)
     if missing is not None:
-        return _say(f"this command needs {missing}, which is not installed here", (f"pip install {missing.lower()}",), FAILED)
+        return _say(f"this command needs {missing}, which is not installed", (f"pip install {missing.lower()}",), FAILED)
     return _internal(error)
 
 
 def interrupted() -> int:
-    """Ctrl-C, in one line."""
-    _told.append(INTERRUPTED)
-    # A progress bar hides the cursor, and may not get to show it again.
+    """Reports Ctrl-C in one line."""
+    keep_silent()
+    # A progress bar hides the cursor, and is interrupted before it can show it again.
     sys.stderr.write("\x1b[?25h\ninterrupted\n" if sys.stderr.isatty() else "\ninterrupted\n")
     return INTERRUPTED
 
 
-def was_told() -> bool:
-    """Returns whether this process has said that it was interrupted."""
-    return bool(_told)
-
-
 def keep_silent() -> None:
-    """Takes an interruption for told: the program that was run has said what there is to say."""
-    _told.append(INTERRUPTED)
+    """Suppresses the report of an interruption: the program that was run has reported it."""
+    global interrupt_reported  # noqa: PLW0603 - a signal ends the process, of which there is one
+    interrupt_reported = True
 
 
 def pipe_closed() -> int:
-    """Silence: nobody reads any more, and Python must not find that out once again when it ends."""
+    """After EPIPE: points the streams to /dev/null, so that the flush at exit cannot fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -160,7 +166,6 @@ def _say(message: str, help_: Sequence[str], code: int) -> int:
 
 
 def _about_system(error: OSError) -> str:
-    """Says what the operating system refused, such as room on a disk."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     return f"{error.filename}: {reason}" if error.filename is not None else reason
 
@@ -173,7 +178,7 @@ def _missing_library(error: BaseException) -> str | None:
 def _internal(error: BaseException) -> int:
     what = str(error).strip() or "no message"
     help_ = (
-        "This is a mistake in pipegen, not in your spec. Please report it where pipegen comes from, with the spec,",
-        f"the output of `pipegen version`, and that of this command once more with {TRACEBACK}=1 set.",
+        "This is a bug in pipegen, not an error in your spec. Please report it with the spec,",
+        f"the output of `pipegen version`, and the output of this command with {TRACEBACK}=1 set.",
     )
     return _say(f"internal error: {type(error).__name__}: {what}", help_, FAILED)

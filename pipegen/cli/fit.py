@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 def fit(
     spec: SpecFile,
-    again: Annotated[bool, typer.Option("--again", help="Measure again, also what an earlier run has kept.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure again, even if the numbers are stored.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the numbers.")] = "text",
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Measure what steps learn from the training split, and keep it.
+    """Measure what steps learn from the training split, and store it.
 
     Steps such as `standardize: {statistics: featurewise}` and `whiten` need the mean and the spread of the training data. This
-    command measures them in one pass over the training split, without augmentation, and `pipegen.build` then starts at once. It keeps
-    them in the folder of the spec's caches, or in the user's cache folder, for as long as the data, the training split and
-    the steps before stay the same.
+    command measures them in one pass over the training split, without augmentation, so that `pipegen.build` starts at once. It stores
+    them in the cache folder of the spec, else of the user. They are valid until the data, the training split or the steps before change.
 
     Examples:
       pipegen fit flowers.pipegen.yaml
@@ -50,7 +49,7 @@ def fit(
         say(json.dumps({"version": 1, "steps": [_as_json(loaded, found) for found in learned]}, indent=2))
         return
     if not learned:
-        say("nothing to fit: no step of this spec takes its numbers from the data")
+        say("nothing to fit: no step of this spec learns from the data")
     for found in learned:
         _tell(loaded, found)
 
@@ -64,7 +63,7 @@ def _tell(spec: Spec, found: Learned) -> None:
     for line in aligned(found.numbers.figures().items(), gap=" "):
         say(f"  {line}")
     if isinstance(step, FittedTransform) and (written := step.written_down(found.numbers)) is not None:
-        say(f"  the numbers written down: {written}")
+        say(f"  as fixed numbers: {written}")
 
 
 def _as_json(spec: Spec, found: Learned) -> dict[str, Any]:

@@ -25,14 +25,14 @@ def help_(
         str | None,
         typer.Argument(
             metavar="TOPIC",
-            help="A section such as splits, a key such as batch.remainder, a step, a command or a finding's code.",
+            help="A section such as splits, a key such as batch.remainder, a step, a command or the code of a finding.",
             autocompletion=_complete,
         ),
     ] = None,
 ) -> None:
     """Explain a section of a spec, one of its keys, or a step.
 
-    It takes the name of a command or the code of a finding as well.
+    It also explains commands and the codes of findings.
 
     Examples:
       pipegen help                   every section in one table
@@ -95,4 +95,4 @@ def _hint(topic: str) -> str:
     from pipegen.diagnostics.suggest import closest
 
     near = closest(topic, [*PAGES, *all_ops(), *key_names()])
-    return f"did you mean `{near}`?" if near else "`pipegen help` lists what there is"
+    return f"did you mean `{near}`?" if near else "`pipegen help` lists all topics"

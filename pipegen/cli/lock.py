@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipegen.spec.bases.lock_file import Entry
 
 _DIGITS = 12
-"""Digits of a hash that tell people which it is."""
+"""Digits of a hash that identify it for people."""
 
 
 def lock(
@@ -24,42 +24,40 @@ def lock(
         list[str] | None,
         typer.Argument(metavar="SPECS|FOLDERS", help="Specs, or folders to search for them. Default: those of the nearest lock."),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; say what has moved since, off line.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; show what has changed since, offline.")] = False,
     update: Annotated[
         str | None,
-        typer.Option("--update", metavar="[=NAME]", help="Resolve the tags of bases from git anew (=NAME: of this repository)."),
+        typer.Option("--update", metavar="[=NAME]", help="Resolve the tags of bases from git again (=NAME: of this repository)."),
     ] = None,
-    content: Annotated[bool, typer.Option("--content", help="Hash what is in the data's files too, not names and sizes alone.")] = False,
-    output_format: Annotated[
-        FindingsFormat, typer.Option("--format", help="How to print; `github` and `sarif` go with `--check`.")
-    ] = "text",
-    strict: Annotated[bool, typer.Option("--strict", help="With `--check`: what has moved and means the same counts, too.")] = False,
+    content: Annotated[bool, typer.Option("--content", help="Hash the contents of the data's files, not just names and sizes.")] = False,
+    output_format: Annotated[FindingsFormat, typer.Option("--format", help="Output format; `github` and `sarif` need `--check`.")] = "text",
+    strict: Annotated[bool, typer.Option("--strict", help="With `--check`: count changes without effect, too.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Write down what specs are made of, or say what has moved.
+    """Lock what specs are made of, or show what has changed.
 
-    `pipegen.lock` holds of each spec its hash, the texts it is made of, the packages and commits that its bases come from, the
+    For each spec, `pipegen.lock` contains its hash, the texts that it is made of, the packages and commits of its bases, the
     fingerprint of its data, what its steps have learned, the source of its Python functions, and the versions of pipegen and TensorFlow.
-    It is the nearest one above the spec; commit it, along with `pipegen.lock.d/`. `pipegen.build(spec, locked=True)` refuses
-    what it does not know.
+    The nearest one above the spec is used; commit it, along with `pipegen.lock.d/`. `pipegen.build(spec, locked=True)` refuses
+    anything else.
 
-    Only this command fetches, and only bases from git that the lock does not have yet, or with `--update`.
+    Only this command fetches, and only bases from git that the lock lacks, or with `--update`.
 
-    Exit code with `--check` 0: all is as it was locked; 1: something has moved; 2: could not run.
+    Exit code with `--check` 0: all is as it was locked; 1: something has changed; 2: could not run.
 
     Examples:
       pipegen lock daisies.pipegen.yaml        write or renew its part of the lock
       pipegen lock --check                     every spec of the lock: for CI
-      pipegen lock --update=specs              move to what the tags of the repository `specs` stand for now
+      pipegen lock --update=specs              move to the current commits of the tags in the repository `specs`
       pipegen lock --check --format github     annotations in a pull request
     """
     if check and update is not None:
-        raise typer.BadParameter("it fetches, and `--check` works off line", param_hint="'--update'")
+        raise typer.BadParameter("`--update` fetches, but `--check` works offline", param_hint="'--update'")
     if output_format in ("github", "sarif") and not check:
-        raise typer.BadParameter(f"`{output_format}` is a form of findings, and goes with `--check`", param_hint="'--format'")
+        raise typer.BadParameter(f"`{output_format}` is for findings, and needs `--check`", param_hint="'--format'")
     given = specs or []
     if update == "" and given and not given[0].endswith((".yaml", ".yml")) and not os.path.exists(given[0]):
-        update = given.pop(0)  # `--update NAME`, as people write it
+        update = given.pop(0)  # `--update NAME`
     names = _names(given, check=check)
     with progress("listing") as listed:
         if check:
@@ -78,14 +76,14 @@ def lock(
 
 
 def _names(given: list[str], *, check: bool) -> list[str]:
-    """The specs: as they are named, those of the folders, or those of the nearest lock above, else of the working directory."""
+    """Lists the specs given, those in folders, or those of the nearest lock above, else of the working directory."""
     from pathlib import Path
 
     from pipegen.api.lock import locked_specs
     from pipegen.cli.common import spec_files
 
     if "-" in given:
-        raise CannotRun("standard input is in no lock", "save the spec as a file")
+        raise CannotRun("a spec from standard input cannot be locked", "save the spec as a file")
     if given:
         return spec_files(given)
     names = locked_specs(Path.cwd())
@@ -112,7 +110,7 @@ def _print_locked(done: list[Locked], output_format: FindingsFormat) -> None:
         say(json_text({"version": 1, "locks": locks}))
         return
     for run in done:
-        say(f"{os.path.relpath(run.lock)}: {'written' if run.written else 'as it was'}")
+        say(f"{os.path.relpath(run.lock)}: {'written' if run.written else 'unchanged'}")
         for file, entry in run.entries.items():
             say(f"  {file}: {_describe(entry)}")
         for line in run.git:
@@ -124,20 +122,17 @@ def _print_locked(done: list[Locked], output_format: FindingsFormat) -> None:
 def _print_compared(compared: Compared, output_format: FindingsFormat) -> None:
     for line in compared.notes:
         note(f"note: {line}")
-    fine = [f"{file}: as it was locked ({_describe(compared.entries[file])})" for file in compared.fine]
+    fine = [f"{file}: as locked ({_describe(compared.entries[file])})" for file in compared.fine]
     print_report(compared.findings, compared.texts, fine, output_format)
 
 
 def _describe(entry: Entry) -> str:
-    """Describes in a few words what a lock holds of a spec: `3f2a9c0d1e4b, 2 texts, team-specs 1.4.0, 2,400 examples`."""
+    """Summarises an entry of a lock: `3f2a9c0d1e4b, 2 texts, team-specs 1.4.0, 2,400 examples`."""
     parts = [entry.hash[:_DIGITS], f"{len(entry.texts)} text{'s' * (len(entry.texts) > 1)}"]
     parts += [f"{name} {version}" if version else f"{name} without a version" for name, version in entry.packages.items()]
     if entry.data is not None:
         examples = sum(entry.data.examples.values())
         parts.append(f"{examples:,} example{'s' * (examples != 1)}" + (" with their contents" if entry.data.content else ""))
-    parts += [
-        f"{len(found)} {what}{'s' * (len(found) > 1)}"
-        for what, found in (("function", entry.functions), ("fitted step", entry.fitted))
-        if found
-    ]
+    counts = {"function": len(entry.functions), "fitted step": len(entry.fitted)}
+    parts += [f"{n} {what}{'s' * (n > 1)}" for what, n in counts.items() if n]
     return ", ".join(parts)

@@ -26,9 +26,9 @@ def migrate(
 ) -> None:
     """Turn code with ImageDataGenerator into a spec.
 
-    It reads the source and never runs it, and prints three things for each file: the spec, the changed training code as a
-    diff, and a report. The report names what changes in meaning, what has no equivalent, what the code leaves open, and the
-    mistakes that the old code made silently, each with its line.
+    It reads the source without running it. For each file it prints the spec, the changed training code as a diff, and a
+    report. The report lists changes in meaning, what has no equivalent, what the code leaves open, and silent mistakes of the
+    old code, each with its line.
 
     Examples:
       pipegen migrate train.py                print the spec, the diff and the report
@@ -54,7 +54,7 @@ def migrate(
 
 def _print(file: str, result: Migration, *, specs: bool) -> None:
     if not result.concerned and not result.broken:
-        say(f"{file}: nothing to migrate: no ImageDataGenerator is made here")
+        say(f"{file}: nothing to migrate: it makes no ImageDataGenerator")
         return
     if specs:
         for name, text in result.specs.items():
@@ -69,7 +69,7 @@ def _print(file: str, result: Migration, *, specs: bool) -> None:
 
 
 def _write(file: str, result: Migration) -> None:
-    """Write the specs and the patch, each only where there is no such file."""
+    """Writes the specs and the patch; refuses to replace a file."""
     folder = os.path.dirname(file)
     patch = result.patch().encode(result.code.encoding)
     texts = {os.path.join(folder, name): text.encode() for name, text in result.specs.items()}
@@ -78,10 +78,10 @@ def _write(file: str, result: Migration) -> None:
         texts[os.path.join(folder, stem + _PATCH)] = patch
     taken = next((name for name in texts if os.path.lexists(name)), None)
     if taken is not None:
-        raise CannotRun(f"{taken} exists already, and is left alone", "move it away, or run without `--write`")
+        raise CannotRun(f"{taken} exists already, and is unchanged", "move it away, or run without `--write`")
     for name, text in texts.items():
         with refused("write", name):
             write_whole(name, text, new=True)
         say(f"wrote {name}")
     if patch:
-        note(f"to change the code, look at the patch and run `patch {quote(file)} < {quote(os.path.join(folder, stem + _PATCH))}`")
+        note(f"to change the code, review the patch and run `patch {quote(file)} < {quote(os.path.join(folder, stem + _PATCH))}`")

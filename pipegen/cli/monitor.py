@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from pipegen.cli.common import as_app
-from pipegen.cli.failures import CannotRun, keep_silent, refused
+from pipegen.cli.failures import CannotRun, check_parent, keep_silent, refused
 from pipegen.terminal import aligned, is_terminal, json_text, note, note_between, say
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def monitor(
 ) -> None:
     """Run a training and watch it.
 
-    It says what the run uses of cores, memory, disk, network and GPUs, and how long each step waits for its batch. The command runs as
-    it would alone: with its terminal, its input and output, every signal, and its exit code is that of this command. What the monitor
-    has to say goes to standard error. Steps are known where the command reads batches from a pipegen pipeline. The monitor takes less
-    than 1 % of one core. It needs the extra: pip install 'pipegen[monitor]'
+    It shows the run's use of cores, memory, disk, network and GPUs, and how long each step waits for its batch. The command runs as
+    it would alone: with its terminal, its input and output, and every signal; this command exits with its exit code. The monitor writes
+    to standard error. Steps are shown if the command reads batches from a pipegen pipeline. The monitor takes less
+    than 1 % of one core. It needs an extra: pip install 'pipegen[monitor]'
 
     Examples:
       pipegen monitor -- python train.py --epochs 3
@@ -60,7 +60,7 @@ def monitor(
         raise CannotRun(*str(error).split(": ")) from None
     if read is not None:
         if command:
-            raise typer.BadParameter("it shows an earlier run, and a command starts a new one", param_hint="'--read'")
+            raise typer.BadParameter("it shows an earlier run; leave the command out", param_hint="'--read'")
         _show(Path(read), drawn, output_format)
         return
     if not command:
@@ -72,8 +72,7 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
     from pipegen.observe.watch import MissingLibrary, NotStarted, Watch, temporary_record
 
     for path in [*drawn, *([Path(out)] if out else [])]:
-        if not path.parent.is_dir():
-            raise CannotRun(f"cannot write {path}: there is no folder {path.parent}")
+        check_parent(path)
     record = Path(out) if out else temporary_record() if drawn else None
     try:
         watch = Watch(command, record, every=every, live=live, tell=note_between)
@@ -95,7 +94,7 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
     finally:
         if record is not None and not out:
             record.unlink(missing_ok=True)
-    keep_silent()  # whatever ended the command, it has said so itself
+    keep_silent()  # the command has reported its own end
     raise typer.Exit(ended.code)
 
 
@@ -139,4 +138,4 @@ def _draw(record: Path, drawn: list[Path]) -> None:
             write_picture(found, path)
 
 
-app = as_app(monitor, "monitor", TyperCommand, allow_interspersed_args=False)  # what stands behind the command to watch is that command's
+app = as_app(monitor, "monitor", TyperCommand, allow_interspersed_args=False)  # options after the command belong to that command

@@ -39,7 +39,7 @@ def ops(
         from pipegen.spec.translate import instead_of_source, instead_of_step
 
         if name in PAGES:
-            raise CannotRun(f"`{name}` is no step or source", f"it is a section of a spec: `pipegen help {name}`")
+            raise CannotRun(f"`{name}` is not a step or a source", f"it is a section of a spec: `pipegen help {name}`")
         near = closest(name, known)
         near_by = f"did you mean `{near}`?" if near else "`pipegen ops` lists them all"
         elsewhere = next(iter([*instead_of_step(name, None), *instead_of_source(name, None)]), None)

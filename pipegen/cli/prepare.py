@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from pipegen.preparing.options import Prepared
 
 
-Out = Annotated[str, typer.Argument(metavar="OUT", help="The store: a new or empty folder, or one to go on with.")]
+Out = Annotated[str, typer.Argument(metavar="OUT", help="The store: a new or empty folder, or one to continue.")]
 BeamOptions = Annotated[
     list[str] | None,
-    typer.Argument(metavar="BEAM_OPTION", help="Behind `--`, what Apache Beam and its runners are told.", show_default=False),
+    typer.Argument(metavar="BEAM_OPTION", help="Options of Apache Beam and its runners, behind `--`.", show_default=False),
 ]
 Form = Annotated[
     Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"],
     typer.Option("--format", help="What to store: rows of pixels, images encoded again, or records that other programs read, too."),
 ]
-At = Annotated[str | None, typer.Option("--at", metavar="STEP", help="Stop behind this step; by default the last that works.")]
+At = Annotated[str | None, typer.Option("--at", metavar="STEP", help="Stop behind this step; by default the last possible one.")]
 ShorterSide = Annotated[
     int | None,
-    typer.Option("--shorter-side", min=1, metavar="N", help="Shrink images to this side first, which changes what is computed."),
+    typer.Option("--shorter-side", min=1, metavar="N", help="Shrink images to this shorter side first; changes the values computed."),
 ]
 Encoding = Annotated[
     Literal["jpeg", "png", "original"] | None,
     typer.Option(
         "--encoding",
-        help="Of images in such records: files as they are, JPEG, or PNG, which keeps every bit. By default their files as they are"
-        " where nothing but decoding comes before the cut, else JPEG.",
+        help="Encoding of images in such records: the original files, JPEG, or lossless PNG. By default the original files"
+        " if only decoding comes before the cut, else JPEG.",
         show_default=False,
     ),
 ]
-Runner = Annotated[Literal["local", "beam"], typer.Option("--runner", help="Where: in this process, or on the workers of Apache Beam.")]
-Verify = Annotated[bool, typer.Option("--verify", help="Compare every checksum, and some examples with what the spec gives.")]
+Runner = Annotated[Literal["local", "beam"], typer.Option("--runner", help="Run in this process, or on workers of Apache Beam.")]
+Verify = Annotated[bool, typer.Option("--verify", help="Check every checksum, and compare some examples with those of the spec.")]
 
 
 def prepare(
@@ -58,14 +58,14 @@ def prepare(
 ) -> None:
     """Compute once what never changes, and store it.
 
-    The steps up to the last deterministic one are run on every example, and what comes out is stored in shards, with labels and
-    all features. A spec is written beside it that reads the store and does the rest: with the same splits, ids and draws. `raw`
-    stores rows of pixels, which are equal to the spec's, bit for bit; `--shorter-side` and `jpeg` take less room and change what
-    is computed. What was stopped goes on when the same command runs again.
+    The steps up to the last deterministic one run on every example, and the results are stored in shards, with labels and
+    all features. A spec beside them reads the store and runs the rest, with the same splits, ids and draws. `raw`
+    stores rows of pixels, equal to the spec's bit for bit; `--shorter-side` and `jpeg` need less space and change the values
+    computed. Interrupted work continues when the same command runs again.
 
-    `tfrecord`, `webdataset` and `array_record` write whole records that other programs read, too: files as they are where they are
-    only decoded before the cut, else JPEGs, or with `--encoding png` what the spec gives, bit for bit. `--runner beam` shares the
-    shards out to workers that see the data and OUT under the same paths.
+    `tfrecord`, `webdataset` and `array_record` write whole records that other programs read, too: the original files if only
+    decoding comes before the cut, else JPEGs, or with `--encoding png` the spec's values, bit for bit. `--runner beam`
+    distributes the shards to workers that see the data and OUT under the same paths.
 
     Examples:
       pipegen prepare flowers.pipegen.yaml prepared/
@@ -102,35 +102,33 @@ def prepare(
 
 
 def _check(out: str, form: str, encoding: str | None, runner: str, beam_options: list[str] | None) -> None:
-    """Refuses options that do not go together, in the words of the command line."""
+    """Refuses options that exclude each other, in terms of the command line."""
     if beam_options and runner != "beam":
-        raise typer.BadParameter(f"{beam_options[0]!r} is one of Apache Beam's, for `--runner beam`", param_hint="'BEAM_OPTION'")
+        raise typer.BadParameter(f"{beam_options[0]!r} is an option of Apache Beam; it needs `--runner beam`", param_hint="'BEAM_OPTION'")
     elsewhere = not_here(out)
     if elsewhere is not None:
         raise typer.BadParameter(elsewhere, param_hint="'OUT'")
     if encoding not in (None, "jpeg") and form not in OF_RECORDS:
-        raise typer.BadParameter(
-            f"it is of images in {', '.join(sorted(OF_RECORDS))}, and not of `--format {form}`", param_hint="'--encoding'"
-        )
+        raise typer.BadParameter(f"needs `--format` {', '.join(sorted(OF_RECORDS))}, got {form}", param_hint="'--encoding'")
 
 
 def _tell(done: Prepared) -> None:
     from pipegen.spec.units import format_bytes
 
     shards = f"{done.shards} shard{'s' * (done.shards != 1)}"
-    there = f", of which {done.shards - done.written} were there" if 0 < done.written < done.shards else ""
-    there = ", all of them there already" if done.written == 0 else there
+    there = f", {done.shards - done.written} of them from an earlier run" if 0 < done.written < done.shards else ""
+    there = ", all from an earlier run" if done.written == 0 else there
     say(f"{done.examples:,} examples in {shards}{there}: {format_bytes(done.bytes)}")
     say(f"  done: {done.steps}; left: {done.rest}")
     if done.changes:
         for said in done.changes:
-            say(f"  changed: {said}; `pipegen diff` says so, too")
+            say(f"  changed: {said}; see also `pipegen diff`")
     else:
         say("  equal to the spec, bit for bit: the same pixels, splits, ids and draws")
     if done.left_out:
-        say(f"  left out: {done.left_out:,} damaged, as `errors: {{decode: {{skip: …}}}}` says; training has another order without them")
+        say(f"  left out: {done.left_out:,} damaged, by `errors: {{decode: {{skip: …}}}}`; without them, training has another order")
     elif done.reordered:
-        say("  another order in training: windows are of stored bytes, and a store is not read block by block")
+        say("  another order in training: shuffle windows count stored bytes, and a store is not read block by block")
     if done.verified is not None:
-        say(f"  verified: every checksum, and {done.verified} examples compared with what the spec gives")
+        say(f"  verified: every checksum, and {done.verified} examples compared with those of the spec")
     say(f"wrote {done.spec}")

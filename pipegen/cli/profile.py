@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline, write_text
+from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, allowed_code, choose_split, load_spec, open_pipeline, write_text
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.terminal import json_text, note, progress, say
 
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 def profile(
     spec: SpecFile,
-    script: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="What the --train script is given.")] = None,
-    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to run; by default train.")] = None,
+    script: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="Arguments of the --train script.")] = None,
+    split: SplitName = None,
     model_ms: Annotated[
-        float | None, typer.Option("--model-ms", min=0, metavar="MS", help="How long a training step of your model takes, in ms.")
+        float | None, typer.Option("--model-ms", min=0, metavar="MS", help="The time of a training step of your model, in ms.")
     ] = None,
     train: Annotated[
         str | None, typer.Option("--train", metavar="SCRIPT", help="Run this Python script, and watch the pipeline in it.")
     ] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to measure; by default four seconds of them.")
+        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to measure; by default as many as fit in four seconds.")
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Fit the cost model to this machine, for `explain` and `cache: auto`.")] = False,
-    output_format: Annotated[Literal["text", "json", "html"], typer.Option("--format", help="How to print it.")] = "text",
-    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write it into a file, and print one sentence.")] = None,
+    output_format: Annotated[Literal["text", "json", "html"], typer.Option("--format", help="Output format.")] = "text",
+    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write the profile to a file, and print one sentence.")] = None,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Measure where the time goes, and say what the model waits for.
+    """Measure where the time goes, and what the model waits for.
 
-    The pipeline runs once as it is and once traced, by itself or beside a model whose step takes --model-ms. With --train your own
-    script runs instead, with what stands behind `--` as its arguments, and the command ends with its exit code.
+    The pipeline runs once as it is and once traced, alone or beside a model whose step takes --model-ms. With --train your own
+    script runs instead, with the arguments behind `--`, and the command exits with its exit code.
 
-    Time is that of the pipeline's threads. Within a kernel that XLA compiles nothing can be measured, so its stages have their shares of it
-    from the cost model: they are marked as estimated.
+    Time is that of the pipeline's threads. Nothing can be measured inside a kernel that XLA compiles, so the cost model divides its time
+    among its stages; these are marked as estimated.
 
     Examples:
       pipegen profile flowers.pipegen.yaml
@@ -50,10 +50,10 @@ def profile(
     """
     if train is not None:
         if model_ms is not None or save:
-            raise typer.BadParameter("`--model-ms` and `--save` are for a run without a script", param_hint="'--train'")
+            raise typer.BadParameter("`--model-ms` and `--save` do not work with a script", param_hint="'--train'")
         raise typer.Exit(_trained(spec, split, train, script or [], (output_format, out), sets))
     if script:
-        raise typer.BadParameter(f"{script[0]!r} would be for a script, and there is no --train", param_hint="'ARGUMENT'")
+        raise typer.BadParameter(f"{script[0]!r} is an argument for a script, but --train is missing", param_hint="'ARGUMENT'")
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets)
     chosen = choose_split(loaded.plans, split)
@@ -82,13 +82,13 @@ def _save(made: Profile) -> None:
     from pipegen.phases.machine import keep_machine, machine
 
     factors = fitted_factors(made)
-    with refused("keep what was measured:", "the user's cache folder"):
+    with refused("store the measurements in", "the user's cache folder"):
         file = keep_machine(machine().with_factors(factors, today()))
-    note(f"the cost model is fitted to this machine: {file}" if file is not None else "nothing is kept: PIPEGEN_MACHINE is off")
+    note(f"the cost model is fitted to this machine: {file}" if file is not None else "nothing is stored: PIPEGEN_MACHINE is off")
 
 
 def _trained(spec: str, split: str | None, script: str, given: list[str], form: tuple[str, str | None], sets: list[str]) -> int:
-    """Runs the script; the result is its exit code."""
+    """Profiles a script; returns its exit code."""
     from pipegen.observe.training import profile_script
 
     if not os.path.isfile(script):
@@ -99,7 +99,7 @@ def _trained(spec: str, split: str | None, script: str, given: list[str], form: 
         if code == 0:
             raise CannotRun(
                 f"{script} has taken too few batches from a pipeline of pipegen to measure",
-                "the spec's split has to be iterated in Python, as Keras' `fit` does; a distribution strategy fetches batches itself",
+                "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself",
             )
         return code
     text, sentence, notes = said

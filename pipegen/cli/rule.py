@@ -26,7 +26,7 @@ def rule(
 ) -> None:
     """List the findings, or explain one.
 
-    A page says what the finding is and why it matters, and shows a spec with it and the same spec mended. The codes of
+    A page explains the finding and why it matters, and shows a spec with it and the same spec corrected. The codes of
     `pipegen migrate`, from PG601 to PG658 with gaps, are about Python code, and their pages show code.
 
     Examples:
@@ -48,7 +48,7 @@ def rule(
 
 
 def page_text(wanted: str) -> str | None:
-    """Returns the page of a code, or of a finding's name, as text; `None` for any other word."""
+    """Renders the page of a finding by its code or name; `None` for any other word."""
     from pipegen.diagnostics.catalog import CODES, page
     from pipegen.diagnostics.page_files import with_files_in_words
     from pipegen.migrate.pages import migration_page
@@ -79,7 +79,7 @@ def _table() -> Iterator[str]:
 
 
 def render_page(markdown: str) -> str:
-    """A page as plain text: headings stand out, specs are indented, and fences are gone."""
+    """Renders a page as plain text: bold headings, indented specs, no fences."""
     lines: list[str] = []
     fenced = False
     for line in markdown.rstrip().splitlines():

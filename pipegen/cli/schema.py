@@ -27,7 +27,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of specs, for editors.
 
-    With it an editor completes, explains and checks a spec as you type. Keep it beside your specs, and begin each
+    With it, an editor completes, explains and checks a spec as you type. Keep it beside your specs, and begin each
     spec with `# yaml-language-server: $schema=pipegen.schema.json`.
 
     Examples:
@@ -38,7 +38,7 @@ def schema(
         raise typer.BadParameter("use one of `--write` and `--check`", param_hint="'--check'")
     if not write and not check:
         if file is not None:
-            raise typer.BadParameter(f"to write {file}, say `pipegen schema --write {file}`", param_hint="FILE")
+            raise typer.BadParameter(f"to write {file}, use `pipegen schema --write {file}`", param_hint="FILE")
         say(_schema_text().rstrip())
         return
     generated = _generated(file or _SCHEMA, ctx.obj, docs=file is None)
@@ -67,7 +67,7 @@ def _schema_text() -> str:
 
 
 def _generated(file: str, apps: Mapping[str, typer.Typer], *, docs: bool) -> dict[str, str]:
-    """Returns the text of each generated file; with `docs`, in pipegen's own repository, also of the reference, that of `apps` in it."""
+    """Generates the text of each file: the schema and, with `docs` and in pipegen's own repository, the reference, commands included."""
     texts = {file: _schema_text()}
     if docs and os.path.isdir(_DOCS) and os.path.isdir("pipegen"):
         from pipegen.cli.reference import reference_pages
@@ -77,7 +77,7 @@ def _generated(file: str, apps: Mapping[str, typer.Typer], *, docs: bool) -> dic
 
 
 def _left_over(generated: dict[str, str]) -> list[str]:
-    """Returns the pages that an earlier version generated and this one does not."""
+    """Lists generated pages that this version no longer generates."""
     present = [os.path.join(_REFERENCE, name) for name in sorted(os.listdir(_REFERENCE))] if os.path.isdir(_REFERENCE) else []
     return [path for path in present if path not in generated and path.endswith(".md") and _MARK in (_read(path) or "")]
 

@@ -20,15 +20,16 @@ def serve_export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The trained model, such as flowers.keras.")],
     out: Annotated[str, typer.Argument(metavar="OUT", help="The folder to write, such as models/flowers/1, or the file.")],
     takes: Annotated[
-        Literal["bytes", "images"], typer.Option("--takes", help="What a request brings: the bytes of image files, or decoded images.")
+        Literal["bytes", "images"], typer.Option("--takes", help="The content of a request: the bytes of image files, or decoded images.")
     ] = "bytes",
     jit: Annotated[bool, typer.Option("--jit", help="Let XLA compile the steps on batches; the server then needs XLA.")] = False,
-    top_k: Annotated[int, typer.Option("--top-k", min=0, help="How many classes of the highest scores are given; 0 for none.")] = 5,
+    top_k: Annotated[int, typer.Option("--top-k", min=0, help="The number of best classes to return; 0 for none.")] = 5,
     output_format: Annotated[
-        Literal["saved_model", "tflite", "onnx"], typer.Option("--format", help="What to write; TFLite and ONNX take images alone.")
+        Literal["saved_model", "tflite", "onnx"], typer.Option("--format", help="Model format; TFLite and ONNX take decoded images.")
     ] = "saved_model",
     image_size: Annotated[
-        str | None, typer.Option("--image-size", metavar="HEIGHTxWIDTH", help="Of every image, for TFLite and ONNX; by default any.")
+        str | None,
+        typer.Option("--image-size", metavar="HEIGHTxWIDTH", help="Size of every image, for TFLite and ONNX; by default any."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
@@ -36,9 +37,9 @@ def serve_export(
 ) -> None:
     """Write a model with its input pipeline in front of it, for a server.
 
-    The evaluation steps of the spec and the model become one SavedModel, which TensorFlow Serving and any TensorFlow load where pipegen
-    is not. A request brings the bytes of image files, and the answer has the scores and the names of the best classes. What the model
-    receives is what `predict_on` gives it.
+    The evaluation steps of the spec and the model become one SavedModel, which TensorFlow Serving and any TensorFlow load without pipegen.
+    A request contains the bytes of image files; the answer contains the scores and the names of the best classes. The model receives the
+    same values as from `predict_on`.
 
     Examples:
       pipegen serve-export flowers.pipegen.yaml flowers.keras models/flowers/1
@@ -50,7 +51,7 @@ def serve_export(
     if not os.path.exists(model):
         raise CannotRun(f"there is no model {model}", '`model.save("flowers.keras")` writes one')
     if not overwrite and (os.path.isfile(out) or (os.path.isdir(out) and os.listdir(out))):
-        raise CannotRun(f"there is something at {out} already", "choose another place, or replace it with `--overwrite`")
+        raise CannotRun(f"{out} exists already", "choose another path, or replace it with `--overwrite`")
     pipe = open_pipeline(loaded, allowed)
     try:
         done = pipe.export_model(
@@ -82,17 +83,13 @@ def _read(file: str) -> Any:
 
 def _tell(done: ServedModel) -> None:
     say(f"wrote {done.path}")
-    rows = [(f"  {kind} {name}", said) for kind, side in (("takes", done.request), ("gives", done.gives)) for name, said in side.items()]
-    for line in aligned(
-        [
-            (what, f"{dtype} ({', '.join(str(s) if s is not None else '?' if i else 'n' for i, s in enumerate(shape))})")
-            for what, (dtype, shape) in rows
-        ],
-        gap="  ",
-    ):
+    rows = []
+    for kind, side in (("takes", done.request), ("gives", done.gives)):
+        for name, (dtype, shape) in side.items():
+            sizes = [str(s) if s is not None else "?" if i else "n" for i, s in enumerate(shape)]
+            rows.append((f"  {kind} {name}", f"{dtype} ({', '.join(sizes)})"))
+    for line in aligned(rows):
         say(line)
     if done.class_names:
-        say(
-            f"  classes: {', '.join(done.class_names[:8])}"
-            + (f" and {len(done.class_names) - 8} more" if len(done.class_names) > 8 else "")
-        )
+        more = f" and {len(done.class_names) - 8} more" if len(done.class_names) > 8 else ""
+        say(f"  classes: {', '.join(done.class_names[:8])}{more}")

@@ -26,15 +26,15 @@ def dispatcher(
     port: Port = 5050,
     work_dir: Annotated[
         str | None,
-        typer.Option("--work-dir", metavar="FOLDER", help="Keep a journal here, to go on where it was when it is started again."),
+        typer.Option("--work-dir", metavar="FOLDER", help="Keep a journal here, to continue after a restart."),
     ] = None,
 ) -> None:
-    """Run the dispatcher, which gives the numbers of steps to workers.
+    """Run the dispatcher, which assigns steps to workers.
 
-    One serves any number of workers and trainers. With --work-dir it may be stopped and started again on the same port while they run.
+    One dispatcher serves any number of workers and trainers. With --work-dir it may be restarted on the same port while they run.
     It prints a line when it is ready, and one whenever the number of workers changes; SIGTERM and Ctrl-C stop it.
 
-    It asks nobody who they are, and whoever reaches the port can run graphs on its workers: let the network keep everybody else away.
+    There is no authentication: every client that reaches the port can run graphs on the workers. Restrict access in the network.
 
     Examples:
       pipegen service dispatcher
@@ -54,15 +54,15 @@ def worker(
     address: Annotated[
         str | None,
         typer.Option(
-            "--address", metavar="HOST:PORT", help="What trainers and the dispatcher reach this worker by; by default this host's name."
+            "--address", metavar="HOST:PORT", help="Address of this worker for trainers and the dispatcher; by default this host's name."
         ),
     ] = None,
 ) -> None:
-    """Run a worker, which makes batches for whichever trainers ask the dispatcher.
+    """Run a worker, which makes batches for the trainers of a dispatcher.
 
-    It needs TensorFlow in the trainers' version, the same type of processor, and the data under the same paths. It waits for a dispatcher
-    that is not there yet. It prints a line when it is ready, and one whenever the number of its jobs changes; SIGTERM and Ctrl-C stop
-    it: trainers then make themselves what it had begun.
+    It needs TensorFlow in the trainers' version, the same type of processor, and the data under the same paths. It waits until the
+    dispatcher runs. It prints a line when it is ready, and one whenever the number of its jobs changes; SIGTERM and Ctrl-C stop
+    it: trainers then make the unfinished batches themselves.
 
     Examples:
       pipegen service worker --dispatcher dispatcher:5050
@@ -97,7 +97,7 @@ def _run(what: str, server: Any, load: Callable[[], str], needs: str | None = No
     servers.stop(server, needs)
     say(f"stopped: {what}")
     sys.stdout.flush()
-    os._exit(0)  # an orderly end would wait for what the server waits for
+    os._exit(0)  # a clean exit would wait for the server's threads
 
 
 def _counted(number: int, what: str) -> str:
@@ -107,22 +107,22 @@ def _counted(number: int, what: str) -> str:
 def _host_and_port(option: str, given: str) -> str:
     found = _ADDRESS.match(given)
     if found is None or not 0 < int(found[2]) < 65536:
-        raise typer.BadParameter(f"{given!r} is no HOST:PORT, such as dispatcher:5050", param_hint=f"'{option}'")
+        raise typer.BadParameter(f"{given!r} is not HOST:PORT, such as dispatcher:5050", param_hint=f"'{option}'")
     return f"{found[1]}:{found[2]}"
 
 
 def _free(port: int) -> None:
-    """Looks whether the port is free: TensorFlow would say so in many lines.
+    """Checks that the port is free; TensorFlow's own error has many lines.
 
     Raises:
-        CannotRun: When it is not.
+        CannotRun: If it is in use.
     """
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind(("", port))
         except OSError as error:
-            raise CannotRun(f"cannot listen on port {port}: {error.strerror}", "give another one: --port N") from None
+            raise CannotRun(f"cannot listen on port {port}: {error.strerror}", "use another one: --port N") from None
 
 
 app = typer.Typer(

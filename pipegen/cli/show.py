@@ -1,4 +1,4 @@
-"""`pipegen show`: the resolved spec as YAML and as JSON, each value with the place that it came from."""
+"""`pipegen show`: the resolved spec as YAML and as JSON, with the origin of each value."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def show(
     stage: StageNumber = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Print a spec with every default, and where each value came from.
+    """Print a spec with every default, and the origin of each value.
 
-    The output is a spec again. The hash identifies what the pipeline means: a run resumes only under the same hash.
+    The output is a valid spec. The hash identifies the meaning of the pipeline: a run resumes only under the same hash.
 
     Examples:
       pipegen show flowers.pipegen.yaml
@@ -48,14 +48,14 @@ def show(
 
 
 _WIDEST = 72
-"""Comments are aligned no further right than this column."""
+"""The rightmost column at which comments are aligned."""
 
 Line = tuple[str, str]
 """A line of YAML, and the comment that follows it."""
 
 
 def resolved_json(spec: Spec) -> dict[str, Any]:
-    """The resolved spec as plain values; `origins` says for each leaf where it came from."""
+    """Lists the resolved spec as plain values, with the origin of each leaf."""
     values = _as_written(spec)
     origin = spec.loaded.locate.origin
     origins = {format_path(path): origin(path) for path, _ in _leaves(values, ())}
@@ -63,7 +63,7 @@ def resolved_json(spec: Spec) -> dict[str, Any]:
 
 
 def resolved_yaml(spec: Spec) -> str:
-    """The resolved spec as YAML that loads to the same spec."""
+    """Writes the resolved spec as YAML that loads to the same spec."""
     origins = _Origins(spec)
     lines = [(f"# spec_hash: {spec.hash}", ""), *_params(spec)]
     for key, value in _as_written(spec).items():
@@ -74,7 +74,7 @@ def resolved_yaml(spec: Spec) -> str:
 
 
 def plain_spec(model: PipelineSpec) -> dict[str, Any]:
-    """A spec in the shape that a file has; params are put in already."""
+    """Lists a spec as plain values, in the shape of a file, with params filled in."""
     values: dict[str, Any] = {}
     for key in type(model).model_fields:
         value = getattr(model, key)
@@ -99,7 +99,7 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
 
 
 def _as_written(spec: Spec) -> dict[str, Any]:
-    """The resolved spec, in which the params that stages set are still params: their names stand where they are used."""
+    """Lists the resolved spec, in which params that stages set are still references."""
     values = plain_spec(spec.model)
     if not spec.model.stages:
         return values
@@ -114,12 +114,12 @@ def _as_written(spec: Spec) -> dict[str, Any]:
             found[name] = param.model_dump(mode="json", exclude_none=True)
             given = next((path for path, used in locate.params.items() if used == [name]), None)
             if given is not None and lookup(spec.loaded.written, given) in (f"${name}", f"${{{name}}}"):
-                found[name]["default"] = lookup(spec.loaded.raw, given)  # what it was set to from outside stays
+                found[name]["default"] = lookup(spec.loaded.raw, given)  # a value from `--set` stays
     return {"pipegen": values.pop("pipegen"), "params": found, **values} if found else values
 
 
 def _put_reference(values: Any, written: Any, path: KeyPath) -> None:
-    """Puts a text that refers to params back to where its value stands, if that is as it was written."""
+    """Replaces a value by the text with params that it came from, unless the value was changed."""
     inner, text = lookup(values, path[:-1]), lookup(written, path)
     known = lookup(values, path, ABSENT)
     if known is not ABSENT and isinstance(inner, (dict, list)) and isinstance(text, str) and not isinstance(known, (dict, list)):
@@ -127,7 +127,7 @@ def _put_reference(values: Any, written: Any, path: KeyPath) -> None:
 
 
 class _Reference(str):
-    """A text in which `$` begins the name of a param."""
+    """A text with references to params, `$NAME`."""
 
 
 def _arguments(step: Transform) -> dict[str, Any]:
@@ -136,13 +136,13 @@ def _arguments(step: Transform) -> dict[str, Any]:
 
 
 def _of_test(test: DataTest) -> Any:
-    """The arguments of a test, or the value that stands in their place where one says it all."""
+    """Arguments of a test, or its bare value if that is enough."""
     values = test.model_dump(mode="json", exclude_none=True)
     return values[test.bare] if test.bare is not None and test.model_fields_set == {test.bare} else values
 
 
 def _rejected_defaults(step: Transform) -> set[str]:
-    """Arguments whose defaults must not be written out, since they go with another argument that is not used."""
+    """Arguments whose defaults must not be written, since they need another argument that is not given."""
     values = step.model_dump(mode="json", exclude_none=True)
     given = {name: values[name] for name in step.model_fields_set if name in values}
     if _valid(step, values):
@@ -170,7 +170,7 @@ def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
 
 
 class _Origins:
-    """Comments: where a value came from, and what stands for one that was left out."""
+    """Comments: the origin of a value, or the meaning of a missing one."""
 
     def __init__(self, spec: Spec) -> None:
         self.origin: Callable[[KeyPath], str] = spec.loaded.locate.origin
@@ -180,7 +180,7 @@ class _Origins:
         self.unwritten = {("transforms", i, step.op, name) for i, step in steps for name in _rejected_defaults(step)}
 
     def unset(self, path: KeyPath) -> str | None:
-        """Returns what a missing value means, in the words of a spec; `None` where it means nothing."""
+        """Meaning of a missing value; `None` if it has none."""
         if path[:1] == ("transforms",) and path[-1] == "when" and len(path) == 4:
             step = self.steps[int(path[1])]
             stand_ins = " and ".join(s.op for s in step.evaluation_form())
@@ -197,14 +197,14 @@ class _Origins:
 
 
 def _params(spec: Spec) -> list[Line]:
-    """The params as comments: their values stand where they are used."""
+    """Lists the params as comments; their values are filled in."""
     locate = spec.loaded.locate
     used = {name: path for path, names in locate.params.items() for name in names}
     return [(f"# param {name}, from {locate.origin(used[name])}", "") for name in spec.model.params if name in used]
 
 
 def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, lead: str = "") -> list[Line]:
-    """A key with its value, on as many lines as that needs."""
+    """Writes a key with its value, on one line or more."""
     pad = " " * indent
     start = f"{lead or pad}{_key(key)}:"
     if path in origins.unwritten:
@@ -235,7 +235,7 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
 
 
 def _key(key: str) -> str:
-    """Returns a key as it stands in a spec; numbers among them are read as text."""
+    """Quotes a key if needed; numbers are read as text."""
     return key if key.isdigit() else quoted(key) if needs_quotes(key) or any(c in key for c in ",[]{}#:") else key
 
 

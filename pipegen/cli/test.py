@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pipegen.cli.common import STDIN, AllowCode, Sets, SpecFile, allowed_code, examine, start_tensorflow, write_text
-from pipegen.cli.failures import CannotRun, code_of, print_findings
+from pipegen.cli.failures import CannotRun, code_of, print_findings, render_findings
 from pipegen.errors import SpecError
 from pipegen.terminal import note, progress, say
 
@@ -24,24 +24,24 @@ def test(
     spec: SpecFile,
     select: Annotated[
         list[str],
-        typer.Option("--select", metavar="TEST", help="Run these alone: ids or kinds, with * for any letters; may be repeated."),
+        typer.Option("--select", metavar="TEST", help="Run only these: ids or kinds, with * as a wildcard; may be repeated."),
     ] = [],  # noqa: B006 - Typer makes a list of its own
     sample: Annotated[
         str | None,
-        typer.Option("--sample", metavar="N|all", help="Examples of each split that tests of values look at, whatever the spec says."),
+        typer.Option("--sample", metavar="N|all", help="Examples of each split for tests of values, in place of the spec's numbers."),
     ] = None,
     output_format: Annotated[Format, typer.Option("--format", help="How to print the results.")] = "text",
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the results there, and lines for people to the terminal."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the results to a file, and text to the terminal."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Run the tests of a spec, its section `tests`, on its data.
+    """Run the section `tests` of a spec on its data.
 
-    TensorFlow starts only where a test looks at values after the steps. Exit code 0: all passed, or no more than warnings;
+    TensorFlow starts only if a test checks values after the steps. Exit code 0: all passed, or only warnings;
     1: a test failed, or the spec or its data is wrong; 2: could not run.
 
     Examples:
@@ -85,7 +85,7 @@ def _chosen(loaded: Spec, select: list[str]) -> list[Chosen]:
 
     if not loaded.model.tests:
         example = "tests: [{examples: {split: train, min: 1000}}, classes, {no_leak: exact}]"
-        raise CannotRun("the spec has no `tests`", f"such as `{example}`", "`pipegen help tests` says what there is")
+        raise CannotRun("the spec has no `tests`", f"add some, such as `{example}`", "`pipegen help tests` lists them")
     try:
         return choose(loaded.model, select)
     except ValueError as error:
@@ -99,8 +99,7 @@ def _report(loaded: Spec, chosen: list[Chosen], sample: int | Literal["all"] | N
     from pipegen.phases.functions import with_functions
 
     if loaded.model.source.needs_data():
-        message = "the arrays of this spec come from `pipegen.build(data=)`, so they are not at hand"
-        raise CannotRun(message, "test them in Python: `pipegen.test(SPEC, data=…)`")
+        raise CannotRun("the arrays of this spec come from Python", "call `pipegen.test(SPEC, data=…)` in Python")
     with_code = with_functions(loaded, allowed) if any(test.test.reads == "examples" for test in chosen) else loaded
     ready = with_test_functions(loaded, chosen, allowed)
     with progress("listing") as listed:
@@ -113,16 +112,9 @@ def _rendered(report: DataTestReport, output_format: Format) -> str:
         return report.as_json()
     if output_format == "junit":
         return report.as_junit()
-    if output_format == "github":
-        from pipegen.diagnostics.machine import render_github
-
-        return render_github(report.diagnostics).rstrip("\n")
-    if output_format == "sarif":
-        from pipegen.diagnostics.machine import render_sarif
-        from pipegen.release import __version__
-
-        return render_sarif(report.diagnostics, version=__version__)
-    return str(report)
+    if output_format == "text":
+        return str(report)
+    return render_findings(report.diagnostics, output_format)
 
 
 def _print(report: DataTestReport, output_format: Format) -> None:

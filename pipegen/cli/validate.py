@@ -41,20 +41,18 @@ def validate(
     ] = None,
     output_format: Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes, which keep what was meant, and look again.")] = False,
-    unsafe_fixes: Annotated[
-        bool, typer.Option("--unsafe-fixes", help="Apply the suggestions too, which may not be what was meant.")
-    ] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes, which keep the meaning, and check again.")] = False,
+    unsafe_fixes: Annotated[bool, typer.Option("--unsafe-fixes", help="Also apply suggestions, which may change the meaning.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
     """Check specs; read no data unless asked.
 
-    Every finding names the place and the way out. Exit code 0: no errors; 1: errors; 2: could not run.
+    Every finding has a place and a remedy. Exit code 0: no errors; 1: errors; 2: could not run.
 
     Examples:
       pipegen validate                               every *.pipegen.yaml below the working directory
-      pipegen validate flowers.pipegen.yaml --fix    mend what has a safe fix
+      pipegen validate flowers.pipegen.yaml --fix    apply the safe fixes
       pipegen validate specs/ --format github        annotations in a pull request
       pipegen validate flowers.pipegen.yaml --data=all --write-exclude damaged.txt
     """
@@ -87,7 +85,7 @@ def validate(
 
 
 def _missing_beside(inspection: Inspection) -> list[Diagnostic]:
-    """Returns errors about data that is not there, where other errors keep it from being listed: one run shows both."""
+    """Finds missing data if other errors prevent listing, so that one run shows both."""
     from pipegen.data.ownership import missing_data
     from pipegen.diagnostics.diagnostic import Severity
 
@@ -96,7 +94,7 @@ def _missing_beside(inspection: Inspection) -> list[Diagnostic]:
 
 
 def _note_missing(inspection: Inspection) -> None:
-    """Says beside the output which data is not there: that makes no spec wrong, and the next command will need it."""
+    """Notes missing data on standard error: the spec is valid, but the next command will need the data."""
     from pipegen.data.ownership import missing_data
 
     for finding in missing_data(inspection.loaded.raw, inspection.loaded.locate.label):
@@ -107,12 +105,12 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str],
     allowed = allowed_code(allow_code)
     if data is None:
         if allow_code:
-            raise typer.BadParameter("it needs `--data`; nothing is called without", param_hint="'--allow-code'")
+            raise typer.BadParameter("needs `--data`; no code runs without it", param_hint="'--allow-code'")
         if write_exclude is not None:
-            raise typer.BadParameter("it needs `--data` or `--data=all`, which finds the unreadable files", param_hint="'--write-exclude'")
+            raise typer.BadParameter("needs `--data` or `--data=all`, which finds the unreadable files", param_hint="'--write-exclude'")
         return None
     if write_exclude is not None and len(names) > 1:
-        raise typer.BadParameter(f"one file can serve one spec, and there are {len(names)}", param_hint="'--write-exclude'")
+        raise typer.BadParameter(f"a list is for one spec, got {len(names)}", param_hint="'--write-exclude'")
     from pipegen.cli.checking import SAMPLE, DataRequest
 
     words = {"all": None, "sample": SAMPLE}
@@ -122,7 +120,7 @@ def _data_request(data: str | None, write_exclude: str | None, names: list[str],
 
 
 def _describe(inspection: Inspection) -> str:
-    """A spec in a few words: `2 splits, 6 steps, images 224×224×3 float32`."""
+    """Summarises a spec: `2 splits, 6 steps, images 224×224×3 float32`."""
     spec = inspection.loaded.spec
     steps = len(spec.transforms) if spec is not None else 0
     parts = [_count(len(inspection.plans), "split"), _count(steps, "step")]
@@ -138,26 +136,26 @@ def _count(n: int, what: str) -> str:
 
 
 _ROUNDS = 10
-"""A fix may bring another finding to light; this many times the spec is looked at again."""
+"""Maximal number of rounds: a fix may reveal another finding."""
 _BOM = "\ufeff"
 
 
 def fix_spec(file: str, sets: Iterable[str], *, unsafe: bool = False) -> int:
-    """Applies the fixes of a spec until none is left, and says each; the result is how many there were.
+    """Applies the fixes of a spec until none is left, and notes each; returns their number.
 
     Args:
         file: The spec.
         sets: The values of `--set`.
-        unsafe: Whether suggestions are applied too.
+        unsafe: Whether to apply suggestions, too.
 
     Raises:
         CannotRun: If the spec is standard input, or a file cannot be written.
     """
     if file == "-":
-        raise CannotRun("`--fix` changes files, and standard input is none")
+        raise CannotRun("`--fix` needs a spec in a file, not on standard input")
     done, left_out = 0, dict[str, None]()
     for _ in range(_ROUNDS):
-        left_out.clear()  # what another fix has made room for is no longer left out
+        left_out.clear()  # another fix may have made it possible
         changed = _apply(examine(file, sets).diagnostics.sorted(), left_out, unsafe=unsafe)
         done += changed
         if not changed:
@@ -168,7 +166,7 @@ def fix_spec(file: str, sets: Iterable[str], *, unsafe: bool = False) -> int:
 
 
 def _apply(findings: Sequence[Diagnostic], left_out: dict[str, None], *, unsafe: bool) -> int:
-    """Applies what may be applied, safe fixes before suggestions where both would change a place; notes what breaks the file."""
+    """Applies fixes, safe ones before suggestions if both change one place; notes those that would break the file."""
     made = [d.fix for d in findings if d.fix is not None and (unsafe or d.fix.applicability is Applicability.SAFE)]
     fixes = sorted(made, key=lambda fix: fix.applicability is not Applicability.SAFE)
     names = dict.fromkeys(edit.span.file for fix in fixes for edit in fix.edits)
@@ -194,13 +192,13 @@ def _fix_file(name: str, fixes: Sequence[Fix], left_out: dict[str, None]) -> int
 
 
 def _unbroken(text: str, fixes: Sequence[Fix], name: str, left_out: dict[str, None]) -> list[Fix]:
-    """Returns the fixes that leave valid YAML together, the first ones first, and notes the others."""
+    """Selects, in order, the fixes that together leave valid YAML; notes the others."""
     from pipegen.diagnostics.fixes import apply_fixes
 
     taken: list[Fix] = []
     for fix in fixes:
         if _breaks(text, apply_fixes(text, [*taken, fix], name)[0]):
-            left_out[f"left out {_place(fix, name)}: {fix.title}, after which the file would be no valid YAML; change it by hand"] = None
+            left_out[f"left out {_place(fix, name)}: {fix.title}: the file would be invalid YAML; change it by hand"] = None
         else:
             taken.append(fix)
     return taken
@@ -211,7 +209,7 @@ def _place(fix: Fix, name: str) -> Span:
 
 
 def _breaks(before: str, after: str) -> bool:
-    """Returns whether a change adds mistakes of syntax; one in a text that has some already may leave those further down."""
+    """Checks if a change adds syntax errors; in a text that has some already, errors further down may stay."""
     (read, old), (reads, new) = _syntax(before), _syntax(after)
     if read:
         return not reads or len(new) > len(old)
@@ -219,7 +217,7 @@ def _breaks(before: str, after: str) -> bool:
 
 
 def _syntax(text: str) -> tuple[bool, list[tuple[int, int]]]:
-    """Returns whether a text can be read as YAML, and the places of what is wrong with it, the last of which ended the reading."""
+    """Parses YAML: if it can be read, and the places of syntax errors; the last one ended the parsing."""
     from pipegen.diagnostics.diagnostic import Diagnostics
     from pipegen.spec.compose import compose
 
@@ -229,7 +227,7 @@ def _syntax(text: str) -> tuple[bool, list[tuple[int, int]]]:
 
 
 def _read(name: str) -> tuple[str, str]:
-    """The text with its line ends, and the byte order mark that stood before it."""
+    """Reads a text with its line ends, and its byte order mark."""
     try:
         with open(name, encoding="utf-8", newline="") as stream:
             text = stream.read()

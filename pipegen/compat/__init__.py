@@ -7,34 +7,34 @@
     validation = generator.flow_from_directory("photos", target_size=(224, 224), subset="validation")
     model.fit(train, validation_data=validation, epochs=10)
 
-The behaviour is the documented one. Where Keras does something else, and why it is different here:
+The behaviour is the documented one. It differs from Keras' actual behaviour in these points:
 
-- Shifts go the way that their names say, and images that are not square turn about their centre. `geometry="keras3"` brings back what Keras
-  2.9 to 3 do, where results must be reproduced.
-- Brightness multiplies, in floats, so that images in 0..1 do not turn black (`geometry="keras3"`: through 8-bit numbers).
-- A seed does not touch NumPy's global stream; `get_random_transform(shape, seed)` draws the same numbers as Keras all the same.
-- `fit` takes statistics in float64, block by block, and augments before it rescales, as flows do.
-- `standardize` takes samplewise statistics of each image of a batch, not of the batch.
+- Shifts go in the direction of their names, and images that are not square turn about their centre. To reproduce results of Keras 2.9
+  to 3, use `geometry="keras3"`.
+- Brightness multiplies floats, so that images in 0..1 do not turn black (`geometry="keras3"`: through 8-bit numbers).
+- A seed does not touch NumPy's global stream; `get_random_transform(shape, seed)` still draws the same numbers as Keras.
+- `fit` computes statistics in float64, block by block, and augments before it rescales, as flows do.
+- `standardize` computes samplewise statistics of each image of a batch, not of the batch.
 
-A flow is compiled: it writes a spec (`to_spec` gives it, also as YAML), and its iterator walks the pipeline that `pipegen.build` makes
-of it. So its draws depend on the seed, the epoch and the image's place among the files or rows, and not on NumPy's stream: two flows of
-one seed, over images and over their masks, move alike. They have Keras' distributions but for what `to_spec` lists. The `validation`
-subset is neither augmented nor shuffled. `flow.dataset` is the `tf.data.Dataset`, and
-`flow.pipeline` the pipeline, with its `preview`, `class_weights`, `explain` and `state`.
+A flow is compiled: it writes a spec (see `to_spec`), and its iterator reads from the pipeline that `pipegen.build` makes of it. Its draws
+depend on the seed, the epoch and the image's place among the files or rows, not on NumPy's stream: two flows of one seed, over images and
+over their masks, move alike. They have Keras' distributions, except for the points listed at `to_spec`. The `validation` subset is neither
+augmented nor shuffled. `flow.dataset` is the `tf.data.Dataset`, and `flow.pipeline` the pipeline, with its `preview`, `class_weights`,
+`explain` and `state`.
 
-The iterators are classes of Keras' names and signatures, for `isinstance` and to be made and derived from: `NumpyArrayIterator(x, y,
+The iterators are classes with Keras' names and signatures, for `isinstance`, direct use and subclasses: `NumpyArrayIterator(x, y,
 generator)`, `DirectoryIterator`, `DataFrameIterator`, and `Iterator`, their common base. A class derived from `Iterator` itself makes its
 batches in Python, as in Keras.
 
-Flows take any `preprocessing_function`, `zca_whitening` and featurewise statistics once they were fitted, files as `grayscale`, `rgb` or
-`rgba`, and `save_to_dir`. As in Keras, what was to be fitted and was not has no effect, and a warning says so: call `fit` before making
-flows. What a spec cannot express raises `UnsupportedArgument`, which names the argument and says what serves meanwhile: shifts by more than
-64 single distances, splines above order 1, the filters `hamming` and `box`, and in `to_spec` a function that no module holds. Methods of a
-subclass that a compiled flow would pass over are refused likewise.
+Flows support any `preprocessing_function`, `zca_whitening` and featurewise statistics once they are fitted, files as `grayscale`, `rgb` or
+`rgba`, and `save_to_dir`. As in Keras, statistics that are not fitted have no effect, with a warning: call `fit` before making flows. What
+a spec cannot express raises `UnsupportedArgument`, which names the argument and an alternative: shifts by more than 64 single distances,
+splines above order 1, the filters `hamming` and `box`, and in `to_spec` a function that cannot be imported from a module. The same error is
+raised for methods of a subclass that a compiled flow would never call.
 
-`fit` knows how long an epoch is, so leave `steps_per_epoch` out; with a smaller number Keras 3 cuts every other epoch short.
+`fit` knows the length of an epoch, so leave `steps_per_epoch` out; with a smaller number, Keras 3 cuts every other epoch short.
 
-Neither TensorFlow nor NumPy is imported before something is called, or an iterator's class is. The geometric functions need SciPy:
+TensorFlow and NumPy are imported when a function is called, or an iterator's class is used. The geometric functions need SciPy:
 `pip install 'pipegen[compat]'`.
 """
 
@@ -102,7 +102,7 @@ _ITERATORS = {
 """The modules that import TensorFlow."""
 
 
-if not TYPE_CHECKING:  # a type checker that sees it takes every name for one that is there
+if not TYPE_CHECKING:  # with it, a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name not in _ITERATORS:

@@ -1,4 +1,4 @@
-"""The arguments of the class: kept as attributes of the same names, checked as Keras checks them."""
+"""The arguments of `ImageDataGenerator`: attributes of the same names, with Keras' checks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _A = TypeVar("_A", bound="Arguments")
 
 
 class Arguments:
-    """Holds what an `ImageDataGenerator` was made with, and what its `fit` found."""
+    """The arguments of an `ImageDataGenerator`, and the results of its `fit`."""
 
     mean: Array | None
-    """What `fit` found, of the shape of an image with one pixel; set it by hand where it is known."""
+    """The mean found by `fit`, in the shape of an image with one pixel; it may be set by hand."""
     std: Array | None
-    """Likewise."""
+    """The standard deviation found by `fit`, in the same shape; it may be set by hand."""
     zca_whitening_matrix: Array | None
-    """Square, a side for each value of an image."""
+    """The square matrix found by `fit`, with a row for each value of an image."""
 
     def __init__(
         self,
@@ -87,23 +87,22 @@ class Arguments:
         self._imply()
 
     def _face(self, data_format: str) -> None:
-        """Set where the axes of a batch stand."""
+        """Sets the axes of a batch."""
         self.data_format = data_format
         self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if data_format == "channels_first" else (3, 1, 2)
 
     def _asked(self: _A, data_format: str | None, dtype: Any) -> _A:
-        """The same, for an iterator that asks for a format or a dtype of its own."""
+        """Copies the arguments with an iterator's own data format and dtype."""
         asked = copy(self)
         asked._face(self.data_format if data_format is None else image_data_format(data_format))
         asked.dtype = self.dtype if dtype is None else dtype
         return asked
 
     def _imply(self) -> None:
-        """Switch on what other arguments need, and off what they take the place of, with a warning for each."""
-        scaled = self.featurewise_std_normalization
-        if self.zca_whitening and scaled:
+        """Switches on the arguments that others need, and off those that they replace, with a warning for each."""
+        if self.zca_whitening and self.featurewise_std_normalization:
             self.featurewise_std_normalization = False
-            warn("`zca_whitening` takes the place of `featurewise_std_normalization`, which is off now")
+            warn("`zca_whitening` replaces `featurewise_std_normalization`, which is off now")
         for cause, needed in (
             ("zca_whitening", "featurewise_center"),
             ("featurewise_std_normalization", "featurewise_center"),
@@ -128,24 +127,24 @@ def _brightness(given: Any) -> Any:
     return given
 
 
-Arguments.__init__.__qualname__ = "ImageDataGenerator.__init__"  # Python's complaint about a wrong keyword names the class that people know
+Arguments.__init__.__qualname__ = "ImageDataGenerator.__init__"  # for Python's error about an unknown keyword
 
 
 def name_of(dtype: Any) -> str:
-    """The name of a dtype: of NumPy, of TensorFlow or in words."""
+    """Name of a dtype, given as one of NumPy or TensorFlow, or as text."""
     return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype))
 
 
 _FITTED = {"featurewise_center": "mean", "featurewise_std_normalization": "std", "zca_whitening": "zca_whitening_matrix"}
-"""Arguments that need `fit`, and where it leaves what it has found."""
+"""Arguments that need `fit`, and the attributes for its results."""
 _WITHOUT: WeakKeyDictionary[Arguments, WeakSet[Any]] = WeakKeyDictionary()
-"""The flows of each generator that do without what it has not found."""
+"""The flows of each generator that were made before it was fitted."""
 
 
 def as_fitted(generator: _A) -> _A:
-    """The generator less what needs `fit` and has not been fitted, with a warning for each such argument.
+    """Copies a generator without the arguments that need `fit` and are not fitted, with a warning for each.
 
-    A flow cannot find it out by itself, as a spec of `to_spec` does: validation data would be measured by itself.
+    A flow cannot measure the statistics itself, as a spec of `to_spec` does: validation data would use its own.
     """
     absent = {argument: name for argument, name in _FITTED.items() if getattr(generator, argument) and getattr(generator, name) is None}
     if not absent:
@@ -154,27 +153,27 @@ def as_fitted(generator: _A) -> _A:
     for argument, name in absent.items():
         setattr(taken, argument, False)
         warn(
-            f"`{argument}` has no effect on this flow, since nothing has been fitted; before making the flow, call `fit` with training "
-            f"images, or set `.{name}`"
+            f"`{argument}` has no effect on this flow, because the generator is not fitted; before making the flow, call `fit` with "
+            f"training images, or set `.{name}`"
         )
     return taken
 
 
 def does_without(flow: object, generator: Arguments) -> None:
-    """Remember that a flow was made before its generator was fitted."""
+    """Records that a flow was made before its generator was fitted."""
     _WITHOUT.setdefault(generator, WeakSet()).add(flow)
 
 
 def check_flows(generator: Arguments) -> None:
-    """Warn of the flows that were made before the generator was fitted: in Keras they would take what has been found now."""
+    """Warns of flows that were made before the generator was fitted: in Keras they would use the new statistics."""
     count = len(_WITHOUT.pop(generator, ()))
     if count:
         which = "a flow of this generator was" if count == 1 else f"{count} flows of this generator were"
-        warn(f"{which} made before `fit`, and will not take what it has found; make flows after it")
+        warn(f"{which} made before `fit`, and will not use its statistics; make flows after it")
 
 
 OF_A_GENERATOR = ("get_random_transform", "apply_transform", "random_transform", "standardize")
-"""Methods that the iterators of one era of Keras or another call for each image."""
+"""Methods that the iterators of some versions of Keras call for each image."""
 OF_AN_ITERATOR = (
     "_get_batches_of_transformed_samples",
     "_flow_index",
@@ -187,31 +186,31 @@ OF_AN_ITERATOR = (
     "sample_weight",
     "__len__",
 )
-"""What decides in Keras' iterators which images are in a batch, or what is done to them."""
+"""Methods and attributes of Keras' iterators that determine the images of a batch, or their processing."""
 
 
 def overridden(thing: object, base: type, name: str) -> bool:
-    """Returns whether a class that is derived from one of this package has a method, or another attribute, of its own."""
+    """Checks if a subclass of a class of this package overrides a method or another attribute."""
     ours = base.__module__.rpartition(".")[0]
     kinds = type(thing).__mro__
     return any(name in vars(kind) and not kind.__module__.startswith(ours) for kind in kinds[: kinds.index(base)])
 
 
 def check_overrides(thing: object, base: type, names: Iterable[str], remedy: str) -> None:
-    """Refuse a subclass, or a changed instance, whose methods would be passed over in silence.
+    """Refuses a subclass, or a changed instance, whose methods would silently not be called.
 
     Args:
         thing: A generator, or an iterator.
         base: Its class in this package.
-        names: What nothing calls.
+        names: The methods that nothing calls.
         remedy: What to do instead.
 
     Raises:
-        UnsupportedArgument: Which names the first of them.
+        UnsupportedArgument: For the first of them.
     """
     own = vars(thing)
     found = next((name for name in names if overridden(thing, base, name) or callable(own.get(name))), None)
     if found is not None:
         who = "the instance" if found in own else type(thing).__name__
-        why = f"{who} overrides it, and batches come from a compiled pipeline, which would pass over it"
+        why = f"{who} overrides it, but batches come from a compiled pipeline, which would not call it"
         raise UnsupportedArgument(found, why, remedy)

@@ -1,4 +1,4 @@
-"""Keras' `Iterator`: the base of the iterators here, and of classes that make batches of their own. Importing this imports TensorFlow."""
+"""Keras' `Iterator`: the base class of iterators, and of classes that make their own batches. Importing this imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 class Iterator(Explains):
-    """Batches without an end, by the indices of their examples: as a base, for classes that make them in Python.
+    """Endless batches by the indices of their examples: a base class for classes that make batches in Python.
 
-    A class derived from it gives a batch in `_get_batches_of_transformed_samples(index_array)`, as in Keras. Nothing of that is compiled,
-    and it takes one thread. The iterators of flows are derived from it too, and give compiled batches instead.
+    A subclass makes a batch in `_get_batches_of_transformed_samples(index_array)`, as in Keras. It is not compiled, and runs on one thread.
+    The iterators of flows are subclasses, too, with compiled batches instead.
 
-    It is a dataset by type, since Keras' `fit` takes no other iterable that knows its length and starts anew.
+    It is a `tf.data.Dataset` by type, since Keras' `fit` accepts no other iterable that has a length and can be restarted.
 
     Args:
-        n: How many examples there are.
-        batch_size: Examples in a batch; the last one of an epoch may be smaller.
+        n: The number of examples.
+        batch_size: The number of examples in a batch; the last one of an epoch may be smaller.
         shuffle: A new order in every epoch.
-        seed: As in Keras, NumPy's global stream is set to `seed` and the number of batches so far before each batch. It is what a class of
-            one's own draws from; flows have streams of their own.
+        seed: As in Keras, NumPy's global stream is seeded before each batch with `seed` plus the number of batches so far. Subclasses draw
+            from it; flows have their own streams.
 
     Attributes:
-        n: As given, as are `batch_size`, `shuffle` and `seed`.
-        batch_index: Which batch of the epoch comes next.
-        total_batches_seen: How many batches there were.
+        n: As given; likewise `batch_size`, `shuffle` and `seed`.
+        batch_index: The index of the next batch in the epoch.
+        total_batches_seen: The number of batches so far.
         index_array: The order of the epoch; `None` before the first.
-        index_generator: Gives the indices of batch after batch.
-        lock: Held while these are asked for the next one.
+        index_generator: An iterator over the indices of each batch.
+        lock: The lock for `index_generator`.
     """
 
     index_array: Array | None
@@ -51,23 +51,25 @@ class Iterator(Explains):
         self.index_generator = self._flow_index()
 
     def _get_batches_of_transformed_samples(self, index_array: Array) -> Any:
-        """A batch.
+        """Makes a batch.
 
         Args:
             index_array: The indices of its examples, int64 `(batch,)`.
         """
-        raise NotImplementedError(f"{type(self).__name__}: define `_get_batches_of_transformed_samples(index_array)`, which gives a batch")
+        raise NotImplementedError(
+            f"{type(self).__name__}: define `_get_batches_of_transformed_samples(index_array)`, which returns a batch"
+        )
 
     # The indices
 
     def _set_index_array(self) -> None:
-        """Draw the order of an epoch."""
+        """Draws the order of an epoch."""
         import numpy as np
 
         self.index_array = np.random.permutation(self.n) if self.shuffle else np.arange(self.n)
 
     def _flow_index(self) -> Walk[Array]:
-        """The indices of batch after batch and epoch after epoch."""
+        """Yields the indices of each batch, epoch after epoch."""
         self.reset()
         while True:
             self._seed()
@@ -107,16 +109,16 @@ class Iterator(Explains):
         return self.next()
 
     def next(self) -> Any:
-        """The next batch; the same as `next(it)`."""
+        """Makes the next batch; the same as `next(it)`."""
         with self.lock:
             indices = next(self.index_generator)
         return self._get_batches_of_transformed_samples(indices)
 
     def __getitem__(self, index: int) -> Any:
-        """A batch of the epoch.
+        """Makes a batch of the epoch.
 
         Raises:
-            ValueError: For an unknown batch.
+            ValueError: For an index out of range.
         """
         self._check_index(index)
         with self.lock:
@@ -127,36 +129,36 @@ class Iterator(Explains):
 
     def _check_index(self, index: int) -> None:
         if not 0 <= index < len(self):
-            raise ValueError(f"there is no batch {index}: an epoch has {len(self)}, counted from 0")
+            raise ValueError(f"batch index {index} out of range: an epoch has {len(self)} batches")
 
     def reset(self) -> None:
-        """Let `next` begin an epoch."""
+        """Makes `next` start an epoch."""
         self.batch_index = 0
 
     def on_epoch_end(self) -> None:
-        """Draw another order."""
+        """Draws a new order."""
         self._set_index_array()
 
     def _given_by(self) -> str | None:
-        """The method of a class derived from this one that gives its batches."""
+        """Name of the overridden method that makes the batches of a subclass."""
         return next((name for name in ("__next__", "next", "__getitem__") if overridden(self, Iterator, name)), "__getitem__")
 
     def _given_batches(self) -> Walk[Any]:
-        """Yields what a derived class gives, from the start of an epoch."""
+        """Yields the batches of a subclass, from the start of an epoch."""
         self.reset()
         while self._given_by() != "__getitem__":
             yield next(self)
         while True:
             for i in range(len(self)):
                 batch = self[i]
-                if i == len(self) - 1:  # nobody may ask for more
+                if i == len(self) - 1:  # before the last batch, since the caller may stop after it
                     self._end_epoch()
                 yield batch
 
     def _end_epoch(self) -> None:
         self.on_epoch_end()
 
-    # As a dataset, which it is by type alone where no batches are compiled
+    # As a dataset, which it is by type alone without compiled batches
 
     @property
     def _variant_tensor(self) -> tf.Tensor:
@@ -169,25 +171,25 @@ class Iterator(Explains):
         return self._compiled()._pipegen_source()
 
     def _compiled(self) -> tf.data.Dataset:
-        """Returns what TensorFlow reads.
+        """Dataset that TensorFlow reads.
 
         Raises:
-            UnsupportedArgument: For a class that gives batches of its own.
+            UnsupportedArgument: For a class that makes its own batches.
         """
-        why = f"TensorFlow reads compiled batches, and those of {type(self).__name__} are made in Python"
-        raise UnsupportedArgument(self._given_by() or "__iter__", why, "hand over a generator that yields the batches")
+        why = f"TensorFlow reads compiled batches, but those of {type(self).__name__} are made in Python"
+        raise UnsupportedArgument(self._given_by() or "__iter__", why, "pass a generator that yields the batches")
 
     @property
     def element_spec(self) -> Any:
-        """Not known of batches that are made in Python.
+        """The shapes and dtypes of a batch; unknown for batches made in Python.
 
         Raises:
-            UnsupportedArgument: As TensorFlow asks for it.
+            UnsupportedArgument: For a class that makes its own batches.
         """
         return self._compiled().element_spec
 
     def cardinality(self) -> tf.Tensor:
-        """Batches in an epoch, int64."""
+        """Counts the batches in an epoch, int64."""
         import tensorflow as tf
 
         return tf.constant(len(self), tf.int64)

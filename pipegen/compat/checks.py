@@ -1,4 +1,4 @@
-"""Checks what each kind of flow asks of its arguments, and warns of what is different."""
+"""`UnsupportedArgument`, and warnings about differences from Keras."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pipegen.terminal import visible
 
 
 class UnsupportedArgument(PipegenError, NotImplementedError):
-    """An argument of `ImageDataGenerator` or of one of its methods that no spec can express, or a method that a subclass overrides in vain.
+    """An argument of `ImageDataGenerator` or its methods that a spec cannot express, or an overridden method that is never called.
 
     Attributes:
         argument: Its name.
-        help: What to do meanwhile.
+        help: What to do instead.
     """
 
     def __init__(self, argument: str, why: str, help: str) -> None:
@@ -25,7 +25,7 @@ class UnsupportedArgument(PipegenError, NotImplementedError):
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the program's own line that called into `pipegen.compat`, however deep in this package it arises."""
+    """Warns at the line of the user's program that called into `pipegen.compat`."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_globals.get("__name__", "").startswith("pipegen.compat"):

@@ -1,4 +1,4 @@
-"""The iterator over files that a table names. Importing this imports TensorFlow."""
+"""`DataFrameIterator`, over files that a table names. Importing this imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 class DataFrameIterator(CompiledIterator):
     """Batches of files that a table names.
 
-    It takes what `ImageDataGenerator.flow_from_dataframe` takes, but for old words, and raises what that raises.
+    Arguments and errors are those of `ImageDataGenerator.flow_from_dataframe`, without deprecated words.
 
     Args:
-        image_data_generator: What happens to the images; `None` for a generator without arguments.
-        data_format: Where the channels of batches stand, whatever the generator says, as in Keras; `None` for the generator's.
-        dtype: Of images and of encoded classes, whatever the generator says, as in Keras; `None` for the generator's.
+        image_data_generator: The generator; `None` for one without arguments.
+        data_format: The data format of batches, in place of the generator's, as in Keras; `None` for the generator's.
+        dtype: The dtype of images and encoded classes, in place of the generator's, as in Keras; `None` for the generator's.
 
     Attributes:
         directory: The folder that paths are relative to, or `None`.
-        filenames: The files of the subset, as the table has them, in its order.
-        class_indices: The index of each class, by its name; only where there are classes, as are the next two.
-        num_classes: How many classes there are.
-        classes: The class index of each row, or the list of them.
+        filenames: The files of the subset, as in the table, in its order.
+        class_indices: The index of each class, by name; only with classes, like the next two.
+        num_classes: The number of classes.
+        classes: The class index of each row, or a list of them.
         sample_weight: The weights, or `None`.
-        class_mode: As it was given, as are `target_size`, `color_mode`, `interpolation` and `keep_aspect_ratio`.
+        class_mode: As given; likewise `target_size`, `color_mode`, `interpolation` and `keep_aspect_ratio`.
     """
 
     _numbered = True
@@ -69,14 +69,14 @@ class DataFrameIterator(CompiledIterator):
     ) -> None:
         asked = self._ask(image_data_generator, subset, data_format, dtype)
         if weight_col is not None and class_mode is None:
-            raise ValueError("`weight_col` weighs the loss, which needs targets: give a `class_mode`")
+            raise ValueError("`weight_col` weighs the loss, which needs targets: set a `class_mode`")
         self.directory = directory
         self.target_size = size = (int(target_size[0]), int(target_size[1]))
         self.color_mode = color_mode
         self.class_mode = class_mode
         self.interpolation = interpolation
         self.keep_aspect_ratio = keep_aspect_ratio
-        dtype = "float32" if name_of(self.dtype) == "bfloat16" else name_of(self.dtype)  # of targets, as far as NumPy has it
+        dtype = "float32" if name_of(self.dtype) == "bfloat16" else name_of(self.dtype)  # of targets; NumPy has no bfloat16
         checks = {"validate_filenames": validate_filenames}
         frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, dtype, **checks)
         self._take(frame.rows(rows_of(asked, subset, len(frame.files))) if subset is not None else frame)
@@ -86,7 +86,7 @@ class DataFrameIterator(CompiledIterator):
         count, shape = len(self.filenames), (*size, channels_of(color_mode))
         saves = (save_to_dir, save_prefix, save_format)
         if not count:
-            warn("no row of the table is left, and the iterator is empty: look at the names of files, the classes and the subset")
+            warn("no row of the table is left, so the iterator is empty: check the names of files, the classes and the subset")
             self._walk_over_nothing(asked, shape, batch_size=batch_size, shuffle=shuffle, seed=seed, saves=saves)
             return
         reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, self.filepaths)
@@ -97,7 +97,6 @@ class DataFrameIterator(CompiledIterator):
         self._walk_over(asked, spec, channels=shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves, late_files=late)
 
     def _take(self, frame: Frame) -> None:
-        """Keep the rows."""
         self.filenames = frame.files
         self.sample_weight = frame.weights
         self._targets = frame.targets
@@ -106,7 +105,7 @@ class DataFrameIterator(CompiledIterator):
 
     @property
     def labels(self) -> Any:
-        """The classes where there are any, else the targets."""
+        """The classes if there are any, else the targets."""
         return self.classes if self.class_mode in ("binary", "categorical", "sparse") else self._y(self._targets)
 
     @property

@@ -1,4 +1,4 @@
-"""Fills in missing arguments: Keras' own settings where the program has imported Keras, else Keras' defaults."""
+"""Default values: Keras' settings if the program has imported Keras, else Keras' defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def image_data_format(given: str | None = None) -> str:
-    """Returns where the channels stand: what was given, or Keras' `image_data_format()`.
+    """Data format: the given one, or Keras' `image_data_format()`.
 
     Raises:
         ValueError: When it is neither `channels_last` nor `channels_first`.
@@ -19,15 +19,15 @@ def image_data_format(given: str | None = None) -> str:
 
 
 def floatx(given: Any = None) -> Any:
-    """The dtype of arrays: what was given, or Keras' `floatx()`."""
+    """Dtype of arrays: the given one, or Keras' `floatx()`."""
     return given if given is not None else _setting("floatx", "float32")
 
 
 def scipy_ndimage() -> Any:
-    """SciPy's image module.
+    """Imports SciPy's image module.
 
     Raises:
-        ImportError: Which says how to install SciPy.
+        ImportError: If SciPy is not installed, with the command to install it.
     """
     try:
         from scipy import ndimage
@@ -38,7 +38,7 @@ def scipy_ndimage() -> Any:
 
 
 def _setting(name: str, default: str) -> str:
-    """A setting of Keras, without importing it: it cannot have been changed where nobody has."""
+    """Reads a setting of Keras, without importing it: before the import it is the default."""
     keras = sys.modules.get("keras")
     config = getattr(keras, "config", None)
     return getattr(config, name)() if config is not None else default

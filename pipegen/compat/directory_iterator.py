@@ -1,4 +1,4 @@
-"""The iterator over a folder. Importing this imports TensorFlow."""
+"""`DirectoryIterator`, over a folder. Importing this imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 class DirectoryIterator(CompiledIterator):
     """Batches from a folder.
 
-    It takes what `ImageDataGenerator.flow_from_directory` takes, and raises what that raises.
+    Arguments and errors are those of `ImageDataGenerator.flow_from_directory`.
 
     Args:
-        image_data_generator: What happens to the images; `None` for a generator without arguments.
-        data_format: In place of the generator's.
-        dtype: In place of the generator's.
+        image_data_generator: The generator; `None` for one without arguments.
+        data_format: The data format, in place of the generator's.
+        dtype: The dtype, in place of the generator's.
 
     Attributes:
         directory: The folder.
-        class_indices: The index of each class, by its name.
-        num_classes: How many classes there are.
+        class_indices: The index of each class, by name.
+        num_classes: The number of classes.
         classes: The class index of each file of the subset, int32, in the order of `filenames`.
-        filenames: The files of the subset, relative to the folder, in stored order: that of batches where nothing is shuffled.
+        filenames: The files of the subset, relative to the folder, in stored order, which is that of batches without shuffling.
         filepaths: Their paths.
-        class_mode: As it was given, as are `target_size`, `color_mode`, `interpolation`, `keep_aspect_ratio` and `follow_links`.
+        class_mode: As given; likewise `target_size`, `color_mode`, `interpolation`, `keep_aspect_ratio` and `follow_links`.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class DirectoryIterator(CompiledIterator):
         if subset is None:
             spec.pop("splits", None)
         elif unlabelled:
-            raise UnsupportedArgument("subset", "images without classes are for prediction, all of them", "leave it out")
+            raise UnsupportedArgument("subset", "images without classes are all for prediction", "leave it out")
         split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
         saves = (save_to_dir, save_prefix, save_format)
         walk: dict[str, Any] = {"split": split, "channels": channels_of(color_mode), "shuffle": shuffle, "seed": seed, "saves": saves}
@@ -103,13 +103,10 @@ class DirectoryIterator(CompiledIterator):
             spec["output"]["encode"] = {"label": "int"}
             self._walk_over(asked, spec, **walk)
             number = len(self.pipeline.class_names)
-            warn(
-                f"`class_mode='binary'` gives the index of each class, as in Keras, since there are {number} and not two; 'sparse' says so"
-            )
+            warn(f"`class_mode='binary'` returns the class indices, as in Keras, because there are {number} classes, not two; use 'sparse'")
         self._list()
 
     def _list(self) -> None:
-        """Say which files and classes there are."""
         import numpy as np
 
         self.filenames = [os.path.relpath(path, self.directory) for path in self.pipeline.files(self._split)]

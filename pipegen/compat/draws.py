@@ -1,4 +1,4 @@
-"""The random parameters of one image, drawn from NumPy's legacy stream in Keras' order, so that equal seeds give equal parameters."""
+"""Random parameters of one image, drawn from NumPy's legacy stream in Keras' order, so that equal seeds draw equal parameters."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 
 def stream(seed: int | None) -> Any:
-    """NumPy's global stream, or one of its own for a seed: the same numbers, and the program's other draws are left alone."""
+    """NumPy's global stream or, for a seed, a separate one: the same numbers, without an effect on the program's other draws."""
     import numpy as np
 
     return np.random if seed is None else np.random.RandomState(seed)
 
 
 def draw(generator: Arguments, height: int, width: int, rng: Any) -> dict[str, Any]:
-    """The parameters of one image; see `ImageDataGenerator.get_random_transform`."""
+    """Draws the parameters of one image; see `ImageDataGenerator.get_random_transform`."""
     theta = rng.uniform(-generator.rotation_range, generator.rotation_range) if generator.rotation_range else 0
     down = _shift(rng, generator.height_shift_range, height)
     across = _shift(rng, generator.width_shift_range, width)
     shear = rng.uniform(-generator.shear_range, generator.shear_range) if generator.shear_range else 0
     low, high = generator.zoom_range
     zx, zy = (1, 1) if low == 1 and high == 1 else rng.uniform(low, high, 2)
-    # Both coins are thrown whether they are needed or not, which keeps the stream in step with Keras'.
+    # Both coins are always thrown, to stay in step with Keras' stream.
     coins = [rng.random_sample() < 0.5 for _ in range(2)]
     channel_shift = generator.channel_shift_range
     intensity = rng.uniform(-channel_shift, channel_shift) if channel_shift != 0 else None
@@ -47,7 +47,7 @@ def draw(generator: Arguments, height: int, width: int, rng: Any) -> dict[str, A
 
 
 def is_choice(given: Any) -> bool:
-    """Returns whether a shift is drawn from a list, or from the whole numbers below one."""
+    """Checks if a shift is drawn from a list, or from the whole numbers below a limit."""
     import numpy as np
 
     if isinstance(given, (int, np.integer)):
@@ -56,7 +56,7 @@ def is_choice(given: Any) -> bool:
 
 
 def _shift(rng: Any, given: Any, side: int) -> Any:
-    """A distance in pixels: numbers that all lie below 1 are fractions of the side."""
+    """Draws a distance in pixels; numbers that are all below 1 are fractions of the side."""
     import numpy as np
 
     if not given:

@@ -1,4 +1,4 @@
-"""The flows, which are iterators made with a generator's own format and dtype."""
+"""The methods `flow`, `flow_from_directory` and `flow_from_dataframe`, which make iterators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Flows(Described):
-    """The methods that give iterators."""
+    """A generator's methods that make iterators."""
 
     def flow(
         self,
@@ -33,30 +33,30 @@ class Flows(Described):
         ignore_class_split: bool = False,
         subset: str | None = None,
     ) -> NumpyArrayIterator:
-        """Batches of augmented images from arrays.
+        """Makes batches of augmented images from arrays.
 
         Args:
-            x: Images as an array of 4 dimensions; or a pair of such an array and another one, or a list of arrays, which go along
-                untouched.
+            x: Images as an array of 4 dimensions; or a pair of images and further inputs, an array or a list of arrays, which are passed
+                through unchanged.
             y: Targets, one for each image: any array.
-            batch_size: Images in a batch; the last one may be smaller.
+            batch_size: The number of images in a batch; the last one may be smaller.
             shuffle: A new order in every epoch.
             sample_weight: A weight for each image; needs `y`.
-            seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
-            save_to_dir: A folder for every image that is handed over; `pipegen export` writes as well what was drawn for each.
-            save_prefix: What the names of those files begin with.
+            seed: The seed of the order and the augmentation; by default drawn from NumPy's global stream.
+            save_to_dir: A folder to write every image to; `pipegen export` also writes the drawn parameters.
+            save_prefix: The beginning of the names of these files.
             save_format: Their format: `png`, `jpeg` or another one of Pillow's.
-            ignore_class_split: Accept that the subsets hold different targets.
+            ignore_class_split: Accept subsets with different targets.
             subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
 
         Returns:
-            An iterator without an end that gives `x`, `(x, y)` or `(x, y, sample_weight)` as NumPy arrays, where `x` is a list when arrays
-            go along. `model.fit` takes it, and its `.dataset`.
+            An endless iterator over `x`, `(x, y)` or `(x, y, sample_weight)` as NumPy arrays; `x` is a list if there are further inputs.
+            `model.fit` takes it, and its `.dataset`.
 
         Raises:
-            ValueError: For arrays that do not belong together, or an unknown subset.
-            UnsupportedArgument: For an argument that no spec expresses.
-            SpecError: For images that pipegen cannot read, with what is wrong.
+            ValueError: For arrays of different lengths, or an unknown subset.
+            UnsupportedArgument: For an argument that a spec cannot express.
+            SpecError: For images that pipegen cannot read, with the findings.
         """
         given = _named(locals())
         from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
@@ -81,7 +81,7 @@ class Flows(Described):
         interpolation: str = "nearest",
         keep_aspect_ratio: bool = False,
     ) -> DirectoryIterator:
-        """Batches of augmented images from a folder.
+        """Makes batches of augmented images from a folder.
 
         Args:
             directory: A folder with a sub-folder for each class.
@@ -89,27 +89,27 @@ class Flows(Described):
             color_mode: `rgb`, `rgba` or `grayscale`.
             classes: The class folders in the order of their indices; `["."]` for images without classes, which are neither augmented nor
                 shuffled.
-            class_mode: `categorical` (one-hot), `binary` (0 or 1; with another number of classes than two their indices, with a
-                warning), `sparse`, `input` for the augmented image itself, or `None` for images alone.
-            batch_size: Images in a batch; the last one may be smaller.
+            class_mode: `categorical` (one-hot), `binary` (0 or 1; class indices, with a warning, unless there are two classes), `sparse`,
+                `input` for the augmented image itself, or `None` for images alone.
+            batch_size: The number of images in a batch; the last one may be smaller.
             shuffle: A new order in every epoch.
-            seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
-            save_to_dir: A folder for every image that is handed over; `pipegen export` writes as well what was drawn for each.
-            save_prefix: What the names of those files begin with.
+            seed: The seed of the order and the augmentation; by default drawn from NumPy's global stream.
+            save_to_dir: A folder to write every image to; `pipegen export` also writes the drawn parameters.
+            save_prefix: The beginning of the names of these files.
             save_format: Their format: `png`, `jpeg` or another one of Pillow's.
-            follow_links: Whether linked folders are entered.
+            follow_links: Whether to enter linked folders.
             subset: `validation` is the first `validation_split` of the files of each class, neither augmented nor shuffled; `training` is
                 the rest.
-            interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
-            keep_aspect_ratio: Cut out the largest centred part of the target's proportions first.
+            interpolation: The filter for resizing: `nearest`, `bilinear`, `bicubic` or `lanczos`.
+            keep_aspect_ratio: Crop the largest centred part with the target's proportions first.
 
         Returns:
-            An iterator without an end that gives `x` or `(x, y)` as NumPy arrays. `model.fit` takes it, and its `.dataset`.
+            An endless iterator over `x` or `(x, y)` as NumPy arrays. `model.fit` takes it, and its `.dataset`.
 
         Raises:
             ValueError: For an unknown word.
-            UnsupportedArgument: For an argument that no spec expresses.
-            SpecError: For a folder that pipegen cannot read, with what is wrong.
+            UnsupportedArgument: For an argument that a spec cannot express.
+            SpecError: For a folder that pipegen cannot read, with the findings.
         """
         given = _named(locals())
         from pipegen.compat.directory_iterator import DirectoryIterator
@@ -142,7 +142,7 @@ class Flows(Described):
         sort: bool | None = None,
         drop_duplicates: bool | None = None,
     ) -> DataFrameIterator:
-        """Batches of augmented images from files that a table names.
+        """Makes batches of augmented images from files that a table names.
 
         Args:
             dataframe: A DataFrame of pandas, or a map from the names of columns to lists.
@@ -152,33 +152,32 @@ class Flows(Described):
             weight_col: The column of weights.
             target_size: (height, width) that images are resized to.
             color_mode: `rgb`, `rgba` or `grayscale`.
-            classes: The classes in the order of their indices; rows of others are left out. By default all, sorted.
-            class_mode: `categorical` (one-hot, multi-hot for lists), `binary` (two classes), `sparse`, `raw` (the cells as they are),
-                `multi_output` (a list of them), `input` for the augmented image itself, or `None`. `other` is an old word for `raw`.
-            batch_size: Images in a batch; the last one may be smaller.
+            classes: The classes in the order of their indices; rows of other classes are left out. By default all, sorted.
+            class_mode: `categorical` (one-hot, multi-hot for lists), `binary` (two classes), `sparse`, `raw` (the cells unchanged),
+                `multi_output` (a list of them), `input` for the augmented image itself, or `None`. `other` is deprecated for `raw`.
+            batch_size: The number of images in a batch; the last one may be smaller.
             shuffle: A new order in every epoch.
-            seed: Keys the order and the augmentation. Without it, one is drawn from NumPy's global stream.
-            save_to_dir: A folder for every image that is handed over; `pipegen export` writes as well what was drawn for each.
-            save_prefix: What the names of those files begin with.
+            seed: The seed of the order and the augmentation; by default drawn from NumPy's global stream.
+            save_to_dir: A folder to write every image to; `pipegen export` also writes the drawn parameters.
+            save_prefix: The beginning of the names of these files.
             save_format: Their format: `png`, `jpeg` or another one of Pillow's.
             subset: `validation` is the first `validation_split` of the rows, neither augmented nor shuffled; `training` is the rest.
-            interpolation: How files are resized: `nearest`, `bilinear`, `bicubic` or `lanczos`.
-            validate_filenames: Leave out rows whose file does not exist or has not the suffix of an image, with a warning. With
-                `False`, a missing file is an error when it is read.
-            keep_aspect_ratio: Cut out the largest centred part of the target's proportions first. Keras passes over it here.
-            has_ext: Without effect, as in Keras, and with a warning: the table has whole names.
-            sort: Likewise: rows stand in the table's order.
-            drop_duplicates: Likewise: rows are kept as they are.
+            interpolation: The filter for resizing: `nearest`, `bilinear`, `bicubic` or `lanczos`.
+            validate_filenames: Leave out rows whose file does not exist or has no suffix of an image, with a warning. If false, a missing
+                file is an error when it is read.
+            keep_aspect_ratio: Crop the largest centred part with the target's proportions first. Keras ignores it here.
+            has_ext: Ignored, as in Keras, with a warning: the table has whole names.
+            sort: Ignored, as in Keras, with a warning: rows have the table's order.
+            drop_duplicates: Ignored, as in Keras, with a warning: all rows are kept.
 
         Returns:
-            An iterator without an end that gives `x`, `(x, y)` or `(x, y, weight)` as NumPy arrays. `model.fit` takes it, and its
-            `.dataset`.
+            An endless iterator over `x`, `(x, y)` or `(x, y, weight)` as NumPy arrays. `model.fit` takes it, and its `.dataset`.
 
         Raises:
             ValueError: For an unknown word.
-            TypeError: For cells of another type than the class mode takes, and for any other keyword, which Keras passes over in silence.
-            UnsupportedArgument: For an argument that no spec expresses.
-            SpecError: For files that pipegen cannot read, with what is wrong.
+            TypeError: For cells of the wrong type for the class mode, and for any other keyword, which Keras silently ignores.
+            UnsupportedArgument: For an argument that a spec cannot express.
+            SpecError: For files that pipegen cannot read, with the findings.
         """
         class_mode = without_old_words(class_mode, has_ext=has_ext, sort=sort, drop_duplicates=drop_duplicates)
         given = _named(locals(), *OLD_WORDS)
@@ -188,5 +187,5 @@ class Flows(Described):
 
 
 def _named(arguments: dict[str, Any], *but: str) -> dict[str, Any]:
-    """Returns the arguments of a method without `self`: the iterators take them under the same names."""
+    """Removes `self` and others from the arguments of a method; iterators have the same names for the rest."""
     return {name: value for name, value in arguments.items() if name not in ("self", *but)}

@@ -1,4 +1,4 @@
-"""What flows read: tables, and files by their names."""
+"""Tables and files for flows."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse"
 _OF_CLASSES = ("binary", "categorical", "sparse")
 OLD_WORDS = {
     "has_ext": "the table has the whole names of files",
-    "sort": "rows stand in the order of the table",
-    "drop_duplicates": "rows are kept as they are, so drop them from the table",
+    "sort": "rows have the order of the table",
+    "drop_duplicates": "all rows are kept, so drop duplicates from the table",
 }
-"""Keywords of earlier days, and what holds in their place."""
+"""Deprecated keywords, and the behaviour instead."""
 _EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The rows that are kept.
+    """The rows of a flow.
 
     Attributes:
         files: The cells of `x_col`.
         targets: One array, several for `multi_output`, none without targets.
         weights: The cells of `weight_col`.
-        class_indices: The index of each class, by its name; `None` where there are no classes.
-        classes: The class index of each row, or the list of them.
+        class_indices: The index of each class, by name; `None` without classes.
+        classes: The class index of each row, or a list of them.
     """
 
     files: list[str]
@@ -43,7 +43,7 @@ class Frame:
     classes: list[Any] | None = None
 
     def rows(self, kept: Sequence[int]) -> Frame:
-        """Some of the rows."""
+        """Selects rows."""
         at = list(kept)
         return replace(
             self,
@@ -66,10 +66,10 @@ def read_frame(
     *,
     validate_filenames: bool,
 ) -> Frame:
-    """Read the columns of a DataFrame.
+    """Reads the columns of a DataFrame.
 
     Raises:
-        TypeError: For cells of another type than the class mode takes.
+        TypeError: For cells of the wrong type for the class mode.
         ValueError: For an unknown class mode, or a number of classes that does not fit it.
     """
     import numpy as np
@@ -79,10 +79,10 @@ def read_frame(
     files = list(table[x_col])
     odd = next((f for f in files if not isinstance(f, str)), None)
     if odd is not None:
-        raise TypeError(f"the column {x_col!r} holds paths as text, and {odd!r} is {type(odd).__name__}")
+        raise TypeError(f"the column {x_col!r} must contain paths as text, but {odd!r} is {type(odd).__name__}")
     weights = None if weight_col is None else np.asarray(table[weight_col])
     if weights is not None and weights.dtype.kind not in "biuf":
-        raise TypeError(f"the column {weight_col!r} holds weights, which are numbers, and it is {weights.dtype}")
+        raise TypeError(f"the column {weight_col!r} must contain weights as numbers, but it is {weights.dtype}")
     frame = Frame(files, weights=weights)
     kept = _there(files, directory) if validate_filenames else list(range(len(files)))
     if class_mode in _OF_CLASSES:
@@ -99,23 +99,23 @@ def read_frame(
 
 
 def without_old_words(class_mode: str | None, **given: bool | None) -> str | None:
-    """The class mode in today's word; a warning for it, and for each keyword that has had no effect since keras-preprocessing 1.1.
+    """Replaces a deprecated class mode; warns of it, and of each keyword without effect since keras-preprocessing 1.1.
 
     Args:
-        class_mode: As it was given.
-        **given: `has_ext`, `sort` and `drop_duplicates`, `None` where they were not.
+        class_mode: As given.
+        **given: `has_ext`, `sort` and `drop_duplicates`, `None` if not given.
     """
     for name, value in given.items():
         if value is not None:
             warn(f"`{name}` has no effect, as in Keras: {OLD_WORDS[name]}", DeprecationWarning)
     if class_mode == "other":
-        warn("`class_mode='other'` is an old word for 'raw'", DeprecationWarning)
+        warn("`class_mode='other'` is deprecated: use 'raw'", DeprecationWarning)
         return "raw"
     return class_mode
 
 
 def _cells(columns: Any) -> Array:
-    """The cells of a column, or of several; cells that are arrays or lists, all of one shape, as one array.
+    """Converts a column, or several, to an array; stacks cells that are arrays or lists of one shape.
 
     Raises:
         TypeError: For cells of several shapes.
@@ -123,31 +123,30 @@ def _cells(columns: Any) -> Array:
     import numpy as np
 
     cells = np.asarray(columns)
-    if not len(cells) and cells.dtype == object:  # a column without cells has no type of its own
+    if not len(cells) and cells.dtype == object:  # an empty column has no dtype of its own
         return cells.astype(np.float32)
     if cells.dtype != object or cells.ndim != 1 or not isinstance(cells[:1].tolist()[0] if len(cells) else None, (np.ndarray, list, tuple)):
         return cells
     try:
         return np.stack([np.asarray(cell) for cell in cells])
     except ValueError as error:
-        raise TypeError(f"the cells of a column of targets are arrays of one shape: {error}") from error
+        raise TypeError(f"the cells of a column of targets must be arrays of one shape: {error}") from error
 
 
 def _there(files: Sequence[str], directory: Any) -> list[int]:
-    """The rows whose files exist and may be images; a warning counts the others."""
+    """Lists the rows whose files exist and have a suffix of an image; warns of the others."""
     base = os.fspath(directory) if directory is not None else ""
     kept = [i for i, f in enumerate(files) if f.lower().endswith(_EXTENSIONS) and os.path.isfile(os.path.join(base, f))]
     if len(kept) < len(files):
         first = files[next((row for row, i in enumerate(kept) if row != i), len(kept))]
-        message = f"{len(files) - len(kept)} of {len(files)} rows name no image file that is there, such as {first!r}, and are left out"
-        warn(message)
+        warn(f"{len(files) - len(kept)} of {len(files)} rows are left out: their image files do not exist, such as {first!r}")
     return kept
 
 
 def _with_classes(
     frame: Frame, table: Any, y_col: Any, classes: Sequence[str] | None, class_mode: str, dtype: Any, kept: Sequence[int]
 ) -> tuple[Frame, set[int]]:
-    """The frame with encoded classes, and the rows that have one of those asked for; by default, of those that the `kept` rows have."""
+    """Encodes classes; returns also the rows with one of the wanted classes, by default those of the `kept` rows."""
     import numpy as np
 
     cells = list(table[y_col])
@@ -156,11 +155,11 @@ def _with_classes(
         parts = cell if several and isinstance(cell, (list, tuple)) else [cell]
         if not all(isinstance(part, str) for part in parts):
             what = "text, or lists of text," if several else "text"
-            raise TypeError(f"with `class_mode={class_mode!r}` the column {y_col!r} holds {what} and {cell!r} is {type(cell).__name__}")
+            raise TypeError(f"`class_mode={class_mode!r}`: the column {y_col!r} must contain {what} but {cell!r} is {type(cell).__name__}")
     lists = [list(cell) if isinstance(cell, (list, tuple)) else [cell] for cell in cells]
     number = len(set(classes) if classes else {part for parts in lists for part in parts})
     if class_mode == "binary" and number != 2:
-        raise ValueError(f"`class_mode='binary'` needs two classes, and there are {number}")
+        raise ValueError(f"`class_mode='binary'` needs two classes, got {number}")
     names = list(dict.fromkeys(classes)) if classes else sorted({part for i in kept for part in lists[i]})
     index = {name: i for i, name in enumerate(names)}
     numbers = [[index[part] for part in parts if part in index] for parts in lists]
@@ -177,16 +176,16 @@ _IMAGES = (".png", ".tif", ".tiff", ".pgm", ".jpg", ".jpeg", ".bmp", ".ppm", ".g
 
 
 def validate_filename(filename: str, white_list_formats: Iterable[str]) -> bool:
-    """Returns whether a file exists and has one of these endings, such as `("png", "jpg")`, in letters of either case."""
+    """Checks if a file exists and has one of these endings, such as `("png", "jpg")`, in upper or lower case."""
     return filename.lower().endswith(tuple(white_list_formats)) and os.path.isfile(filename)
 
 
 def list_pictures(directory: str | os.PathLike[str], ext: str | Iterable[str] = _PICTURES) -> list[str]:
-    """The paths of the pictures of a folder and of the folders below it, each sorted.
+    """Lists the images of a folder and of the folders below it, each sorted.
 
     Args:
         directory: The folder.
-        ext: The endings that count, without the dot.
+        ext: The endings of images, without the dot.
     """
     endings = tuple("." + ending for ending in ([ext] if isinstance(ext, str) else ext))
     return [file for file in files_below(directory) if file.lower().endswith(endings)]
@@ -200,9 +199,9 @@ def files_below(folder: str | os.PathLike[str], *, links: bool = False) -> Itera
 
 
 def is_deep(files: Iterable[str]) -> bool:
-    """Returns whether the first image among files is gray of 16 bits, which Keras keeps and a spec has to name.
+    """Checks if the first image among files is gray with 16 bits, which Keras keeps and a spec must declare.
 
-    The others are like it, or decoding names them.
+    The others are alike, or raise an error when they are decoded.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -213,4 +212,4 @@ def is_deep(files: Iterable[str]) -> bool:
         with Image.open(first) as image:
             return image.mode.startswith("I")  # 16 bits are `I;16`, or `I` in earlier versions of Pillow
     except (OSError, UnidentifiedImageError):
-        return False  # what is wrong with the file is said where it is read
+        return False  # the error is raised when the file is read

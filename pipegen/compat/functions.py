@@ -1,4 +1,4 @@
-"""Hands to a pipeline what no spec can hold: a `preprocessing_function`, and the whitening matrix that `fit` has computed."""
+"""Objects that a spec cannot contain: a `preprocessing_function`, and the whitening matrix computed by `fit`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _G = TypeVar("_G", bound="Arguments")
 _APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _HANDED = "flow:preprocessing_function"
-"""Stands in a flow's spec for a function that no other program could find."""
+"""Placeholder in a flow's spec for a function that cannot be imported."""
 
 
 @dataclass(frozen=True)
 class Handed:
-    """A function that is handed to a pipeline of this process, whatever it is called."""
+    """A function that is passed to a pipeline of this process as an object, not by name."""
 
     function: Callable[[Array], Array]
 
@@ -37,7 +37,7 @@ class Handed:
 
 
 def preset_of(function: Any) -> str | None:
-    """The preset that a `preprocess_input` of Keras is."""
+    """Finds the preset for a `preprocess_input` of Keras."""
     found = _APPLICATION.search(getattr(function, "__module__", None) or "")
     if found is None or getattr(function, "__name__", "") != "preprocess_input":
         return None
@@ -46,10 +46,10 @@ def preset_of(function: Any) -> str | None:
 
 
 def function_steps(function: Any) -> list[Any]:
-    """The steps for a `preprocessing_function`.
+    """Makes the steps for a `preprocessing_function`.
 
     Raises:
-        UnsupportedArgument: For one that a spec cannot name: a lambda, a function inside another one or of the program itself.
+        UnsupportedArgument: For one that a spec cannot name: a lambda, a nested function, or one of the main program.
     """
     preset = preset_of(function)
     if preset is not None:
@@ -57,13 +57,13 @@ def function_steps(function: Any) -> list[Any]:
     name = _HANDED if isinstance(function, Handed) else _importable(function)
     if name is None:
         called = getattr(function, "__qualname__", None) or repr(function)
-        why = f"a spec names a function by its module, and {called!r} cannot be imported from one"
+        why = f"a spec names a function by its module, but {called!r} cannot be imported from one"
         raise UnsupportedArgument("preprocessing_function", why, "move it to a module of its own; flows take any function")
     return [{"cast": {"dtype": "float32"}}, {"python": {"function": name}}]
 
 
 def handing(generator: _G) -> _G:
-    """The generator as a flow's spec is written from it: with a function that need not be found by its name."""
+    """Copies a generator for a flow's spec, in which the function need not be importable."""
     function = generator.preprocessing_function
     if function is None or preset_of(function) is not None:
         return generator
@@ -73,9 +73,9 @@ def handing(generator: _G) -> _G:
 
 
 def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) -> Mapping[str, Any] | pipegen.Spec:
-    """A flow's spec with the generator's own function; the same spec where it calls none.
+    """Puts the generator's function into a flow's spec; without a function the spec is unchanged.
 
-    What it gives is not cached: a drop-in cannot know whether it draws random numbers of its own.
+    Its results are not cached, since it may draw random numbers.
     """
     function = generator.preprocessing_function
     if function is None or preset_of(function) is not None:
@@ -86,7 +86,7 @@ def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) 
 
 
 def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) -> pipegen.Spec:
-    """A flow's spec, whose step `whiten` has the generator's matrix, and its mean where there is one.
+    """Puts the generator's matrix, and its mean if there is one, into the step `whiten` of a flow's spec.
 
     Raises:
         SpecError: When the spec is wrong.
@@ -103,7 +103,7 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
         order = np.arange(len(matrix)).reshape(channels, -1).T.reshape(-1)  # the flow has channels last
         matrix = matrix[np.ix_(order, order)]
     mean: Array = np.zeros(len(matrix))
-    if generator.mean is not None and not generator.featurewise_std_normalization:  # else another step has done the centring
+    if generator.mean is not None and not generator.featurewise_std_normalization:  # else another step has centred already
         mean = np.resize(np.asarray(generator.mean, np.float64).reshape(-1), len(matrix))
     numbers = Whitening.of(0, float(generator.zca_epsilon), mean, np.ascontiguousarray(matrix), np.zeros(0))
     steps: list[Any] = list(loaded.model.transforms)
@@ -112,7 +112,7 @@ def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) ->
 
 
 def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The function as the pipeline calls it: with the channels last, and giving float32."""
+    """Wraps a function for the pipeline, which calls it with channels last and takes float32."""
     import numpy as np
 
     first = generator.data_format == "channels_first"
@@ -125,7 +125,7 @@ def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> 
 
 
 def _importable(function: Any) -> str | None:
-    """`module:function`, where that leads back to the function."""
+    """Name `module:function` from which a function can be imported, or `None`."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not module or not name or module == "__main__" or _NAME.fullmatch(module) is None or _NAME.fullmatch(name) is None or "." in name:
         return None

@@ -1,4 +1,4 @@
-"""The class itself: arguments, draws, transforms of single images, and statistics."""
+"""`ImageDataGenerator`: draws, transforms of single images, and statistics."""
 
 from __future__ import annotations
 
@@ -19,58 +19,59 @@ if TYPE_CHECKING:
 _EPSILON = 1e-6
 """Added to a standard deviation before it divides."""
 _MOVES = {"theta": 0, "tx": 0, "ty": 0, "shear": 0, "zx": 1, "zy": 1}
-"""What `apply_affine_transform` takes, and the value that changes nothing."""
+"""Arguments of `apply_affine_transform`, with the values that change nothing."""
 _BLOCK = 256
-"""Images whose statistics are taken at a time."""
+"""Number of images in a block for statistics."""
 
 
 class ImageDataGenerator(Flows):
     """Keras' `ImageDataGenerator` on pipegen: the same arguments, the documented behaviour, and compiled flows.
 
     Args:
-        featurewise_center: Subtract from each channel its mean over the data that `fit` has seen.
+        featurewise_center: Subtract from each channel its mean over the data passed to `fit`.
         samplewise_center: Subtract from each image its mean, one number for all channels.
-        featurewise_std_normalization: Divide each channel by its standard deviation over the data that `fit` has seen; centres as well.
-        samplewise_std_normalization: Divide each image by its standard deviation; centres as well.
-        zca_whitening: Whiten by the matrix that `fit` computes; centres as well, and takes the place of `featurewise_std_normalization`.
-        zca_epsilon: Added to the singular values of the data before they divide.
-        rotation_range: Degrees: turned by up to this much either way.
-        width_shift_range: How far across: a float below 1 is a fraction of the width, from 1 on pixels; a whole number n draws whole pixels
-            *below* n; a list draws one of its values, of either sign.
-        height_shift_range: Likewise, down.
-        brightness_range: A pair of factors: 1 changes nothing.
-        shear_range: Degrees.
-        zoom_range: A number z for [1 - z, 1 + z], or a pair; below 1 magnifies. Each side draws its own.
-        channel_shift_range: Added to all channels, up to this much either way, and clipped to the values of the image.
-        fill_mode: What lies outside: `nearest`, `constant`, `reflect`, `wrap`.
+        featurewise_std_normalization: Divide each channel by its standard deviation over the data passed to `fit`; also centres.
+        samplewise_std_normalization: Divide each image by its standard deviation; also centres.
+        zca_whitening: Whiten by the matrix that `fit` computes; also centres, and replaces `featurewise_std_normalization`.
+        zca_epsilon: Added to the singular values of the data before division.
+        rotation_range: Maximal rotation in degrees, in either direction.
+        width_shift_range: Horizontal shift: a float below 1 is a fraction of the width, from 1 on pixels; a whole number n draws whole
+            pixels *below* n; a list draws one of its values, with either sign.
+        height_shift_range: Vertical shift, as `width_shift_range`.
+        brightness_range: A pair of factors; 1 changes nothing.
+        shear_range: Maximal shear in degrees.
+        zoom_range: A number z for [1 - z, 1 + z], or a pair; below 1 magnifies. Each axis draws its own.
+        channel_shift_range: Maximal amount added to all channels, of either sign, clipped to the values of the image.
+        fill_mode: Pixels outside of the image: `nearest`, `constant`, `reflect`, `wrap`.
         cval: The value outside for `constant`, before `rescale`.
         horizontal_flip: Mirror half of the images left to right.
         vertical_flip: Mirror half of the images upside down.
-        rescale: Multiplies the values, after `preprocessing_function`.
-        preprocessing_function: Called with each image after the augmentation; gives an image of the same shape.
+        rescale: A factor for the values, after `preprocessing_function`.
+        preprocessing_function: A function called with each image after the augmentation; it returns an image of the same shape.
         data_format: `channels_last` or `channels_first`; Keras' setting by default.
-        validation_split: The share of the data that `subset="validation"` takes.
+        validation_split: The share of the data for `subset="validation"`.
         interpolation_order: The order of the spline, 0 to 5.
-        dtype: Of the arrays; Keras' `floatx` by default. Flows compute `float64` as float32, and hand it over as float64.
-        geometry: `documented`, or `keras3` for what Keras 2.9 to 3 really do: the two shifts swapped, the centre of an image that is not
-            square beside it, and brightness through 8-bit numbers.
+        dtype: The dtype of the arrays; Keras' `floatx` by default. Flows compute `float64` as float32, and return float64.
+        geometry: `documented`, or `keras3` for the actual behaviour of Keras 2.9 to 3: the two shifts swapped, the centre of images that
+            are not square misplaced, and brightness through 8-bit numbers.
 
     Raises:
-        ValueError: For arguments that Keras rejects too.
+        ValueError: For arguments that Keras rejects, too.
     """
 
     # One image
 
     def get_random_transform(self, img_shape: tuple[int, ...], seed: int | None = None) -> dict[str, Any]:
-        """Draw the parameters of one transform.
+        """Draws the parameters of one transform.
 
         Args:
             img_shape: The shape of the image, 3 dimensions.
-            seed: Draws the parameters that Keras draws for it; NumPy's global stream is not touched. Without it they come from there.
+            seed: A seed, for which the parameters are those of Keras; NumPy's global stream is not touched. Without it, that stream is
+                used.
 
         Returns:
             `theta` and `shear` in degrees, `tx` and `ty` in pixels, `zx` and `zy`, `flip_horizontal`, `flip_vertical`,
-            `channel_shift_intensity` and `brightness` (`None` where not asked for).
+            `channel_shift_intensity` and `brightness` (`None` if not enabled).
         """
         return self._draw(img_shape, stream(seed))
 
@@ -78,11 +79,11 @@ class ImageDataGenerator(Flows):
         return draw(self, img_shape[self.row_axis - 1], img_shape[self.col_axis - 1], rng)
 
     def apply_transform(self, x: Array, transform_parameters: dict[str, Any]) -> Array:
-        """Transform one image: one affine resampling, then channel shift, flips and brightness.
+        """Transforms one image: one affine resampling, then channel shift, flips and brightness.
 
         Args:
             x: One image, 3 dimensions.
-            transform_parameters: As from `get_random_transform`; what is left out changes nothing.
+            transform_parameters: As from `get_random_transform`; missing ones change nothing.
 
         Returns:
             An image of the same shape.
@@ -104,17 +105,17 @@ class ImageDataGenerator(Flows):
         return x
 
     def random_transform(self, x: Array, seed: int | None = None) -> Array:
-        """`apply_transform` with parameters from `get_random_transform`."""
+        """Applies `apply_transform` with parameters from `get_random_transform`."""
         return self.apply_transform(x, self.get_random_transform(x.shape, seed))
 
     def standardize(self, x: Array) -> Array:
-        """Apply `preprocessing_function`, `rescale`, the samplewise and the featurewise statistics and the whitening, in this order.
+        """Applies `preprocessing_function`, `rescale`, the samplewise and the featurewise statistics and the whitening, in this order.
 
         Args:
-            x: An image or a batch of images. As documented, floats are changed in place as far as that goes; whole numbers never are.
+            x: An image or a batch of images. As documented, floats are changed in place if possible; whole numbers never are.
 
         Returns:
-            The values, in the shape of `x`. Statistics that were not fitted are left out, with a warning.
+            The values, in the shape of `x`. Statistics that are not fitted are left out, with a warning.
         """
         import numpy as np
 
@@ -138,26 +139,26 @@ class ImageDataGenerator(Flows):
         return x
 
     def _fitted(self, argument: str, found: Array | None) -> Array | None:
-        """Returns what was found for an argument, if it was given; a warning where it was given and nothing found."""
+        """Looks up the statistics of an argument; warns if it is set but not fitted."""
         if not getattr(self, argument):
             return None
         if found is None:
-            warn(f"`{argument}` has no effect before `fit` has seen data")
+            warn(f"`{argument}` has no effect before `fit`")
         return found
 
     # Statistics
 
     def fit(self, x: Any, augment: bool = False, rounds: int = 1, seed: int | None = None) -> None:
-        """Take the statistics that the featurewise arguments and the whitening need.
+        """Computes the statistics for the featurewise arguments and the whitening.
 
-        They are those of what a flow gives: augmented first where asked for, then times `rescale`. `preprocessing_function` and the
-        samplewise arguments are not applied, as documented, which a warning says.
+        As in a flow, images are augmented first, if `augment` is set, and then multiplied by `rescale`. As documented,
+        `preprocessing_function` and the samplewise arguments are not applied; a warning says so.
 
         Args:
             x: Images, 4 dimensions.
-            augment: Of augmented images.
-            rounds: How many augmented images of each.
-            seed: For the augmentation.
+            augment: Whether to augment the images.
+            rounds: The number of augmented versions of each image.
+            seed: The seed of the augmentation.
 
         Raises:
             ValueError: For another shape, or images too large to be whitened.
@@ -170,10 +171,10 @@ class ImageDataGenerator(Flows):
         channels = images.shape[self.channel_axis]
         if channels not in (1, 3, 4):
             warn(f"with `{self.data_format}`, {images.shape} are images of {channels} channels, not of 1, 3 or 4")
-        if not self.featurewise_center:  # the other two switch it on
+        if not self.featurewise_center:  # the other two arguments switch it on
             return
         if self.preprocessing_function or self.samplewise_center:
-            warn("`fit` takes statistics without `preprocessing_function` and without the samplewise arguments")
+            warn("`fit` computes statistics without `preprocessing_function` and without the samplewise arguments")
         rng = stream(seed)
 
         seen = self._seen(images, rounds if augment else 0, rng)
@@ -190,7 +191,7 @@ class ImageDataGenerator(Flows):
         check_flows(self)
 
     def _seen(self, images: Array, rounds: int, rng: Any) -> Iterator[Array]:
-        """Blocks of what statistics are taken of, float64."""
+        """Yields blocks of images for the statistics, float64."""
         import numpy as np
 
         for _ in range(max(rounds, 1)):

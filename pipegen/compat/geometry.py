@@ -1,4 +1,4 @@
-"""What is done to single images: an affine resampling, brightness and channel shifts, by draws in Keras' order."""
+"""Functions on single images: affine resampling, brightness and channel shifts, with draws in Keras' order."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ Geometry = Literal["documented", "keras3"]
 
 
 def check_geometry(geometry: str) -> None:
-    """Reject a word that is none.
+    """Checks `geometry`.
 
     Raises:
         ValueError: When it is neither `documented` nor `keras3`.
     """
     if geometry not in get_args(Geometry):
-        message = f"`geometry` is 'documented' (the right axes and centre) or 'keras3' (those of Keras 2.9 to 3), got {geometry!r}"
-        raise ValueError(message)
+        raise ValueError(f"`geometry` is 'documented' (the right axes and centre) or 'keras3' (those of Keras 2.9 to 3), got {geometry!r}")
 
 
 def shift_names(geometry: str) -> tuple[str, str]:
-    """Names the shifts (`height`, `width`) as Keras' `tx` and `ty`: `tx` moves along x, and Keras 2.9 to 3 draw it from the height."""
+    """Names of the shifts (`height`, `width`) in Keras: `tx` moves along x, but Keras 2.9 to 3 draw it from the height."""
     return ("tx", "ty") if geometry == "keras3" else ("ty", "tx")
 
 
@@ -51,33 +50,33 @@ def apply_affine_transform(
     *,
     geometry: Geometry = "documented",
 ) -> Array:
-    """Turn, shift, shear and zoom an image in one resampling.
+    """Rotates, shifts, shears and zooms an image in one resampling.
 
-    What an output pixel shows lies at R(theta) · T(tx, ty) · S(shear) · Z(zx, zy) of its own place, measured from the centre with x to the
-    right and y down, where S has the rows (1, -sin), (0, cos). A positive `theta` turns the picture counter-clockwise.
+    An output pixel at p reads the input at R(theta) · T(tx, ty) · S(shear) · Z(zx, zy) · p. Positions are measured from the centre, with x
+    to the right and y down; S has the rows (1, -sin), (0, cos). A positive `theta` rotates the image counter-clockwise.
 
     Args:
         x: One image, 3 dimensions.
-        theta: The angle in degrees.
-        tx: How far along x an output pixel reads, in pixels.
-        ty: How far along y.
-        shear: The angle in degrees.
-        zx: Times the distance from the centre along x: below 1 magnifies.
-        zy: Likewise along y.
+        theta: The rotation angle in degrees.
+        tx: The shift of the position read, along x, in pixels.
+        ty: The shift of the position read, along y, in pixels.
+        shear: The shear angle in degrees.
+        zx: The factor for the distance from the centre along x: below 1 magnifies.
+        zy: The factor for the distance from the centre along y.
         row_axis: The axis of the rows; 1 by default, as in Keras, whose functions expect the channels first.
         col_axis: The axis of the columns.
         channel_axis: The axis of the channels, 0 or 2.
-        fill_mode: What lies outside: `nearest`, `constant`, `reflect`, `wrap`, or another mode of `scipy.ndimage`.
+        fill_mode: Pixels outside of the image: `nearest`, `constant`, `reflect`, `wrap`, or another mode of `scipy.ndimage`.
         cval: The value outside for `constant`.
-        order: The order of the spline, 0 to 5. Above 1 it overshoots the values of the image.
-        geometry: `keras3` takes half the height for the centre's column and half the width for its row, as Keras 2.9 to 3 do;
-            square images are the same either way.
+        order: The order of the spline, 0 to 5. Above 1 it may exceed the values of the image.
+        geometry: `keras3` uses half the height for the centre's column and half the width for its row, as Keras 2.9 to 3 do;
+            square images are the same in both.
 
     Returns:
-        An image of the same shape and dtype; `x` itself where nothing is asked for.
+        An image of the same shape and dtype; `x` itself if nothing changes.
 
     Raises:
-        ValueError: For axes that are not those of one image.
+        ValueError: For invalid axes of one image.
         ImportError: When SciPy is not installed.
     """
     import numpy as np
@@ -106,11 +105,11 @@ def _check_axes(x: Array, row_axis: int, col_axis: int, channel_axis: int) -> No
     if x.ndim != 3:
         raise ValueError(f"one image has 3 dimensions, got an array of the shape {x.shape}")
     if channel_axis == 1:
-        raise ValueError("the channels are the first or the last axis, not the middle one")
+        raise ValueError("the channels must be the first or the last axis, not the middle one")
 
 
 def _matrix(theta: float, tx: float, ty: float, shear: float, zx: float, zy: float) -> Array | None:
-    """The 3x3 matrix about the origin in (x, y), float64, or `None` where it would change nothing."""
+    """Computes the 3x3 matrix about the origin in (x, y), float64; `None` if it changes nothing."""
     import numpy as np
 
     turn, slant = math.radians(theta), math.radians(shear)
@@ -138,7 +137,7 @@ def random_rotation(
     *,
     geometry: Geometry = "documented",
 ) -> Array:
-    """Turn an image by an angle drawn uniformly from [-`rg`, `rg`] degrees; for the rest see `apply_affine_transform`.
+    """Rotates an image by an angle drawn uniformly from [-`rg`, `rg`] degrees; for the rest see `apply_affine_transform`.
 
     The draw is from NumPy's global stream, as in Keras.
     """
@@ -162,10 +161,10 @@ def random_shift(
     *,
     geometry: Geometry = "documented",
 ) -> Array:
-    """Shift an image by fractions of its sides: across by up to `wrg` of the width, down by up to `hrg` of the height, either way.
+    """Shifts an image by up to `wrg` of its width horizontally, and up to `hrg` of its height vertically, in either direction.
 
-    `geometry="keras3"` moves it down by what was drawn for the width, and across by what was drawn for the height, as Keras 2.9 to 3 do.
-    For the rest see `apply_affine_transform`. The draws are from NumPy's global stream, the height's first, as in Keras.
+    `geometry="keras3"` swaps the two shifts, as Keras 2.9 to 3 do. For the rest see `apply_affine_transform`. The draws are from NumPy's
+    global stream, the height's first, as in Keras.
     """
     import numpy as np
 
@@ -189,7 +188,7 @@ def random_shear(
     *,
     geometry: Geometry = "documented",
 ) -> Array:
-    """Shear an image by an angle drawn uniformly from [-`intensity`, `intensity`] degrees; for the rest see `apply_affine_transform`.
+    """Shears an image by an angle drawn uniformly from [-`intensity`, `intensity`] degrees; for the rest see `apply_affine_transform`.
 
     The draw is from NumPy's global stream, as in Keras.
     """
@@ -212,12 +211,12 @@ def random_zoom(
     *,
     geometry: Geometry = "documented",
 ) -> Array:
-    """Zoom each side of an image by a number drawn uniformly from `zoom_range`, a pair; below 1 magnifies.
+    """Zooms each axis of an image by a number drawn uniformly from `zoom_range`, a pair; below 1 magnifies.
 
     For the rest see `apply_affine_transform`. The draws are from NumPy's global stream, as in Keras.
 
     Raises:
-        ValueError: When `zoom_range` is no pair.
+        ValueError: When `zoom_range` is not a pair.
     """
     import numpy as np
 
@@ -229,7 +228,7 @@ def random_zoom(
 
 
 def transform_matrix_offset_center(matrix: Array, x: float, y: float) -> Array:
-    """A 3x3 matrix about the origin as one about the centre of a side `x` pixels long and another one `y` long, float64 `(3, 3)`."""
+    """Moves the origin of a 3x3 matrix to the centre of sides of `x` and `y` pixels; float64 `(3, 3)`."""
     import numpy as np
 
     centre = np.array([[1, 0, x / 2 - 0.5], [0, 1, y / 2 - 0.5], [0, 0, 1]])
@@ -237,19 +236,19 @@ def transform_matrix_offset_center(matrix: Array, x: float, y: float) -> Array:
 
 
 def flip_axis(x: Array, axis: int) -> Array:
-    """The array with one axis reversed, as a view."""
+    """Reverses one axis of an array, as a view."""
     import numpy as np
 
     return np.flip(x, axis)
 
 
 def apply_channel_shift(x: Array, intensity: float, channel_axis: int = 0) -> Array:  # noqa: ARG001 - Keras' signature
-    """Add one amount to every value of an image, and clip to the least and the greatest value that this image has.
+    """Adds an amount to every value of an image, and clips to the minimum and maximum of that image.
 
     Args:
         x: One image.
-        intensity: What is added, in the units of the values.
-        channel_axis: The axis of the channels; it changes nothing, since all channels get the same.
+        intensity: The amount, in the units of the values.
+        channel_axis: The axis of the channels; ignored, since all channels get the same.
     """
     import numpy as np
 
@@ -257,7 +256,10 @@ def apply_channel_shift(x: Array, intensity: float, channel_axis: int = 0) -> Ar
 
 
 def random_channel_shift(x: Array, intensity_range: float, channel_axis: int = 0) -> Array:
-    """`apply_channel_shift` by an amount drawn uniformly from [-`intensity_range`, `intensity_range`], from NumPy's global stream."""
+    """Applies `apply_channel_shift` with an amount drawn uniformly from [-`intensity_range`, `intensity_range`].
+
+    The draw is from NumPy's global stream, as in Keras.
+    """
     import numpy as np
 
     return apply_channel_shift(x, np.random.uniform(-intensity_range, intensity_range), channel_axis)
@@ -266,19 +268,19 @@ def random_channel_shift(x: Array, intensity_range: float, channel_axis: int = 0
 def apply_brightness_shift(
     x: Array, brightness: float, scale: bool = True, *, through_bytes: bool = False, channel_axis: int | None = None
 ) -> Array:
-    """Multiply the values of an image: 1 changes nothing, 0 is black.
+    """Multiplies the values of an image: 1 changes nothing, 0 is black.
 
-    Without `scale`, values in 0..255 are multiplied and clipped to 0..255, and values in 0..1 likewise to 0..1; of others, the distance
-    from the image's least value is multiplied, and clipped to the image's greatest. Keras passes the image through 8-bit whole numbers
-    on the way, which leaves nothing of values in 0..1, and 256 levels of any others; `through_bytes` does as it does.
+    Without `scale`, values in 0..255 are multiplied and clipped to 0..255, and values in 0..1 to 0..1. For others, the distance from the
+    image's minimum is multiplied, and clipped to the image's maximum. Keras converts the image to 8-bit whole numbers on the way, which
+    destroys values in 0..1, and leaves 256 levels of others; `through_bytes` does the same.
 
     Args:
         x: One image, 3 dimensions.
         brightness: The factor.
-        scale: First stretch the image, so that its least value is 0 and its greatest 255, and cut that off to whole numbers.
-        through_bytes: Without `scale` as well, compute as Keras does. Then, and with `scale`, images have 1, 3 or 4 channels.
-        channel_axis: The axis of the channels, 0 or 2; by default as Keras' data format has it. The fourth of four channels is alpha, and
-            left alone.
+        scale: First stretch the image to a minimum of 0 and a maximum of 255, and truncate it to whole numbers.
+        through_bytes: Compute as Keras does, also without `scale`. Then, and with `scale`, images have 1, 3 or 4 channels.
+        channel_axis: The axis of the channels, 0 or 2; by default that of Keras' data format. The fourth of four channels is alpha, and
+            stays unchanged.
 
     Returns:
         The image in Keras' `floatx`.
@@ -304,10 +306,10 @@ def apply_brightness_shift(
 
 
 def random_brightness(x: Array, brightness_range: Sequence[float], scale: bool = True, *, through_bytes: bool = False) -> Array:
-    """`apply_brightness_shift` by a factor drawn uniformly from `brightness_range`, a pair, from NumPy's global stream.
+    """Applies `apply_brightness_shift` with a factor drawn uniformly from `brightness_range`, a pair, from NumPy's global stream.
 
     Raises:
-        ValueError: When `brightness_range` is no pair.
+        ValueError: When `brightness_range` is not a pair.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Images between files, Pillow and NumPy, as `keras.utils` has them."""
+"""Conversion of images between files, Pillow and NumPy, as in `keras.utils`; statistics; writing of batches."""
 
 from __future__ import annotations
 
@@ -17,29 +17,27 @@ if TYPE_CHECKING:
     import tensorflow as tf
     from PIL import Image
 
-
-if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
-"""Pillow's filters, by the names that Keras gives them."""
+"""Pillow's filters, by Keras' names."""
 _KEPT_GRAY = ("L", "I;16", "I")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def img_to_array(img: Image.Image | Array, data_format: str | None = None, dtype: Any = None) -> Array:
-    """A picture as an array.
+    """Converts an image to an array.
 
     Args:
         img: A Pillow image, or an array `(height, width)` or `(height, width, channels)`.
-        data_format: `channels_last` or `channels_first`, of what is returned; Keras' setting by default.
+        data_format: The format of the result, `channels_last` or `channels_first`; Keras' setting by default.
         dtype: The dtype of the array; Keras' `floatx` by default.
 
     Returns:
         `(height, width, channels)`, or with `channels_first` `(channels, height, width)`, values as stored.
 
     Raises:
-        ValueError: When the picture has neither 2 nor 3 dimensions.
+        ValueError: When the image has neither 2 nor 3 dimensions.
     """
     import numpy as np
 
@@ -53,14 +51,14 @@ def img_to_array(img: Image.Image | Array, data_format: str | None = None, dtype
 
 
 def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dtype: Any = None) -> Image.Image:
-    """An array as a Pillow image.
+    """Converts an array to a Pillow image.
 
     Args:
         x: `(height, width, channels)`, or with `channels_first` `(channels, height, width)`; 1, 3 or 4 channels.
-        data_format: Where the channels stand in `x`; Keras' setting by default.
-        scale: Stretch the values of this image, so that its least is 0 and its greatest 255. Without it values are cut off to whole
-            numbers, and those outside 0..255 wrap around.
-        dtype: The dtype in which that is computed; Keras' `floatx` by default.
+        data_format: The data format of `x`; Keras' setting by default.
+        scale: Stretch the values of this image to a minimum of 0 and a maximum of 255. Without it, values are truncated to whole numbers,
+            and those outside 0..255 wrap around.
+        dtype: The dtype of the computation; Keras' `floatx` by default.
 
     Returns:
         An image of mode L, RGB or RGBA; mode I for gray values above 255.
@@ -79,7 +77,7 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
         values = values.transpose(1, 2, 0)
     channels = values.shape[2]
     if channels not in _MODES:
-        raise ValueError(f"Pillow's images have 1, 3 or 4 channels, and this array has {channels}")
+        raise ValueError(f"Pillow's images have 1, 3 or 4 channels, but this array has {channels}")
     if scale:
         values = values - values.min()
         greatest = values.max()
@@ -99,22 +97,22 @@ def load_img(
     *,
     grayscale: bool | None = None,
 ) -> Image.Image:
-    """Read an image file with Pillow.
+    """Reads an image file with Pillow.
 
     Args:
         path: A file's path, or the bytes of a file as `io.BytesIO`.
-        color_mode: `rgb`, `rgba`, or `grayscale`, which leaves gray of 16 and 32 bits as it is.
-        target_size: `(height, width)` to resize to; as stored by default.
+        color_mode: `rgb`, `rgba`, or `grayscale`, which keeps gray of 16 and 32 bits.
+        target_size: `(height, width)` to resize to; by default the stored size.
         interpolation: One of `RESAMPLING`.
-        keep_aspect_ratio: Cut out the largest centred part of the target's proportions first, instead of distorting the picture.
-        grayscale: Keras 2's word for `color_mode="grayscale"`, with a warning.
+        keep_aspect_ratio: Crop the largest centred part with the target's proportions first, instead of distorting the image.
+        grayscale: Keras 2's argument for `color_mode="grayscale"`, with a warning.
 
     Returns:
         A Pillow image. The EXIF orientation is not applied.
 
     Raises:
         ValueError: For an unknown colour mode or filter, or when `grayscale` contradicts the colour mode.
-        TypeError: When `path` is no path.
+        TypeError: When `path` is not a path.
     """
     from PIL import Image
 
@@ -134,7 +132,7 @@ def load_img(
 
 
 def _without_grayscale(grayscale: bool, color_mode: str) -> str:
-    """The colour mode that Keras 2's keyword stands for."""
+    """Converts Keras 2's keyword to a colour mode."""
     if color_mode == "rgba" if grayscale else color_mode == "grayscale":
         raise ValueError(f"`grayscale={grayscale}` contradicts `color_mode={color_mode!r}`; leave `grayscale` out")
     warn('`grayscale` is a keyword of Keras 2; write `color_mode="grayscale"` or "rgb"', DeprecationWarning)
@@ -159,34 +157,34 @@ def _resized(img: Image.Image, target_size: tuple[int, int], interpolation: str,
 
 
 def save_img(path: Any, x: Any, data_format: str | None = None, file_format: str | None = None, scale: bool = True, **kwargs: Any) -> None:
-    """Write an array as an image file.
+    """Writes an array as an image file.
 
     Args:
         path: A path, or a file object, which needs `file_format`.
         x: The image; see `array_to_img`.
-        data_format: Where the channels stand in `x`; Keras' setting by default.
-        file_format: Such as `png`; by default the suffix of the path says.
+        data_format: The data format of `x`; Keras' setting by default.
+        file_format: The format, such as `png`; by default that of the path's suffix.
         scale: Stretch the values to 0..255; see `array_to_img`.
-        **kwargs: Handed to Pillow's `Image.save`.
+        **kwargs: Options for Pillow's `Image.save`.
     """
     if file_format is None and isinstance(path, (str, os.PathLike)):
         file_format = os.path.splitext(path)[1][1:]
     form = "jpeg" if file_format and file_format.lower() in ("jpg", "jpeg") else file_format
     img = array_to_img(x, data_format=data_format, scale=scale)
     if img.mode == "RGBA" and form == "jpeg":
-        warn("JPEG holds no alpha channel; the image is written as RGB")
+        warn("JPEG has no alpha channel; the image is written as RGB")
         img = img.convert("RGB")
     img.save(path, format=form or None, **kwargs)
 
 
 def smart_resize(x: Any, size: tuple[int, int], interpolation: str = "bilinear", data_format: str = "channels_last", **options: Any) -> Any:
-    """Cut out the largest centred part of the size's proportions and resize it: Keras' own function, which is still there.
+    """Crops the largest centred part with the size's proportions, and resizes it, by Keras' own function.
 
     Args:
         x: An image, or a batch of them; an array or a tensor.
         size: `(height, width)`.
         interpolation: `bilinear`, `nearest`, `bicubic`, `lanczos3` or `lanczos5`, without antialiasing.
-        data_format: Where the channels stand.
+        data_format: The data format of `x`.
         **options: As in Keras.
 
     Returns:
@@ -201,16 +199,16 @@ _MOST = 10**7
 
 
 class Saving:
-    """Writes images as `PREFIX_INDEX_NUMBER.FORMAT`, each stretched so that its least value is black and its greatest white.
+    """A writer of images named `PREFIX_INDEX_NUMBER.FORMAT`, each stretched from black to white.
 
-    INDEX is the row of an image in the flow's arrays or table; where a flow has a folder, how many it has handed over before. NUMBER
-    is drawn by the operating system, so that no seed is spent and the epochs have names of their own.
+    INDEX is the row of an image in the flow's arrays or table; for a folder, it is the number of images so far. NUMBER is drawn by the
+    operating system, so that seeds have no effect on it and epochs have different names.
 
     Args:
-        folder: Where to; it is made.
-        prefix: What the names begin with.
+        folder: The folder to write to, made if needed.
+        prefix: The beginning of each name.
         form: The format, which is also the suffix: `png`, `jpeg` or another one of Pillow's.
-        data_format: Where the channels of the images stand.
+        data_format: The data format of the images.
     """
 
     def __init__(self, folder: str | os.PathLike[str], prefix: str, form: str, data_format: str) -> None:
@@ -219,7 +217,7 @@ class Saving:
         os.makedirs(self.folder, exist_ok=True)
 
     def write(self, images: Array, rows: Array | None = None) -> int:
-        """Write a batch `(n, ...)`; `rows` are the indices of its images. The result is how many were written in all."""
+        """Writes a batch `(n, ...)`; `rows` are the indices of its images. Returns the number written in all."""
         for i, image in enumerate(images):
             index = self._written if rows is None else int(rows[i])
             while not self._wrote(f"{self.prefix}_{index}_{secrets.randbelow(_MOST)}.{self.form}", image):
@@ -228,16 +226,15 @@ class Saving:
         return self._written
 
     def _wrote(self, name: str, image: Array) -> bool:
-        """Writes an image, unless there is a file of this name already."""
         try:
-            with whole_file(os.path.join(self.folder, name), new=True, durable=False) as file:  # on the way to the model
+            with whole_file(os.path.join(self.folder, name), new=True, durable=False) as file:  # the model waits
                 save_img(file, image, data_format=self.data_format, file_format=self.form)
         except FileExistsError:
             return False
         return True
 
     def during(self, batches: tf.data.Dataset, *, rows: bool) -> tf.data.Dataset:
-        """The batches, each written on its way; with `rows`, they are `(images, rows)`."""
+        """Writes the batches of a dataset as they are read; with `rows`, batches are `(images, rows)`."""
         import tensorflow as tf
 
         from pipegen.ops.lowering.python_calls import numpy_function
@@ -253,14 +250,14 @@ class Saving:
 
 
 LARGEST_WHITENING = 16_384
-"""Values of an image up to which its whitening matrix is computed: 2 GiB in float64."""
+"""Maximal number of values of an image for a whitening matrix: 2 GiB in float64."""
 
 
 def moments(blocks: Iterable[Array], channel_axis: int) -> tuple[Array, Array]:
-    """The mean and the standard deviation of each channel.
+    """Computes the mean and the standard deviation of each channel.
 
     Blocks are merged by the update of T. Chan, G. Golub and R. LeVeque (Updating Formulae and a Pairwise Algorithm for Computing Sample
-    Variances, 1979), which does not cancel where the mean is large beside the deviation.
+    Variances, 1979), which avoids cancellation if the mean is much larger than the deviation.
 
     Args:
         blocks: Batches of images, 4 dimensions.
@@ -286,10 +283,10 @@ def moments(blocks: Iterable[Array], channel_axis: int) -> tuple[Array, Array]:
 
 
 def whitening(rows: Array, epsilon: float) -> Array:
-    """The matrix that whitens centred rows by their principal components and turns them back (ZCA).
+    """Computes the matrix that whitens centred rows by their principal components and rotates them back (ZCA).
 
-    It is u · diag(sqrt(n) / (s + epsilon)) · u', with u and s from the thin singular value decomposition of the rows, so that directions in
-    which the rows do not vary are taken out rather than amplified.
+    It is u · diag(sqrt(n) / (s + epsilon)) · u', with u and s from the thin singular value decomposition of the rows, so that directions
+    without variation are removed rather than amplified.
 
     Args:
         rows: float64 `(n, values)`.
@@ -307,6 +304,6 @@ def whitening(rows: Array, epsilon: float) -> Array:
     if values > LARGEST_WHITENING:
         gib = values**2 * 8 / 2**30
         message = f"`zca_whitening` of {values:,} values an image needs a matrix of {gib:.1f} GiB"
-        raise ValueError(f"{message}; whiten smaller images, of at most {LARGEST_WHITENING:,} values (73×73×3)")
+        raise ValueError(f"{message}; use smaller images, of at most {LARGEST_WHITENING:,} values (73×73×3)")
     u, s, _ = np.linalg.svd(rows.T, full_matrices=False)
     return (u * (np.sqrt(n) / (s + epsilon))) @ u.T

@@ -1,4 +1,4 @@
-"""Holds what the iterators have in common: they walk a pipeline, and behave as those of Keras. Importing this imports TensorFlow."""
+"""`CompiledIterator`, the base class of the flows' iterators. Importing this imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ if TYPE_CHECKING:
 
 
 class CompiledIterator(Iterator):
-    """Batches of a pipeline as NumPy arrays, without an end: what the three kinds of flows have in common.
+    """Endless batches of a pipeline as NumPy arrays: the base class of the three kinds of flows.
 
-    `len` is the number of batches in an epoch. `iter(it)`, a `for` loop and each epoch of `fit` begin with the first batch of the epoch
-    that has not been handed over to its end; `next(it)` goes on from batch to batch and from epoch to epoch, until `reset`.
+    `len` is the number of batches in an epoch. `iter(it)`, a `for` loop and each epoch of `fit` start at the first batch of the current
+    epoch; `next(it)` continues from batch to batch and from epoch to epoch, until `reset`.
 
-    A class derived from one of the three kinds may override `__next__`, `next` or `__getitem__`: loops and `fit` then hand over what it
-    gives. What would change how a batch is made, such as `_get_batches_of_transformed_samples`, is refused, since nothing would call it.
+    A subclass of one of the three kinds may override `__next__`, `next` or `__getitem__`; loops and `fit` then use its batches. Methods
+    that would change how a batch is made, such as `_get_batches_of_transformed_samples`, must not be overridden: nothing would call them.
 
     Attributes:
-        pipeline: The `pipegen.Pipeline` that it walks; an iterator without images has none.
+        pipeline: The `pipegen.Pipeline`; an iterator without images has none.
         image_data_generator: The generator.
-        n: How many images there are.
+        n: The number of images.
         samples: The same.
-        shuffle: As it was given; the validation subset is never shuffled.
-        batch_index: Which batch of the epoch `next` gives next.
-        total_batches_seen: How many batches `next` has given.
+        shuffle: As given; the validation subset is never shuffled.
+        batch_index: The index of the next batch of `next` in the epoch.
+        total_batches_seen: The number of batches of `next` so far.
         image_shape: The shape of an image.
-        data_format: Where its channels stand.
+        data_format: Its data format.
         dtype: The dtype of images; `float64` is computed as float32.
-        subset: As it was given, as are `save_to_dir`, `save_prefix` and `save_format`.
+        subset: As given; likewise `save_to_dir`, `save_prefix` and `save_format`.
     """
 
     _numbered = False
-    """Whether the pipeline gives images with their rows."""
+    """Whether batches of the pipeline contain the rows of the images."""
 
     def _ask(self, generator: Described | None, subset: str | None, data_format: str | None, dtype: Any) -> Described:
-        """Keep what was asked for; the result is the generator with the format and the dtype that were.
+        """Stores the arguments; returns the generator with this data format and dtype.
 
         Raises:
-            TypeError: For another class's generator.
+            TypeError: For a generator of another class.
             ValueError: For an unknown word, or a subset without a `validation_split`.
-            UnsupportedArgument: For a subclass whose methods nothing would call.
+            UnsupportedArgument: For a subclass whose methods would not be called.
         """
         generator = Described._generator() if generator is None else generator
         if not isinstance(generator, Described._generator):
             kind = f"{type(generator).__module__}.{type(generator).__qualname__}"
-            raise TypeError(f"`image_data_generator` is a pipegen.compat.ImageDataGenerator, got {kind}")
-        instead = "override `__getitem__` or `__next__`, which give whole batches, or map `.dataset`"
+            raise TypeError(f"`image_data_generator` must be a pipegen.compat.ImageDataGenerator, got {kind}")
+        instead = "override `__getitem__` or `__next__`, which return whole batches, or map `.dataset`"
         check_overrides(self, CompiledIterator, OF_AN_ITERATOR, instead)
         if self._given_by() != "__getitem__":
             check_overrides(self, CompiledIterator, ("on_epoch_end",), "use a callback of Keras, or override `__getitem__` too")
-        remedy = "pass what it does as `preprocessing_function`, or override the `flow` method"
+        remedy = "use a `preprocessing_function` for it, or override the `flow` method"
         check_overrides(generator, Described._generator, OF_A_GENERATOR, remedy)
         check_subset(generator, subset)
         whole = generator._asked(data_format, dtype)
@@ -92,9 +92,9 @@ class CompiledIterator(Iterator):
         saves: tuple[Any, str, str],
         late_files: bool = False,
     ) -> None:
-        """Build the pipeline; `asked` is what `_ask` gave, and `saves` are `save_to_dir`, `save_prefix` and `save_format`.
+        """Builds the pipeline; `asked` is the result of `_ask`, and `saves` are `save_to_dir`, `save_prefix` and `save_format`.
 
-        With `late_files`, a file that does not exist is an error when it is read.
+        With `late_files`, a missing file is an error when it is read.
         """
         whitened = with_matrix(self.image_data_generator, channels, spec) if asked.zca_whitening else spec
         self.pipeline = pipe = build_by_place(with_function(asked, whitened), data=data, late_files=late_files)
@@ -108,7 +108,7 @@ class CompiledIterator(Iterator):
     def _walk_over_nothing(
         self, asked: Described, shape: tuple[int, ...], *, batch_size: int, shuffle: bool, seed: int | None, saves: tuple[Any, str, str]
     ) -> None:
-        """The same without any image of the `shape`, whose channels are last."""
+        """Makes an empty iterator over images of a channels-last `shape`."""
         import tensorflow as tf
 
         if asked.data_format == "channels_first":
@@ -131,25 +131,25 @@ class CompiledIterator(Iterator):
         self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
         self.image_shape = tuple(_first(self._one_epoch.element_spec).shape[1:])
 
-    # The batches of the pipeline, and what becomes of them
+    # The batches of the pipeline, and their conversion
 
     @cached_property
     def dataset(self) -> tf.data.Dataset:
-        """The same batches as a `tf.data.Dataset` of one epoch each time, which is the quickest for `fit`. Made when it is asked for."""
+        """The same batches as a `tf.data.Dataset` of one epoch each time, the fastest form for `fit`."""
         import tensorflow as tf
 
-        with tf.init_scope():  # it is kept, and a function that is being traced may ask for it first
+        with tf.init_scope():  # made while a function is traced, it would belong to its graph
             return self._finished(self._one_epoch if self._saving is None else self._saving.during(self._one_epoch, rows=self._numbered))
 
     def _finished(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         return self._complete(batches.map(_widened) if self._widens else batches)
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns what `fit` gets, from what the pipeline gives."""
+        """Converts batches of the pipeline to those for `fit`."""
         return batches
 
     def _arrays(self, batch: Any) -> Any:
-        """Returns what `next` gives, from what the pipeline gives as arrays."""
+        """Converts a batch of the pipeline, as arrays, to one for `next`."""
         raise NotImplementedError
 
     def _handed_over(self, batch: Any) -> Any:
@@ -159,16 +159,16 @@ class CompiledIterator(Iterator):
         return self._arrays(arrays)
 
     def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:
-        what = "batches are compiled for the steps of an epoch, and none is made of chosen rows"
+        what = "batches are compiled for the steps of an epoch, not for chosen rows"
         raise UnsupportedArgument("_get_batches_of_transformed_samples", what, "make a flow of these rows, or use `it[i]`")
 
     def _set_index_array(self) -> None:
-        what = "a flow is compiled for its files, and takes no others afterwards"
-        raise UnsupportedArgument("_set_index_array", what, "name the files in a table, for `flow_from_dataframe`")
+        what = "a flow is compiled for its files, which cannot change afterwards"
+        raise UnsupportedArgument("_set_index_array", what, "list the files in a table for `flow_from_dataframe`")
 
     @property
-    def index_array(self) -> Any:  # type: ignore[override]  # what is compiled keeps its order
-        """The order of the open epoch: the place in `filenames`, or the row, of each image that is handed over, int64 `(n,)`."""
+    def index_array(self) -> Any:  # type: ignore[override]  # a compiled order cannot be set
+        """The order of the current epoch: the index in `filenames`, or the row, of each image, int64 `(n,)`."""
         import numpy as np
 
         return self.pipeline._engine.order_of(self._split, self._epoch()) if self.n else np.arange(0)
@@ -179,15 +179,15 @@ class CompiledIterator(Iterator):
         return [self._one_epoch]
 
     def _compiled(self) -> tf.data.Dataset:
-        """Returns what TensorFlow reads.
+        """Dataset that TensorFlow reads.
 
         Raises:
-            UnsupportedArgument: For a subclass that gives batches of its own.
+            UnsupportedArgument: For a subclass that makes its own batches.
         """
         name = self._given_by()
         if name is not None:
-            why = f"TensorFlow reads the compiled batches, and would pass over that of {type(self).__name__}"
-            raise UnsupportedArgument(name, why, "map `.dataset`, or hand over a generator that yields the batches")
+            why = f"TensorFlow reads the compiled batches, and would not call that of {type(self).__name__}"
+            raise UnsupportedArgument(name, why, "map `.dataset`, or pass a generator that yields the batches")
         return self.dataset
 
     @cached_property
@@ -198,7 +198,7 @@ class CompiledIterator(Iterator):
         return self._finished(tf.data.Dataset.from_generator(tuple, output_signature=self._one_epoch.element_spec)).element_spec
 
     def cardinality(self) -> tf.Tensor:
-        """Batches in an epoch, int64."""
+        """Counts the batches in an epoch, int64."""
         return self._one_epoch.cardinality()
 
     # As an iterator
@@ -220,11 +220,11 @@ class CompiledIterator(Iterator):
     def _end_epoch(self) -> None:
         epoch = self._epoch()
         self.on_epoch_end()
-        if self._epoch() == epoch:  # a subclass that does something of its own there, and no more
+        if self._epoch() == epoch:  # a subclass overrides it without a call of `super`
             CompiledIterator.on_epoch_end(self)
 
     def next(self) -> Any:
-        """The next batch; the same as `next(it)`."""
+        """Reads the next batch; the same as `next(it)`."""
         with self.lock:
             if self._walk is None:
                 self._walk = self._endless()
@@ -234,33 +234,31 @@ class CompiledIterator(Iterator):
             return batch
 
     def __getitem__(self, index: int) -> Any:
-        """A batch of the open epoch, in any order and from any thread; one after the other is quickest.
+        """Makes a batch of the current epoch, in any order and from any thread; sequential access is fastest.
 
         Raises:
-            ValueError: For an unknown batch.
+            ValueError: For an index out of range.
         """
         self._check_index(index)
         return self._handed_over(self.pipeline._engine.requested(self._split)(self._epoch(), index))
 
     def _epoch(self) -> int:
-        """The epoch that stands open."""
         return int(self.pipeline._engine.train_progress().position()[0]) if self._split == "train" and self.n else 0
 
     def reset(self) -> None:
-        """Let `next` begin the epoch that stands open again."""
+        """Makes `next` restart the current epoch."""
         with self.lock:
             self._walk = None
             self.batch_index = 0
 
     def on_epoch_end(self) -> None:
-        """Go to the next epoch: another order, other draws."""
+        """Moves to the next epoch, with a new order and new draws."""
         if self._split == "train" and self.n:
             self.pipeline.seek(self._epoch() + 1, 0)
         self.reset()
 
 
 def _widened(*parts: Any) -> Any:
-    """A batch with its floats in float64."""
     import tensorflow as tf
 
     wide = tuple(tf.cast(part, tf.float64) if part.dtype.is_floating else part for part in parts)
@@ -268,7 +266,7 @@ def _widened(*parts: Any) -> Any:
 
 
 def _first(spec: Any) -> Any:
-    """The spec of the images in that of a batch."""
+    """First part of a batch, or of its spec: the images."""
     while isinstance(spec, (tuple, list)):
         spec = spec[0]
     return spec

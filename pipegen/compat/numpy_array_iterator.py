@@ -1,4 +1,4 @@
-"""The iterator over arrays. Importing this imports TensorFlow."""
+"""`NumpyArrayIterator`, over arrays. Importing this imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 class NumpyArrayIterator(CompiledIterator):
     """Batches from arrays.
 
-    It takes what `ImageDataGenerator.flow` takes, and raises what that raises.
+    Arguments and errors are those of `ImageDataGenerator.flow`.
 
     Args:
-        image_data_generator: What happens to the images; `None` for a generator without arguments.
-        shuffle: Off by default, other than in `flow`.
-        data_format: In place of the generator's.
-        dtype: In place of the generator's.
+        image_data_generator: The generator; `None` for one without arguments.
+        shuffle: Off by default, unlike in `flow`.
+        data_format: The data format, in place of the generator's.
+        dtype: The dtype, in place of the generator's.
 
     Attributes:
         x: The images of the subset, channels last.
         y: Their targets, or `None`.
         sample_weight: Their weights, or `None`.
-        x_misc: The arrays that go along.
+        x_misc: The further inputs.
     """
 
     _numbered = True
@@ -64,7 +64,7 @@ class NumpyArrayIterator(CompiledIterator):
         part = slice(rows.start, rows.stop)
         self.x = kept = _as_last(images[part], self.data_format)
         if not len(kept):
-            raise ValueError(f"there are no images in the subset {subset!r} of {len(images)}")
+            raise ValueError(f"the subset {subset!r} of {len(images)} images is empty")
         self.x_misc = [array[part] for array in misc]
         self.y = None if y is None else np.asarray(y)[part]
         self.sample_weight = None if sample_weight is None else np.asarray(sample_weight)[part]
@@ -75,7 +75,7 @@ class NumpyArrayIterator(CompiledIterator):
         self._walk_over(asked, spec, channels=kept.shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves)
 
     def _beside(self) -> list[Array]:
-        """The arrays whose rows join the images, those of `x` first."""
+        """Lists the arrays whose rows belong to the images, those of `x` first."""
         return [*self.x_misc, *(a for a in (self.y, self.sample_weight) if a is not None)]
 
     def _complete(self, batches: tf.data.Dataset) -> tf.data.Dataset:
@@ -89,7 +89,7 @@ class NumpyArrayIterator(CompiledIterator):
         return self._packed(images, [a[rows] for a in self._beside()], listed=True)
 
     def _packed(self, images: Any, found: list[Any], *, listed: bool = False) -> Any:
-        """`x`, `(x, y)` or `(x, y, sample_weight)`; several inputs as a list, for `tf.data`, which would stack that, as a tuple."""
+        """Packs `x`, `(x, y)` or `(x, y, sample_weight)`; several inputs are a list, or a tuple for `tf.data`, which would stack a list."""
         count = len(self.x_misc)
         inputs = [images, *found[:count]]
         x: Any = images if count == 0 else inputs if listed else tuple(inputs)
@@ -97,48 +97,47 @@ class NumpyArrayIterator(CompiledIterator):
 
 
 def _images(x: Any) -> tuple[Array, list[Array]]:
-    """The images, and the arrays that go along."""
+    """Splits `x` into the images and the further inputs."""
     import numpy as np
 
     misc: list[Array] = []
     if isinstance(x, (tuple, list)):
         if len(x) != 2:
-            message = f"`x` is an array, or a pair of the images and what goes along, got {len(x)} things"
+            message = f"`x` is an array, or a pair of images and further inputs, got {len(x)} items"
             raise ValueError(f"{message}; stack a list of images with `np.stack`")
         misc = [np.asarray(m) for m in (x[1] if isinstance(x[1], list) else [x[1]])]
         x = x[0]
     images = np.asarray(x)
     if images.ndim != 4:
-        raise ValueError(f"images are an array of 4 dimensions, got the shape {images.shape}")
+        raise ValueError(f"images must be an array of 4 dimensions, got the shape {images.shape}")
     return images, misc
 
 
 def _check_rows(count: int, misc: list[Array], y: Any, sample_weight: Any) -> None:
-    """Checks that everything has a row for each image; the messages begin as those of Keras do, which programs look for."""
+    """Checks that all arrays have a row for each image; the messages begin like Keras', which programs may match."""
     if sample_weight is not None and y is None:
-        raise ValueError("`sample_weight` weighs the loss, which needs targets: give `y`")
+        raise ValueError("`sample_weight` weighs the loss, which needs targets: pass `y`")
     beside = [
-        *(("All of the arrays in `x`", "an array that goes along", array) for array in misc),
+        *(("All of the arrays in `x`", "a further input", array) for array in misc),
         ("`x` (images tensor) and `y` (labels)", "`y`", y),
         ("`x` (images tensor) and `sample_weight`", "`sample_weight`", sample_weight),
     ]
     for which, name, array in beside:
         if array is not None and len(array) != count:
-            raise ValueError(f"{which} have one row for each image: there are {count} images, and {name} has {len(array)} rows")
+            raise ValueError(f"{which} must have one row for each image: there are {count} images, but {name} has {len(array)} rows")
 
 
 def _check_targets(y: Array, rows: range) -> None:
-    """Checks that both subsets hold the same targets."""
     import numpy as np
 
     inside, outside = y[rows.start : rows.stop], np.concatenate([y[: rows.start], y[rows.stop :]])
     if not np.array_equal(np.unique(inside), np.unique(outside)):
-        found = "Training and validation subsets have different number of classes after the split, or other ones"
+        found = "Training and validation subsets have different number of classes after the split, or different classes"
         raise ValueError(f"{found}: the first rows are validation; shuffle the arrays first, or pass `ignore_class_split=True`")
 
 
 def _as_last(images: Array, data_format: str) -> Array:
-    """The images with their channels last, of a dtype that pipegen reads; a view where that is possible."""
+    """Moves the channels last, and casts to a dtype that pipegen reads; a view if possible."""
     import numpy as np
 
     if data_format == "channels_first":
@@ -149,9 +148,9 @@ def _as_last(images: Array, data_format: str) -> Array:
     try:
         numbers = images.astype(np.float64) if images.dtype.kind == "O" else images
     except (TypeError, ValueError):
-        return images  # what they are is said with the other findings
+        return images  # reported with the other findings
     whole = images.dtype.kind != "O" or not (numbers % 1).any()
     bytes_do = whole and numbers.size > 0 and numbers.min() >= 0 and numbers.max() <= 255
     cast: Array = numbers.astype(np.uint8 if bytes_do else np.float32)
-    warn(f"the images are {images.dtype}, and are cast to {cast.dtype}: pass `x.astype({str(cast.dtype)!r})` to save the copy")
+    warn(f"the images are {images.dtype}, and are cast to {cast.dtype}: pass `x.astype({str(cast.dtype)!r})` to avoid the copy")
     return cast

@@ -1,4 +1,4 @@
-"""Whole specs: a generator's steps, with the source, the batches and the output that a flow asks for."""
+"""Specs of flows: a generator's steps, with the source, the batches and the output of a flow."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pipegen.files import write_whole
 from pipegen.ops.lowering.resizing import CHOOSES_PASS
 
 _MOST = 64
-"""Distances up to which each is a step of its own: they are all compiled."""
+"""Maximal number of single distances of a shift: each is a step, and all are compiled."""
 
 
 def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dict[str, Any]) -> list[Any]:
-    """The steps of `width_shift_range` and `height_shift_range`.
+    """Makes the steps of `width_shift_range` and `height_shift_range`.
 
     Args:
         generator: The generator.
-        size: (height, width) of the images, where it is known.
+        size: (height, width) of the images, if known.
         reading: `fill` and `interpolation`.
 
     Raises:
-        UnsupportedArgument: For a shift that no spec expresses.
+        UnsupportedArgument: For a shift that a spec cannot express.
     """
     height, width = size if size is not None else (None, None)
     shifts = {
@@ -52,14 +52,14 @@ def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dic
 
 
 def is_given(given: Any) -> bool:
-    """Returns whether a number is not 0, or one of a list is not."""
+    """Checks if a number, or one of a list, is not 0."""
     import numpy as np
 
     return bool(np.any(given))
 
 
 def _fraction(argument: str, distance: float, side: int | None) -> float:
-    """The most of a range, as a fraction of the side."""
+    """Maximum of a range, as a fraction of the side."""
     if distance < 1:
         return abs(distance)
     return distance / _side(argument, f"{distance:g} pixels are", side)
@@ -72,13 +72,13 @@ def _side(argument: str, what: str, side: int | None) -> int:
 
 
 def _choice(argument: str, axis: str, given: Any, side: int | None, reading: dict[str, Any]) -> list[Any]:
-    """One of single distances, either way: whole numbers below one, or the items of a list."""
+    """Makes a choice of single distances, of either sign: whole numbers below a limit, or the items of a list."""
     import numpy as np
 
     values = range(int(given)) if isinstance(given, (int, np.integer)) else [float(v) for v in given]
     chances = Counter(sign * value for value in values for sign in (1, -1))
     if set(chances) == {0}:
-        return []  # such as below 1
+        return []  # such as whole numbers below 1
     if len(chances) > 2 * _MOST:
         help_ = f"write the range as a float: {float(max(values)):g}"
         raise UnsupportedArgument(argument, f"a spec would have a step for each of its {len(chances)} distances", help_)
@@ -95,32 +95,32 @@ _MOVES = ("rotation_range", "width_shift_range", "height_shift_range", "shear_ra
 
 
 def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: int, *, measured: bool = False) -> list[Any]:
-    """Every step after the resize: geometry, channel shift, flips, brightness, and what `standardize` does.
+    """Makes the steps after the resize: geometry, channel shift, flips, brightness, and those of `standardize`.
 
     Args:
         generator: The generator.
-        size: (height, width) of the images, where it is known.
-        channels: How many channels they have.
-        measured: Whether the pipeline may measure what has not been fitted, on its training split.
+        size: (height, width) of the images, if known.
+        channels: Their number of channels.
+        measured: Whether the pipeline may measure statistics that are not fitted, on its training split.
 
     Raises:
-        UnsupportedArgument: For the first argument that no spec expresses.
+        UnsupportedArgument: For the first argument that a spec cannot express.
     """
     if generator.brightness_range is not None and channels not in (1, 3, 4):
-        why = f"images of {channels} channels have none in a spec"
-        raise UnsupportedArgument("brightness_range", why, "leave the channels out that are no colours, as `x=(images, [channels])`")
+        why = f"a spec has no brightness of {channels} channels"
+        raise UnsupportedArgument("brightness_range", why, "pass channels that are not colours separately, as `x=(images, [channels])`")
     return [*random_steps(generator, size), *fixed_steps(generator, channels, measured=measured)]
 
 
 def augments(generator: Arguments) -> bool:
-    """Returns whether the generator draws anything."""
+    """Checks if the generator draws anything."""
     mirrors = generator.horizontal_flip or generator.vertical_flip
     colour = generator.brightness_range is not None or generator.channel_shift_range
     return bool(mirrors or colour or list(generator.zoom_range) != [1, 1] or any(is_given(getattr(generator, name)) for name in _MOVES))
 
 
 def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
-    """The augmentation."""
+    """Makes the steps of the augmentation."""
     steps = _moves(generator, size)
     moves = bool(steps)
     if generator.channel_shift_range:
@@ -129,7 +129,7 @@ def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any
         (bool(generator.horizontal_flip), bool(generator.vertical_flip))
     )
     if axis is not None:
-        beside = moves and not generator.channel_shift_range  # one resampling for both, and no lint about two fills
+        beside = moves and not generator.channel_shift_range  # same fill, for one resampling and no lint about two fills
         steps.append({"random_flip": {"axis": axis, **(_reading(generator) if beside else {})}})
     if generator.brightness_range is not None:
         steps.append({"random_brightness": {"factor": _factors(generator.brightness_range)}})
@@ -137,13 +137,13 @@ def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any
 
 
 def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) -> list[Any]:
-    """Returns what is done to every image after that, in Keras' order; for `measured` see `image_steps`."""
+    """Makes the deterministic steps after the augmentation, in Keras' order; for `measured` see `image_steps`."""
     steps: list[Any] = []
     if generator.preprocessing_function is not None:
         steps += function_steps(generator.preprocessing_function)
     if generator.rescale:
         steps.append({"rescale": {"scale": float(generator.rescale)}})
-    if generator.samplewise_center:  # which the deviation implies
+    if generator.samplewise_center:  # implied by `samplewise_std_normalization`
         scale = {} if generator.samplewise_std_normalization else {"scale": False}
         steps.append({"standardize": {"statistics": "samplewise", **scale}})
     if not generator.zca_whitening or generator.featurewise_std_normalization:  # else the whitening subtracts the mean
@@ -154,7 +154,7 @@ def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) 
 
 
 def _featurewise(generator: Arguments, channels: int, *, measured: bool) -> list[Any]:
-    """The step with the statistics of the data: those that were fitted, or to be measured."""
+    """Makes the step with the statistics of the data, fitted or to be measured."""
     if measured and generator.featurewise_center and generator.mean is None and generator.std is None:
         scale = {} if generator.featurewise_std_normalization else {"scale": False}
         return [{"standardize": {"statistics": "featurewise", **scale}}]
@@ -167,7 +167,7 @@ def _featurewise(generator: Arguments, channels: int, *, measured: bool) -> list
 
 
 def _moves(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
-    """The geometric steps but for flips, in the order that composes Keras' matrix."""
+    """Makes the geometric steps except flips, in the order that composes Keras' matrix."""
     low, high = sorted(generator.zoom_range)
     zooms = (low, high) != (1, 1)
     if not (zooms or any(is_given(getattr(generator, name)) for name in _MOVES)):
@@ -181,13 +181,13 @@ def _moves(generator: Arguments, size: tuple[int, int] | None) -> list[Any]:
         steps.append({"random_shear": {"degrees": abs(generator.shear_range), **reading}})
     if zooms:
         if low <= 0:
-            why = f"its factors [{low:g}, {high:g}] reach 0, where the picture is infinitely large, and beyond it is mirrored"
-            raise UnsupportedArgument("zoom_range", why, "write the pair that you mean, such as [0.5, 1.5]")
-        # Keras' number multiplies the distance that is read at; a spec's factor is the magnification.
+            why = f"its factors [{low:g}, {high:g}] reach 0 or below, where the image is infinitely large or mirrored"
+            raise UnsupportedArgument("zoom_range", why, "use a pair of positive factors, such as [0.5, 1.5]")
+        # Keras' factor multiplies the distance of the position read; a spec's factor is the magnification.
         factors = [1 / high, 1 / low]
         steps.append({"random_zoom": {"x": factors, "y": list(factors), **reading}})
     if steps and generator.geometry == "keras3" and (size is None or size[0] != size[1]):
-        why = "the centre beside a picture that is not square is a mistake of Keras that no spec reproduces"
+        why = "a spec cannot reproduce the misplaced centre of images that are not square"
         raise UnsupportedArgument("geometry", why, "use square images, or the documented geometry")
     return steps
 
@@ -198,7 +198,7 @@ def _reading(generator: Arguments) -> dict[str, Any]:
     if mode != "constant" and mode not in _FILLS:
         raise UnsupportedArgument("fill_mode", f"a spec has no fill {mode!r}", "use 'nearest', 'reflect', 'wrap' or 'constant'")
     if order not in _INTERPOLATION:
-        raise UnsupportedArgument("interpolation_order", f"splines of order {order} are not among the interpolations", "use 0 or 1")
+        raise UnsupportedArgument("interpolation_order", f"a spec has no splines of order {order}", "use 0 or 1")
     fill: Any = {"constant": float(generator.cval)} if mode == "constant" else _FILLS[mode]
     return {"fill": fill} if order == 1 else {"fill": fill, "interpolation": _INTERPOLATION[order]}
 
@@ -206,36 +206,34 @@ def _reading(generator: Arguments) -> dict[str, Any]:
 def _factors(given: Any) -> list[float]:
     low, high = sorted(float(v) for v in given)
     if low < 0:
-        raise UnsupportedArgument("brightness_range", f"the factor {low:g} is below 0", "write a range from 0 on; 1 changes nothing")
+        raise UnsupportedArgument("brightness_range", f"the factor {low:g} is below 0", "use factors from 0 on; 1 changes nothing")
     return [low, high]
 
 
 def _epsilon(given: Any) -> float:
     if not 0 < given <= 1:
-        raise UnsupportedArgument(
-            "zca_epsilon", f"a spec adds more than 0 and at most 1 to the variances, not {given!r}", "leave it at 1e-6"
-        )
+        raise UnsupportedArgument("zca_epsilon", f"it must be above 0 and at most 1 in a spec, got {given!r}", "leave it at 1e-6")
     return float(given)
 
 
 def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -> list[float]:
-    """Statistics, one number for each channel."""
+    """Lists statistics, one number for each channel."""
     if found is None:
-        raise UnsupportedArgument(argument, "nothing has been fitted", f"call `fit` first, or set `.{name}`")
+        raise UnsupportedArgument(argument, "the generator is not fitted", f"call `fit` first, or set `.{name}`")
     import numpy as np
 
-    values = [float(v) + added for v in np.asarray(found).reshape(-1)]  # what was set by hand may be a number
+    values = [float(v) + added for v in np.asarray(found).reshape(-1)]  # a number, if set by hand
     if len(values) not in (1, channels):
-        raise UnsupportedArgument(argument, f"`.{name}` has {len(values)} channels, and the images {channels}", "fit it on such images")
+        raise UnsupportedArgument(argument, f"`.{name}` has {len(values)} channels, not {channels} as the images", "fit it on such images")
     return values
 
 
 ENCODINGS = {"categorical": "one_hot", "binary": "binary", "sparse": "int"}
-"""Class modes, and how a spec encodes the label."""
+"""The encoding of the label for each class mode."""
 _CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
 _DTYPES = ("float32", "float16", "bfloat16", "uint8")
 UNLABELLED = ["."]
-"""What people give as `classes` for a folder of images without sub-folders."""
+"""The usual `classes` for a folder of images without sub-folders."""
 
 
 def source_of(
@@ -246,7 +244,7 @@ def source_of(
     follow_links: bool,
     write: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
-    """The `source` of a folder, or without one of arrays."""
+    """Makes the `source` of a folder or, without one, of arrays."""
     if directory is None:
         label = {} if class_mode in (None, "input") else {"label": {"kind": "label"}}
         return {"arrays": {"features": {"image": {"kind": "image"}, **label}}}
@@ -264,7 +262,7 @@ def source_of(
 def sections(
     generator: Arguments, source: dict[str, Any], steps: list[Any], *, batch_size: int, shuffle: bool, seed: int
 ) -> dict[str, Any]:
-    """A spec without splits and targets."""
+    """Makes a spec without splits and targets."""
     output: dict[str, Any] = {"x": "image"}
     dtype = name_of(generator.dtype)
     if dtype not in _DTYPES:
@@ -295,19 +293,19 @@ def rows_spec(
     *,
     validates: bool,
 ) -> dict[str, Any]:
-    """The spec of a flow over rows. Targets are found by the number of the row, so that any array can be one.
+    """Makes the spec of a flow over rows. It returns row numbers, by which targets are looked up, so that any array can be a target.
 
-    The number is a label, since labels are whole numbers of 64 bits, and tensors float32, which cannot count beyond 2^24.
+    The row number is a label, since labels have 64 bits, and float32 tensors cannot count beyond 2^24.
 
     Args:
         generator: The generator.
         source: The kind of source.
         image: Its feature of images.
-        count: How many rows there are.
-        shape: (height, width, channels) of the images that enter the augmentation.
+        count: The number of rows.
+        shape: (height, width, channels) of the images before the augmentation.
         batches: `batch_size`, `shuffle` and `seed`.
         reading: The steps before the augmentation.
-        validates: Whether the rows are neither augmented nor shuffled.
+        validates: Whether the rows are for validation, neither augmented nor shuffled.
     """
     height, width, channels = shape
     generator = handing(generator)
@@ -321,11 +319,11 @@ def rows_spec(
 
 
 def targets(class_mode: str | None, *, labelled: bool) -> dict[str, Any]:
-    """`y` and its encoding.
+    """Makes `y` and its encoding.
 
     Raises:
-        UnsupportedArgument: For a mode that no spec expresses.
-        ValueError: For a word that is no mode.
+        UnsupportedArgument: For a mode that needs classes, in a folder without classes.
+        ValueError: For an unknown mode.
     """
     if class_mode is None:
         return {"y": None}
@@ -339,7 +337,7 @@ def targets(class_mode: str | None, *, labelled: bool) -> dict[str, Any]:
 
 
 def channels_of(color_mode: str) -> int:
-    """Returns how many channels the images of a colour mode have."""
+    """Number of channels of a colour mode."""
     if color_mode not in _CHANNELS:
         raise ValueError(f"`color_mode` is 'rgb', 'rgba' or 'grayscale', got {color_mode!r}")
     return _CHANNELS[color_mode]
@@ -348,9 +346,7 @@ def channels_of(color_mode: str) -> int:
 def reading_steps(
     size: tuple[int, int], color_mode: str, interpolation: str, keep_aspect_ratio: bool, files: Iterable[str] = ()
 ) -> list[Any]:
-    """Returns how to decode and resize as the installed Pillow does it for Keras: whole, and as stored. Gray keeps the 16 bits that the
-    first of `files` has.
-    """
+    """Makes the steps that decode and resize like Keras with the installed Pillow. Gray keeps 16 bits if the first of `files` has them."""
     if interpolation not in RESAMPLING:
         raise ValueError(f"`interpolation` is 'nearest', 'bilinear', 'bicubic', 'hamming', 'box' or 'lanczos', got {interpolation!r}")
     decode: dict[str, Any] = {"exif": "ignore", "jpeg": "accurate"}
@@ -366,25 +362,18 @@ def reading_steps(
 
 
 def _as_installed(interpolation: str) -> str | dict[str, Any]:
-    """Returns the filter as a spec names what the installed Pillow computes."""
+    """Name in a spec of a filter of the installed Pillow."""
     import PIL
 
     earlier = interpolation != "nearest" and int(PIL.__version__.partition(".")[0]) < CHOOSES_PASS
     return {"filter": interpolation, "before": CHOOSES_PASS} if earlier else interpolation
 
 
-def write_spec(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a spec as YAML."""
-    from pipegen.spec.runtime_fix import to_yaml
-
-    write_whole(path, to_yaml(spec, default_flow_style=None, width=120))
-
-
 class Described(Arguments):
-    """Writes the spec of a generator: what an iterator needs of one."""
+    """A generator with its spec, for iterators."""
 
     _generator: ClassVar[type[Described]]
-    """`ImageDataGenerator`, which puts itself here: its flows make iterators, and an iterator without a generator makes one."""
+    """`ImageDataGenerator`, set by its module: flows make iterators, and an iterator without a generator makes one."""
 
     def to_spec(
         self,
@@ -402,37 +391,36 @@ class Described(Arguments):
         keep_aspect_ratio: bool = False,
         write: str | os.PathLike[str] | None = None,
     ) -> dict[str, Any]:
-        """The spec that this generator and a flow's arguments stand for.
+        """Makes the spec of this generator with the arguments of a flow.
 
-        It says what Keras documents, with these differences: validation data is not augmented; `zoom_range` draws the magnification
-        uniformly, where Keras draws its reciprocal; shear slants, where Keras stretches the other side by 1/cos as well; a channel shift
+        It follows Keras' documentation, with these differences: validation data is not augmented; `zoom_range` draws the magnification
+        uniformly, where Keras draws its reciprocal; shear slants only, where Keras also stretches the other side by 1/cos; a channel shift
         is clipped to the range of all images; brightness keeps fractions; whitening is fitted on the training split of the spec's data,
-        whatever `fit` has seen, and adds `zca_epsilon` to variances.
+        independently of `fit`, and adds `zca_epsilon` to variances.
 
-        Featurewise statistics are those that `fit` found; before `fit`, the pipeline measures its training split.
+        Featurewise statistics are those of `fit`; before `fit`, the pipeline measures its training split.
 
         Args:
             directory: The folder with a sub-folder for each class, as for `flow_from_directory`. Without it the source is `arrays`,
                 with an `image` and, for a mode with classes, a `label`, which come from `pipegen.build(spec, data=)`; with `input`
                 and without a `validation_split` that is `data={"train": {"image": x}}`.
-            target_size: (height, width); (256, 256) by default for a folder. For arrays it says how large they are, which shifts by
-                pixels need.
+            target_size: (height, width); (256, 256) by default for a folder. For arrays, their size, which shifts by pixels need.
             color_mode: `rgb`, `rgba` or `grayscale`.
             classes: The class folders in the order of their indices; `["."]` for images without classes.
             class_mode: `categorical`, `binary`, `sparse`, `input` or `None`.
-            batch_size: Images in a batch; the last one may be smaller.
+            batch_size: The number of images in a batch; the last one may be smaller.
             shuffle: Whether training images are shuffled.
-            seed: Keys the order and the augmentation.
-            follow_links: Whether linked folders are entered.
+            seed: The seed of the order and the augmentation.
+            follow_links: Whether to enter linked folders.
             interpolation: `nearest`, `bilinear`, `bicubic` or `lanczos`.
-            keep_aspect_ratio: Cut out the largest centred part of the target's proportions instead of distorting the picture.
+            keep_aspect_ratio: Crop the largest centred part with the target's proportions, instead of distorting the image.
             write: A file to write it to as YAML; the folder is then relative to that file.
 
         Returns:
             The sections, for `pipegen.build` or `pipegen.load`.
 
         Raises:
-            UnsupportedArgument: For the first argument that no spec expresses; it names the argument and says what to do meanwhile.
+            UnsupportedArgument: For the first argument that a spec cannot express; it names the argument and an alternative.
         """
         source = source_of(directory, classes=classes, class_mode=class_mode, follow_links=follow_links, write=write)
         size, steps = target_size, []
@@ -441,11 +429,13 @@ class Described(Arguments):
             steps = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, files_below(directory, links=follow_links))
         steps += image_steps(self, size, channels_of(color_mode), measured=True)
         if class_mode == "input" and directory is None and not self._validation_split:
-            source = {"by_split": {"train": source}}  # without labels all would be for prediction
+            source = {"by_split": {"train": source}}  # without labels, all rows would be for prediction
         spec = sections(self, source, steps, batch_size=batch_size, shuffle=shuffle, seed=seed)
         spec["output"] = {**spec["output"], **targets(class_mode, labelled=directory is None or list(classes or ()) != UNLABELLED)}
         if part := self._validation_split:
             spec["splits"] = {"parts": {"train": round(1 - part, 12), "validation": part}, "method": "keras"}
         if write is not None:
-            write_spec(spec, write)
+            from pipegen.spec.runtime_fix import to_yaml
+
+            write_whole(write, to_yaml(spec, default_flow_style=None, width=120))
         return spec

@@ -1,1 +1,1 @@
-"""Shows a pipeline to people: pictures, exports, explanations and summaries."""
+"""Views of a pipeline for people: pictures, exports, explanations and summaries."""

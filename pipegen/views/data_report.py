@@ -1,4 +1,4 @@
-"""The data of a spec as one page: classes, splits, samples, copies with both pictures, oddities, sizes and statistics."""
+"""The page of `pipegen report`: classes, splits, samples, copies with both images, oddities, sizes and statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SIDE = 112
 _SAMPLES, _CLASSES, _ODDEST, _PAIRS = 5, 60, 10, 60
-"""Pictures of a class, classes with pictures, pictures of each oddity, and pairs that a page shows: with all of them some 3 MB."""
+"""Maximal numbers on a page: images of a class, classes, images of each oddity, and pairs; about 3 MB in all."""
 _STYLE = """
 .row { display: flex; flex-wrap: wrap; gap: .6rem; align-items: flex-start; margin: .3rem 0 1rem; }
 .row figure, .pair figure { width: 7.4rem; }
@@ -39,12 +39,12 @@ nav { margin: .8rem 0; }
 
 
 def data_report(spec: Spec, seen: Survey, findings: Sequence[Diagnostic]) -> Page:
-    """Makes the page of what was seen of a spec's data, and of what was found about it."""
+    """Makes the page from the survey of a spec's data and its findings."""
     return _Report(spec, seen, findings).page()
 
 
 class _Report:
-    """One page on the way."""
+    """A page in the making."""
 
     def __init__(self, spec: Spec, seen: Survey, findings: Sequence[Diagnostic]) -> None:
         self._spec, self._seen, self._findings = spec, seen, findings
@@ -79,7 +79,7 @@ class _Report:
         return page(f"{name}: data", *head, *body, style=_STYLE)
 
     def _figure(self, record: int, *words: str) -> Html:
-        """A picture of a record with its name, its class and its splits."""
+        """Makes a thumbnail of a record with its name, class and other words."""
         key, label = self._keys[record], self._class(record)
         shown = preview_of(self._pictures, record, _SIDE)
         alt = f"{key}{f', class {label}' if label else ''}"
@@ -93,7 +93,7 @@ class _Report:
 
     def _found(self) -> list[Html]:
         if not self._findings:
-            return [element("p", "Nothing was found.")]
+            return [element("p", "No findings.")]
         rows = [
             [element("span", d.severity.value if d.severity.value != "info" else "note", class_=d.severity.value), d.code, d.message]
             for d in self._findings
@@ -122,10 +122,8 @@ class _Report:
         parts.append(whole if len(rows) <= _CLASSES else folded(f"{len(rows):,} classes", whole))
         if self._seen.classes is not None:
             entropy = self._seen.classes.entropy
-            words = (
-                f"The labels of {self._seen.classes.split} have an entropy of {entropy:.2f}, of 1 where all classes are equally frequent"
-            )
-            parts.append(element("p", f"{words}; below {UNEVEN} is a note, as is a class with less than {FEW:.0%} of the mean."))
+            words = f"The labels of {self._seen.classes.split} have an entropy of {entropy:.2f}; equally frequent classes have 1"
+            parts.append(element("p", f"{words}. Less than {UNEVEN} is a note, and so is a class with less than {FEW:.0%} of the mean."))
         return parts
 
     def _samples(self) -> list[Html]:
@@ -146,7 +144,7 @@ class _Report:
         if len(self._manifest.splits) < 2:
             return []
         if not pairs:
-            return [element("p", f"None, of {self._seen.leaks.looked_at:,} pictures that were compared.")]
+            return [element("p", f"None among {self._seen.leaks.looked_at:,} images compared.")]
         cards = []
         for p in pairs[:_PAIRS]:
             both = [self._figure(record, f"in {split}") for record, split in ((p.record, p.split), (p.other_record, p.other_split))]
@@ -177,9 +175,9 @@ class _Report:
             return []
         sizes = Counter(zip(seen["width"].tolist(), seen["height"].tolist(), strict=True))
         common = sizes.most_common(12)
-        rows = [[f"{w}×{h}", f"{n:,}", bar(n / common[0][1], f"{n} pictures")] for (w, h), n in common]
+        rows = [[f"{w}×{h}", f"{n:,}", bar(n / common[0][1], f"{n} images")] for (w, h), n in common]
         more = [element("p", f"{len(sizes) - 12:,} more sizes.", class_="quiet")] if len(sizes) > 12 else []
-        return [table(("Width × height", "Pictures", ""), rows, (1,)), *more]
+        return [table(("Width × height", "Images", ""), rows, (1,)), *more]
 
     def _statistics(self) -> list[Html]:
         rows = []
@@ -195,14 +193,12 @@ class _Report:
         if not rows:
             return []
         head = ("Split", "Mean of R, G, B", "Standard deviation", "Brightness", "Contrast", "Stored size")
-        words = (
-            "From each picture at 128×128 pixels, in 0 to 1, brightness and contrast (5th to 95th percentile) in 0 to 255; before any step."
-        )
-        note = "`standardize` measures on what the steps make of the training split."
+        words = "Of each image at 128×128 pixels, before any step; from 0 to 1, brightness and contrast (5th to 95th percentile) to 255."
+        note = "`standardize` measures the training split after the steps before it."
         seen = self._seen.looks[self._seen.looks["state"] == SEEN]
         counts = np.histogram(seen["brightness"], 8, (0, 256))[0].tolist()
-        bars = [[f"{32 * i} to {32 * i + 31}", f"{n:,}", bar(n / max(1, *counts), f"{n} pictures")] for i, n in enumerate(counts)]
-        lights = [element("h3", "Brightness"), table(("Mean luma", "Pictures", ""), bars, (1,))]
+        bars = [[f"{32 * i} to {32 * i + 31}", f"{n:,}", bar(n / max(1, *counts), f"{n} images")] for i, n in enumerate(counts)]
+        lights = [element("h3", "Brightness"), table(("Mean luma", "Images", ""), bars, (1,))]
         return [table(head, rows, (3, 4, 5)), element("p", f"{words} {note}", class_="quiet"), *lights]
 
 

@@ -1,4 +1,4 @@
-"""Reports how the tests of data came out: for people, for programs, and as the XML that continuous integration shows."""
+"""Reports of tests of data: as text, HTML, JSON, and JUnit XML for continuous integration."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _STATUSES: tuple[Status, ...] = ("passed", "failed", "warned", "skipped")
 
 @dataclass(frozen=True)
 class DataTestReport:
-    """Holds how the tests of a spec came out.
+    """The results of the tests of a spec.
 
     Attributes:
         name: The spec's name.
         results: The result of each test that ran, in the order of the spec.
-        texts: The texts that the findings point into, by the names of their files.
-        errors: What is wrong with the spec or its data, so that no test ran.
+        texts: The texts that the findings point into, by file name.
+        errors: Errors of the spec or its data, because of which no test ran.
     """
 
     name: str
@@ -42,24 +42,24 @@ class DataTestReport:
 
     @classmethod
     def of(cls, spec: Spec, results: Sequence[DataTestResult]) -> DataTestReport:
-        """Returns the report of a spec's tests."""
+        """Makes the report of a spec's tests."""
         return cls(spec.loaded.file or spec.model.name or "the spec", tuple(results), spec.loaded.texts)
 
     @property
     def passed(self) -> bool:
-        """Returns whether no test failed; warnings are none that did."""
+        """True if no test failed; warnings are not failures."""
         return not self.errors and not any(result.status == "failed" for result in self.results)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Returns every finding, in the order of the tests."""
+        """Every finding, in the order of the tests."""
         return (*self.errors, *(finding for result in self.results for finding in result.findings))
 
     def raise_if_failed(self) -> None:
-        """Raises the findings of the tests that failed, if there are any.
+        """Raises an error if a test failed.
 
         Raises:
-            SpecError: With these.
+            SpecError: With the findings of the failed tests.
         """
         if not self.passed:
             failed = [finding for result in self.results if result.status == "failed" for finding in result.findings]
@@ -67,14 +67,14 @@ class DataTestReport:
 
     @property
     def summary(self) -> str:
-        """Counts the tests in a line: `7 tests: 5 passed, 2 failed (1.3 s)`."""
+        """The counts in a line: `7 tests: 5 passed, 2 failed (1.3 s)`."""
         counts = Counter(result.status for result in self.results)
         told = ", ".join(f"{counts[status]} {status}" for status in _STATUSES if counts[status])
         n, seconds = len(self.results), sum(result.seconds for result in self.results)
         return f"{n} {'test' if n == 1 else 'tests'}{': ' + told if told else ''} ({seconds:.1f} s)"
 
     def lines(self) -> list[str]:
-        """Returns a line for each test: how it came out, its id, and what it saw; several where it saw several splits."""
+        """Writes a line for each test: its status, its id, and what it measured; several lines for several splits."""
         rows = []
         for result in self.results:
             first, *more = result.seen.split("; ")
@@ -82,7 +82,7 @@ class DataTestReport:
         return aligned(rows)
 
     def __str__(self) -> str:
-        """Returns the lines, the findings and the count."""
+        """Joins the lines, the findings and the summary."""
         found = render_text(self.diagnostics, sources=self.texts) if self.diagnostics else ""
         return visible("\n".join((*self.lines(), "", *([found] if found else []), self.summary)))
 
@@ -95,8 +95,11 @@ class DataTestReport:
         return box(f"Tests of {self.name}", self.summary, notebook_table(("", "test", "seen"), rows), *found)
 
     def as_json(self) -> str:
-        """Returns one JSON document: that of the findings, and `tests`, a list of `id`, `test`, `path`, `place`, `status`, `seen`,
-        `seconds` and `findings`, which are places in `diagnostics`; the `summary` also counts the tests by status."""
+        """Writes one JSON document: that of the findings, with `tests` added.
+
+        Each test has `id`, `test`, `path`, `place`, `status`, `seen`, `seconds` and `findings`, which are indices into `diagnostics`. The
+        `summary` also counts the tests by status.
+        """
         document: dict[str, Any] = json.loads(render_json(self.diagnostics))
         at = len(self.errors)
         tests = []
@@ -110,9 +113,9 @@ class DataTestReport:
         return json.dumps({"version": document.pop("version"), "tests": tests, **document}, indent=2)
 
     def as_junit(self) -> str:
-        """Returns JUnit XML as Jenkins, GitLab and GitHub's actions read it: one suite, a case for each test.
+        """Writes JUnit XML for Jenkins, GitLab and GitHub's actions: one suite, a case for each test.
 
-        What failed is a `failure`; a warning passes, and stands in `system-out`. Where no test could run, one case has the `error`.
+        A failed test is a `failure`. A warning passes, with its text in `system-out`. If no test could run, one case has the `error`.
         """
         counts = Counter(result.status for result in self.results)
         cases = len(self.results) + bool(self.errors)
@@ -123,11 +126,11 @@ class DataTestReport:
         suite = Xml.SubElement(suites, "testsuite", {"name": _clean(self.name), **totals})
         if self.errors:
             case = Xml.SubElement(suite, "testcase", {"classname": _clean(self.name), "name": "the spec and its data", "time": "0"})
-            first, told = self.errors[0], "\n".join(map(_told, self.errors))
+            first, told = self.errors[0], "\n".join(map(_as_text, self.errors))
             Xml.SubElement(case, "error", {"message": _clean(first.message), "type": first.code}).text = _clean(told)
         for result in self.results:
             case = Xml.SubElement(suite, "testcase", self._case(result))
-            told = "\n".join(_told(finding) for finding in result.findings)
+            told = "\n".join(map(_as_text, result.findings))
             if result.status == "failed":
                 first = result.findings[0]
                 Xml.SubElement(case, "failure", {"message": _clean(first.message), "type": first.code}).text = _clean(told)
@@ -144,11 +147,11 @@ class DataTestReport:
         return case | ({"file": _clean(file), "line": line} if file and place.isdigit() and line.isdigit() else {})
 
 
-def _told(finding: Diagnostic) -> str:
+def _as_text(finding: Diagnostic) -> str:
     where = finding.span if finding.span is not None else finding.primary.path if finding.primary is not None else ""
     return "\n".join((f"{where}: {finding.severity.value} {finding.code}: {finding.message}", *(f"help: {line}" for line in finding.help)))
 
 
 def _clean(text: str) -> str:
-    """Returns a text without what XML cannot hold or a terminal would obey."""
+    """Replaces characters that are invalid in XML, or control characters of terminals."""
     return ODD.sub(lambda m: m[0] if m[0] in "\n\t" else sign_for(m[0]), text)

@@ -1,4 +1,4 @@
-"""Augmented examples of a split: the plan that makes them, their values, and the draws in the words of the spec."""
+"""Augmented examples of a split: the plan that makes them, their values, and their drawn parameters by name."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from pipegen.spec.models import Output
 from pipegen.types import valid_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
     from pipegen.data.manifest import Manifest
-    from pipegen.ops.stage import Stage, StepRef
+    from pipegen.ops.stage import StepRef
     from pipegen.phases.specs import FittedSpec, Spec
     from pipegen.plan.nodes import Node, Plan
     from pipegen.types import ElementType, FeatureType
@@ -52,12 +52,12 @@ Shape = tuple[int | tf.Tensor, int | tf.Tensor, int]
 
 
 class DrawnParameters:
-    """Names the drawn parameters of the examples of one split.
+    """The drawn parameters of the examples of one split, by name.
 
     Args:
-        executor: Draws, and runs the steps before one whose numbers depend on a size that only the file tells.
-        plain: The plainest plan of the split, in which every step stands alone.
-        keys: The name of each record, for the partners of examples that are mixed.
+        executor: Draws, and runs the earlier steps if parameters depend on a size that is only in the file.
+        plain: The unoptimised plan of the split, with a stage for every step.
+        keys: The name of each record, for the partners of mixed examples.
     """
 
     def __init__(self, executor: Executor, plain: Plan, keys: Sequence[str]) -> None:
@@ -66,12 +66,14 @@ class DrawnParameters:
         self._keys = keys
         ids = {ref.id for stage in plain.stages() for use in stage.uses() for ref in _decided_by(use)}
         self._draws = tuple(ref for ref in plain.index.draws if ref.id in ids)
-        """Less those of steps on an image that the model does not receive."""
+        """Without those of steps on an image that the model does not receive."""
         self._uses = {ref.id: _uses(plain, ref) for ref in self._draws}
 
     def rows(self, batch: dict[str, Array], wanted: Sequence[int]) -> list[Row]:
-        """For each example of a batch, its parameters by name: `STEP.applied` where a step leaves some examples alone, and
-        `STEP.PARAMETER` where it acts. Those of rows that are not wanted are left empty.
+        """Lists the parameters of each example of a batch by name.
+
+        `STEP.applied` tells if a step acts, for steps that skip some examples; `STEP.PARAMETER` is a parameter of a step that acts. Rows
+        that are not wanted stay empty.
 
         Args:
             batch: `@epoch`, `@slot`, `@record` and `@draws`, of one epoch.
@@ -96,7 +98,7 @@ class DrawnParameters:
         u, step = own_draws(ref, draws), step_of(ref, draws)
         uses = self._uses[ref.id]
         found: dict[str, Sequence[Any]] = {}
-        if not uses or type(step).drawn_on is Transform.drawn_on:  # a policy, whose parts stand in the plan; or no matter of size
+        if not uses or type(step).drawn_on is Transform.drawn_on:  # a policy, whose parts are in the plan; or independent of the size
             return {name: value.numpy() for name, value in step.drawn(u).items()}
         alike = len({use[2].shape for use in uses}) == 1
         for node, stage, x in uses[:1] if alike else uses:
@@ -109,7 +111,7 @@ class DrawnParameters:
         return found
 
     def _sizes(self, node: int, stage: Stage, x: FeatureType, batch: dict[str, Array], active: Array) -> Shape:
-        """The size of the images that enter a stage; int32 `(n,)` each where it is another for each example."""
+        """Size of the images that enter a stage; int32 `(n,)` each if it differs between examples."""
         if isinstance(stage, s.Compose) and None not in stage.canvas:
             return stage.canvas[0], stage.canvas[1], x.channels or 0
         if x.height is not None and x.width is not None:
@@ -120,7 +122,7 @@ class DrawnParameters:
         return heights, widths, x.channels or 0
 
     def _size_of(self, node: int, stage: Stage, record: int, draws: Array) -> tuple[int, int]:
-        """The size of one image where a stage gets it: the steps before are run once more."""
+        """Size of one image that enters a stage; runs the steps before it."""
         features: Features = {"@record": tf.constant(record, tf.int64), "@draws": tf.constant(draws)}
         for before in self._plain.nodes[:node]:
             if isinstance(before, (Read, Element)):
@@ -131,10 +133,10 @@ class DrawnParameters:
         return int(value.shape[0]), int(value.shape[1])
 
     def _partners(self, rank: tf.Tensor, ref: StepRef[MixingTransform], batch: dict[str, Array]) -> list[str | list[str]]:
-        """The record whose picture each example has taken its part of, or a list of several."""
+        """Record that each example was mixed with, or a list of several."""
         order, slots, records = self._x.order, batch["@slot"], batch["@record"]
         own = slice(0, len(slots))
-        if self._x.wide is not None:  # the batch begins inside a group, whose other members are not at hand
+        if self._x.wide is not None:  # the batch begins inside a group, whose other members are missing
             epoch = int(batch["@epoch"][0])
             step = order.step_at(epoch, tf.constant(slots[:1], tf.int64))[0]
             slots = mixing.widened(order, step, self._x.wide, START, epoch)[0].numpy()
@@ -152,7 +154,7 @@ class DrawnParameters:
 
 
 def _decided_by(use: StepRef) -> Iterator[StepRef]:
-    """A use of a step, the policy that it is a part of, and so on."""
+    """Yields a use of a step, the policy that contains it, and so on."""
     ref: StepRef | None = use
     while ref is not None:
         yield ref
@@ -160,7 +162,7 @@ def _decided_by(use: StepRef) -> Iterator[StepRef]:
 
 
 def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
-    """Returns where a step stands in the plan: the node, the stage, and the type that enters it; once for each image that it moves."""
+    """Finds a step in the plan: the node, the stage, and its input type, for each image that it acts on."""
     found = []
     before = plain.nodes[0].out
     levels = any(kind_of(t).levels for _, t in plain.read.items())
@@ -178,7 +180,7 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
 
 
 def _plain(value: Any) -> Any:
-    """A number, a truth value, a word or a list of numbers as JSON has them; `None` for an amount that is not there."""
+    """Converts a value to one of JSON; `None` for NaN, which marks a missing amount."""
     plain = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
     if isinstance(plain, bytes):
         return plain.decode()
@@ -186,37 +188,37 @@ def _plain(value: Any) -> Any:
 
 
 INDEX = ("@epoch", "@slot", "@record", "@draws")
-"""What the index says of each example, by the names that the backend gives it."""
+"""Entries of the index for each example, by their names in the backend."""
 
 
 def finishes(stage: Stage) -> bool:
-    """Returns whether a stage at the end only brings an image into the form that a model takes."""
+    """Checks if a closing stage only converts an image to the form that a model takes."""
     if isinstance(stage, Neighbourhood):
         return isinstance(stage.ref.step, StepPart)
     return stage.cheap and not isinstance(stage, Express)
 
 
 def varies(split: str, plan: Plan) -> bool:
-    """Returns whether the examples of a split differ from epoch to epoch: only training goes on to the next."""
+    """Checks if the examples of a split differ between epochs, which only those of `train` do."""
     return split == "train" and bool(plan.index.draws)
 
 
 def forks_of(plan: Plan) -> list[s.Fork]:
-    """The stages that make views."""
+    """Finds the stages that make views."""
     return [stage for stage in (*plan.part_stages(), *plan.stages()) if isinstance(stage, s.Fork)]
 
 
 def views_of(plan: Plan, feature: str) -> tuple[str, ...]:
-    """The views of a feature; itself where it has none."""
+    """Lists the views of a feature; the feature itself if it has none."""
     return next((fork.names for fork in forks_of(plan) if fork.feature == feature), (feature,))
 
 
 def augmented(plan: Plan, size: int | None) -> Plan:
-    """The plainest plan of a split without the stages that finish an image, whose pictures are all that it hands over.
+    """Removes from an unoptimised plan the stages that finish an image; it then outputs pictures and ragged features alone.
 
     Args:
-        plan: The plainest plan, one stage a node.
-        size: Batches of this many, of which the last may be smaller; `None` leaves them.
+        plan: The unoptimised plan, with a stage for each node.
+        size: The batch size, with a smaller last batch; `None` leaves it.
     """
     if plan.buckets:
         return plan.each(lambda own: augmented(own, size))
@@ -247,22 +249,25 @@ def augmented(plan: Plan, size: int | None) -> Plan:
 
 
 def pictures(type_: ElementType) -> tuple[str, ...]:
-    """The features that can be looked at: images, then masks."""
+    """Lists the features that can be shown as pictures: images, then masks."""
     return tuple(name for kind in kinds() if kind.pictured for name, t in type_.items() if t.kind == kind.name)
 
 
 def ragged(type_: ElementType) -> tuple[str, ...]:
-    """The features that have any number of items, and what says which of those are there."""
+    """Lists the features with any number of items, and those that mark the real items."""
     return tuple(name for name, t in type_.items() if kind_of(t).padded and not kind_of(t).numbers_items)
 
 
 def with_index(plan: Plan) -> Plan:
-    """A compiled plan that hands over as well what the index says of each example."""
+    """Adds the entries of the index to the output of a compiled plan."""
+    return _emitting(plan, lambda emit: {name: name for name in (*pictures(emit.out), *ragged(emit.out), *INDEX)})
+
+
+def _emitting(plan: Plan, names: Callable[[Emit], dict[str, str]]) -> Plan:
+    """Replaces the output of a compiled plan by a map of features."""
     if plan.buckets:
-        return plan.each(with_index)
-    out = plan.emit.out
-    names = {name: name for name in (*pictures(out), *ragged(out), *INDEX)}
-    emit = Emit(out, Output.model_construct(x=names, y=None, sample_weight=None))
+        return plan.each(lambda own: _emitting(own, names))
+    emit = Emit(plan.emit.out, Output.model_construct(x=names(plan.emit), y=None, sample_weight=None))
     return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])
 
 
@@ -270,13 +275,13 @@ _RECORD = "@record"
 
 
 class Sampled:
-    """A sample of a split, whose examples are as the first epoch has them.
+    """A sample of a split, with the examples of the first epoch.
 
     Args:
         fitted: The spec and its data.
         split: The split.
         features: The features.
-        sample: How many examples, or `all`.
+        sample: The number of examples, or `all`.
     """
 
     def __init__(self, fitted: FittedSpec, split: str, features: Sequence[str], sample: int | Literal["all"]) -> None:
@@ -292,7 +297,7 @@ class Sampled:
         size = manifest.mean_bytes(split) or None
         compiled = optimise(spec.model, plain, num_examples=manifest.num_examples(split), file_bytes=size, cache=False).plan
         engine = Engine(BoundSpec(spec, manifest, {}), {})
-        self._executor = engine.executor_of(_numbered(compiled), split)
+        self._executor = engine.executor_of(_emitting(compiled, _with_record), split)
 
     def __len__(self) -> int:
         """Counts the examples."""
@@ -302,11 +307,11 @@ class Sampled:
         """Yields the examples, some at a time.
 
         Yields:
-            The features, `(n, ...)` each; the numbers of the examples among all records of the data, `(n,)`; and what they are called. Of a
-            feature with any number of items, places without one are masked.
+            The features, `(n, ...)` each; the numbers of the examples among all records of the data, `(n,)`; and their names. In features
+            with any number of items, padding is masked.
 
         Raises:
-            DataError: For a record that cannot be read, and that the spec does not skip.
+            DataError: For a record that cannot be read, unless the spec skips it.
         """
         left = self._most
         for batch in fixed_dataset(self._executor):
@@ -319,9 +324,9 @@ class Sampled:
 
 
 def sample_of(manifest: Manifest, split: str, sample: int | Literal["all"]) -> Array | None:
-    """Returns which examples of a split are in a sample, by their places in it, rising: int64 `(n,)`. Of a mix every part has one at least.
+    """Chooses the examples of a sample, as ascending places in the split: int64 `(n,)`. In a mix, every part has at least one.
 
-    `None` for more records than can be ranked, of which the first that come serve as a sample.
+    `None` if there are too many records to rank; the first ones then serve as the sample.
     """
     if manifest.listing.shards is not None and manifest.total > RANKED:
         return None
@@ -330,13 +335,13 @@ def sample_of(manifest: Manifest, split: str, sample: int | Literal["all"]) -> A
     for part in manifest.of(split).values():
         end = start + part.num_examples(split)
         if end > start and not ((places >= start) & (places < end)).any():
-            more.append(pick(part, split, 1) + start)  # the one that is the first to be in a larger sample
+            more.append(pick(part, split, 1) + start)  # the one that a larger sample would add first
         start = end
     return np.union1d(places, np.concatenate(more)) if more else places
 
 
 def _only(fitted: FittedSpec, split: str, places: Array | None) -> tuple[Spec, Manifest]:
-    """Returns the spec and the manifest of a sample; of a mix, so that an epoch has each of its examples once."""
+    """Narrows the spec and the manifest to a sample; in a mix, an epoch then has each of its examples once."""
     spec, manifest = fitted.spec, fitted.manifest
     if places is None:
         return spec, manifest
@@ -356,7 +361,7 @@ def _only(fitted: FittedSpec, split: str, places: Array | None) -> tuple[Spec, M
 
 
 def _plainly(spec: Spec, batch: int) -> Spec:
-    """The spec with an epoch that has every example once, on this host alone, and that writes nothing down."""
+    """Simplifies a spec: an epoch has every example once, on this host alone, and nothing is written to disk."""
     model = spec.model
     changes: dict[str, Any] = {
         "epoch": "pass",
@@ -374,7 +379,7 @@ def _plainly(spec: Spec, batch: int) -> Spec:
 
 
 def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
-    """The plainest plan of a split with smaller batches, which hands over some features by their names."""
+    """Changes the batch size of an unoptimised plan, and its output to a map of some features."""
     if plan.buckets:
         return plan.each(lambda own: _handing_over(own, features, size))
     nodes: list[Node] = []
@@ -390,21 +395,12 @@ def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
     return plan.with_nodes(nodes)
 
 
-def _numbered(plan: Plan) -> Plan:
-    """A compiled plan that hands over the number of each example, too."""
-    if plan.buckets:
-        return plan.each(_numbered)
-    names = {**_map(plan.emit.output), _RECORD: _RECORD}
-    emit = Emit(plan.emit.out, Output.model_construct(x=names, y=None, sample_weight=None))
-    return plan.with_nodes([emit if isinstance(node, Emit) else node for node in plan.nodes])
-
-
-def _map(output: Output) -> dict[str, str]:
-    return output.x if isinstance(output.x, dict) else {}
+def _with_record(emit: Emit) -> dict[str, str]:
+    return {**(emit.output.x if isinstance(emit.output.x, dict) else {}), _RECORD: _RECORD}
 
 
 def _items(rows: dict[str, Array], feature: str) -> Array:
-    """Returns a feature; of a padded one, places without an item are masked."""
+    """Looks up a feature; masks the padding of a padded one."""
     valid = rows.get(valid_name(feature))
     if valid is None:
         return rows[feature]

@@ -1,4 +1,4 @@
-"""Runs a few examples of a split along its plan, one stage after another, and keeps what they look like on the way."""
+"""Pictures and values of a few examples behind each node and stage of a plan."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _SIDE = 208
-"""Pixels of the longer side of a picture: twice what the page shows, for screens of many pixels."""
+"""Longer side of a picture in pixels: twice its size on the page, for high-resolution screens."""
 _SHOWN = 6
-"""Examples of a batch whose pictures are shown."""
+"""Number of examples of a batch to show."""
 _MOST_VALUES = 8
-"""Numbers of a feature that are written out."""
+"""Maximal number of values of a feature to show."""
 
 
 def shown_along(engine: Engine, split: str) -> Shown:
-    """Returns what the first examples of a split's first epoch look like behind each node and each stage.
+    """Runs the first examples of a split's first epoch along its plan, and shows them behind each node and each stage.
 
-    A mix group is whole, so that examples are mixed as in training. Where one of them cannot be read, there are no pictures.
+    The mix group is complete, so that examples are mixed as in training. If one of them cannot be read, there are no pictures.
     """
     executor = engine.executor(split)
     keys, n = engine.manifest.keys(split), len(executor.records)
     slots = tf.range(min(GROUP, n), dtype=tf.int64)
-    if executor.buckets is not None:  # those of one bucket, on its plan
+    if executor.buckets is not None:  # examples of one bucket, on its plan
         slots = executor.order.every_slot()[:GROUP]
         slots = tf.boolean_mask(slots, executor.order.bucket_of(slots) == executor.order.bucket_of(slots[:1]))
         executor = executor.in_bucket(int(executor.order.bucket_of(slots[:1])[0]))
@@ -56,18 +56,18 @@ def shown_along(engine: Engine, split: str) -> Shown:
     try:
         return run.along(slots, found)
     except (tf.errors.OpError, ValueError, OSError) as error:
-        return Shown(f"There are no pictures: one of the first examples cannot be read ({reason(error)}).")
+        return Shown(f"No pictures: one of the first examples cannot be read ({reason(error)}).")
 
 
 class _Run:
-    """Takes a few examples through the nodes of a plan."""
+    """A run of a few examples through the nodes of a plan."""
 
     def __init__(self, executor: Executor, split: str, classes: tuple[str, ...], names: list[str]) -> None:
         self.x, self.split, self.classes, self.names = executor, split, classes, names
         self.plan = executor.plan
         self.shown = min(_SHOWN, len(names), self.plan.batch.size)
         self.first: set[str] = set()
-        """Features whose channels come first by now."""
+        """Features that are channels-first at the current node."""
 
     def along(self, slots: tf.Tensor, found: Found) -> Shown:
         draws = self.x.draws(self.x.tensors, *found, calendar=tf.zeros_like(slots))
@@ -87,7 +87,7 @@ class _Run:
         return Shown(caption, tuple(edges), tuple(stages))
 
     def _stages(self, node: Node, rows: list[Features], batch: Features | None) -> tuple[Seen | None, ...]:
-        """Runs a node, and returns what each of its stages gives."""
+        """Runs a node; returns what each of its stages makes of the first example."""
         if isinstance(node, Read):
             if batch is not None:
                 batch |= self.x.tensors.read(batch["@record"], node.out)
@@ -116,7 +116,7 @@ class _Run:
         return rows[0] if batch is None else {name: value[0] for name, value in batch.items()}
 
     def _seen(self, name: str, t: FeatureType, rows: list[Features]) -> Seen:
-        """Returns pictures of a feature of some examples, or its values."""
+        """Draws a feature of some examples, or writes its values."""
         kind = kind_of(t)
         if t.encoded and kind.pictured:
             return Seen(tuple(_file(self._decoded(name, row[name])) for row in rows), _bytes_text(rows[0][name]))
@@ -151,7 +151,6 @@ class _Run:
 
 
 def _taken(emit: Emit) -> set[str]:
-    """The features that the model takes."""
     wanted = (emit.output.x, emit.output.y, emit.output.sample_weight)
     return {name for one in wanted if one is not None for name in ([one] if isinstance(one, str) else _names(one))}
 
@@ -161,7 +160,7 @@ def _names(arranged: list[str] | dict[str, str]) -> list[str]:
 
 
 def _classes(mask: Array, t: FeatureType) -> Array:
-    """Class indices as colours on black."""
+    """Draws class indices as colours on black."""
     black: Array = np.zeros((*mask.shape[:2], 3), np.uint8)
     classes = mask if mask.shape[-1] == 1 else mask.argmax(-1)[..., None]  # encoded, its last axis is the class
     shown: Array = kind_of(t).draw(black, classes, t)
@@ -169,7 +168,7 @@ def _classes(mask: Array, t: FeatureType) -> Array:
 
 
 def _file(image: Array) -> bytes:
-    """A small picture of an image, uint8 `(height, width, channels)`: WebP, or PNG where Pillow has none, or where it is enlarged."""
+    """Encodes a small picture of an image, uint8 `(height, width, channels)`: WebP, or PNG if Pillow lacks WebP."""
     pixels = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
     shown = Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
     scale = _SIDE / max(shown.size)

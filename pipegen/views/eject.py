@@ -1,7 +1,8 @@
-"""Writes the compiled datasets of a spec into a folder that needs TensorFlow alone: a SavedModel for each split, and what it is."""
+"""Ejecting: the compiled datasets of a spec as SavedModels that need TensorFlow alone, or as Python code."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 ABOUT = "datasets.json"
-"""The file beside it that says the same for programs."""
+"""The file with the content of the README for programs."""
 
 _TEXT = """\
 # {name}, as graphs
@@ -57,21 +58,21 @@ for epoch in range(2):
         ...
 ```
 
-- The epoch decides the order and what is drawn, so count it up. `{first}.batches(3, 2)` goes on at step 2 of epoch 3.
+- The epoch determines the order and the random draws, so increment it. `{first}.batches(3, 2)` starts at step 2 of epoch 3.
 {moved}- A batch is the same to the bit as in pipegen, on the same version of TensorFlow and the same kind of processor.
-- Nothing is cached: each epoch is computed anew. Behind a split that draws nothing, such as validation, `.cache()` keeps what it gives.
-- `{about}` says the same for programs: steps, types of a batch, classes.
+- Nothing is cached: each epoch is computed again. For a split without random steps, such as validation, add `.cache()`.
+- `{about}` has the same for programs: steps, types of a batch, classes.
 
 | split | examples | steps | a batch |
 |---|---:|---:|---|
 {rows}
 """
-_MOVED = '- Files are read below `{root}`. Where the data has moved, say so: `{first}.batches(0, 0, "/new/place")`.\n'
-_IN_PLACE = "- The files of records are mapped into memory where they are now. Where they have moved, put a link in their place.\n"
+_MOVED = '- Files are read below `{root}`. If the data has moved, pass its new folder: `{first}.batches(0, 0, "/new/folder")`.\n'
+_IN_PLACE = "- The files of records are mapped into memory from their current place. If they have moved, put a link there.\n"
 
 
 def readme(about: dict[str, Any]) -> str:
-    """Returns the text for what the file `datasets.json` says."""
+    """Writes the README from the content of `datasets.json`."""
     splits, root = about["splits"], about["root"]
     split = "train" if "train" in splits else next(iter(splits))
     first, classes = _variable(split), ", ".join(map(one_line, about["class_names"]))
@@ -96,7 +97,6 @@ def _variable(split: str) -> str:
 
 
 def _typed(spec: dict[str, Any]) -> str:
-    """The types of a batch in a line."""
     if "tuple" in spec:
         return f"({', '.join(map(_typed, spec['tuple']))})"
     if "dict" in spec:
@@ -105,17 +105,17 @@ def _typed(spec: dict[str, Any]) -> str:
 
 
 _NUMBERS = re.compile(r"\[\n\s*(?:\d+|null)(?:,\n\s*(?:\d+|null))*\n\s*\]")
-"""Finds a list of numbers over several lines, such as a shape, in JSON."""
+"""Pattern of a list of numbers over several lines of JSON, such as a shape."""
 
 
 @dataclass(frozen=True)
 class Ejected:
-    """Holds what was written.
+    """The result of ejecting.
 
     Attributes:
         path: The folder, or the file of code.
         splits: The splits in it.
-        remarks: What stays behind.
+        remarks: What was not written, as findings.
     """
 
     path: str
@@ -124,14 +124,14 @@ class Ejected:
 
 
 def uncached(compiled: CompiledSpec, split: str) -> Plan:
-    """Returns the compiled plan of a split that gives the same without a cache."""
+    """Compiles the plan of a split without a cache."""
     manifest = compiled.manifest
     count, size = manifest.num_examples(split), manifest.mean_bytes(split) or None
     return optimise(compiled.spec.model, compiled.plans[split], num_examples=count, file_bytes=size, cache=False).plan
 
 
 def lowered_executor(compiled: CompiledSpec, engine: Engine, split: str) -> Executor:
-    """Returns what runs a split without a cache, one example at a time where it works on single ones."""
+    """Makes an executor of a split without a cache, which works on one example at a time up to the batch."""
     return engine.executor_of(one_by_one(uncached(compiled, split)), split, engine.shard)
 
 
@@ -145,7 +145,7 @@ def eject_graph(
     """Writes SavedModels; for the arguments see `Pipeline.eject`.
 
     Raises:
-        SpecError: With a finding for each thing that cannot go.
+        SpecError: With a finding for each part that cannot be written.
         FileExistsError: When the folder is not empty.
         OSError: When it cannot be written.
     """
@@ -154,7 +154,7 @@ def eject_graph(
         raise SpecError(found)
     target = Path(os.fspath(folder)).absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise FileExistsError(17, "it exists, and is not an empty folder", str(folder))
+        raise FileExistsError(errno.EEXIST, "it exists, and is not an empty folder", str(folder))
     with whole_place(target, new=True) as made:
         made.mkdir()
         _write(compiled, engine, made, splits, progress)
@@ -195,17 +195,17 @@ def _write(compiled: CompiledSpec, engine: Engine, folder: Path, splits: Sequenc
 
 
 def data_root(manifest: Manifest) -> str:
-    """Returns the innermost folder that holds every file of the data; an empty text where there is none, or there are no files."""
+    """Finds the innermost folder that contains every file of the data; "" without one, or without files."""
     if not manifest.listing.in_files:
         return ""
     columns = (manifest.listing.files(), *(one.paths for one in manifest.listing.beside.values()))
-    # The first and the last in the order of their characters have in common what all have.
+    # The prefix of the first and the last path in sorted order is common to all.
     folders = [os.path.dirname(file) for files in columns if len(files) for file in (min(files), max(files))]
     return os.path.commonpath(folders).removesuffix("/") if folders else ""
 
 
 def element_json(spec: Any) -> Any:
-    """Returns the types of a batch as JSON: `{"dtype", "shape"}` of a tensor, `{"tuple": […]}` or `{"dict": {…}}` of several."""
+    """Converts the types of a batch to JSON: `{"dtype", "shape"}` for a tensor, `{"tuple": […]}` or `{"dict": {…}}` for several."""
     if isinstance(spec, dict):
         return {"dict": {name: element_json(part) for name, part in spec.items()}}
     if isinstance(spec, (tuple, list)):
@@ -215,11 +215,11 @@ def element_json(spec: Any) -> Any:
 
 _WIDTH = 140
 _ELSEWHERE = ("params", "extends", "stages", "tests")
-"""Sections that a page does without: their values are put in, or they are about training and the data, and not about batches."""
-_HEAD = '''"""{name}: its datasets, written out by `pipegen eject --code` of pipegen {version}, to go on by hand.
+"""Sections that the code omits: their values are filled in, or they are about training and the data, not about batches."""
+_HEAD = '''"""{name}: its datasets, written by `pipegen eject --code` of pipegen {version}, to be edited by hand.
 
 Each line is an operation of the compiled plan. The parts come from `pipe.lowered`: the order and the draws of an epoch, reading, and each
-stage by its name. `f` maps features to tensors, of one example and then of a batch: put TensorFlow of your own between any two lines.
+stage by its name. `f` maps features to tensors, of one example and then of a batch: insert your own TensorFlow between any two lines.
 """
 
 import tensorflow as tf
@@ -245,11 +245,11 @@ def eject_code(
     splits: Sequence[str],
     progress: Callable[[int], None] | None = None,
 ) -> Ejected:
-    """Writes the page; for the arguments see `Pipeline.eject`.
+    """Writes the code; for the arguments see `Pipeline.eject`.
 
     Raises:
-        SpecError: With a finding for each thing that cannot go.
-        FileExistsError: When there is such a file.
+        SpecError: With a finding for each part that cannot be written.
+        FileExistsError: When the file exists.
         OSError: When it cannot be written.
     """
     replaced, spec = replaced_records(compiled.spec), compiled.spec
@@ -266,7 +266,7 @@ def eject_code(
 
 
 def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> str:
-    """Returns the page of some splits."""
+    """Generates the code of some splits."""
     spec = compiled.spec
     raw = {key: _plain(value) for key, value in spec.loaded.raw.items() if key not in _ELSEWHERE}
     modules = sorted({step.module for step in spec.model.transforms if isinstance(step, CustomTransform)})
@@ -281,7 +281,6 @@ def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> 
 
 
 def _literal_spec(raw: dict[str, Any]) -> str:
-    """A spec as a map in Python: a line for each section, and for each step."""
     lines = []
     for key, value in raw.items():
         if isinstance(value, list) and value:
@@ -300,7 +299,7 @@ def _literal(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a spec as one that holds no param: a dollar is written twice."""
+    """Doubles the dollars in a value of a spec, so that it has no params."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -313,7 +312,6 @@ def _name(split: str) -> str:
 
 
 def _split(split: str, executor: Executor) -> Iterator[str]:
-    """The functions of a split, and what puts them together."""
     name, plan, names = _name(split), lowered_plan(executor), {id(stage): text for text, stage in stage_names(executor.plan)}
     count = f"{len(executor.records):,} examples, {executor.steps:,} steps of {executor.order.local_batch}"
     yield from ("", f"# {split}: {count}", f"{name} = pipe.lowered({_quoted(split)})")
@@ -326,7 +324,7 @@ def _split(split: str, executor: Executor) -> Iterator[str]:
             kernels += 1
             compiled = function.node.compiled and plan.setting.jit and graphs.available()
             yield from _definition(f"{name}_kernel_{kernels}", function.node.stages, names, name, compiled=compiled)
-    yield from ("", "", f"def {name}_batches(epoch, step=0):", '    """Gives what is left of an epoch from a step on."""')
+    yield from ("", "", f"def {name}_batches(epoch, step=0):", '    """Makes a dataset of an epoch from a step on."""')
     kernels = 0
     for operation in plan.operations:
         for called in operation.functions if isinstance(operation, p.Map) else (None,):
@@ -339,7 +337,7 @@ def _split(split: str, executor: Executor) -> Iterator[str]:
 def _definition(
     function: str, stages: Sequence[Stage], names: dict[int, str], split: str, *, compiled: bool | None = None
 ) -> Iterator[str]:
-    """A function of features, one line a stage; of one example it reads first."""
+    """Writes a function of features, with a line for each stage; that of one example begins with reading."""
     yield from ("", "")
     if compiled:
         yield "@tf.function(jit_compile=True, autograph=False)"
@@ -381,7 +379,7 @@ def _operation(name: str, operation: p.Operation, function: p.Function | None, k
 
 
 def _kernel(name: str, kernel: p.Kernel) -> str:
-    """Its map; text, which XLA has no type for, goes past it."""
+    """Writes the map of a kernel; strings bypass it, since XLA has no strings."""
     if all(t.dtype != "string" for _, t in kernel.entry.items()):
         return f"ds = ds.map({name}, {_PARALLEL})"
     touched = sorted({feature for stage in kernel.node.stages for feature in stage.touches()})
@@ -389,7 +387,7 @@ def _kernel(name: str, kernel: p.Kernel) -> str:
 
 
 def _emitted(emit: Emit, *, weighs: bool) -> str:
-    """The batch as the model takes it, as an expression."""
+    """Writes the expression of a batch in the form that the model takes."""
     output = emit.output
     parts = [_arranged(output.x)]
     if output.y is not None:
@@ -416,5 +414,4 @@ def _feature(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as Python that has double quotes."""
     return json.dumps(text, ensure_ascii=not text.isprintable())

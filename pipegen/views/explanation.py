@@ -1,4 +1,4 @@
-"""Explains a compiled spec: the plan of each split with the types on its edges, its cost, and what each pass did and why."""
+"""Explanations of a compiled spec: the plan of each split with the types on its edges, its cost, and the work of each pass."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.acting import runs_on
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.families.items import MixItems, Move
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.traits import ANY_IMAGE
 from pipegen.page import Explanation
 from pipegen.phases.hosts import share_line
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
@@ -19,12 +23,12 @@ from pipegen.plan.render import plan_json, render_plan
 from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import ShardIndex
 from pipegen.terminal import visible
-from pipegen.views.cut_items import uncounted
 from pipegen.views.stages import stages_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled, PassRecord
     from pipegen.physical.nodes import Physical
     from pipegen.plan.cost import Circumstances
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     from pipegen.spec.models import PipelineSpec
 
 _DEAREST = 5
-"""How many stages a short explanation shows with their cost."""
+"""Number of stages that a short explanation shows with their cost."""
 
 
 def explain_text(
@@ -48,20 +52,20 @@ def explain_text(
     tuned: str = "",
     visits: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Explanation:
-    """Returns the explanation as text.
+    """Writes the explanation as text.
 
     Args:
         spec: The spec.
         compiled: The compiled plan of each split to explain.
         before: Also show the plan as built, before any pass.
         passes: Also show what each pass did, and why.
-        counts: A few words on the size of each split, where the data is known.
-        given: What is known of each split's data and of the machine; without it no cost is predicted.
-        more: How to ask for another split, for the passes, and for everything: a last line says so, and only the dearest stages are shown
-            with their cost. `None` shows every stage, and the memory of every node.
-        physical: What runs for each split, in as many forms as are to be shown; it stands in place of the plan and its cost.
-        visits: What to say of the examples that each split's epochs have, where the data is known.
-        tuned: What to say of the settings that `pipegen tune` found.
+        counts: The size of each split in words, if the data is known.
+        given: Facts about each split's data and the machine; without them no cost is predicted.
+        more: How to show another split, the passes, and everything, for a last line; then only the most expensive stages have a cost.
+            `None` shows every stage, and the memory of every node.
+        physical: The physical plans of each split, one for each form to show; they replace the plan and its cost.
+        tuned: A line on the settings of `pipegen tune`.
+        visits: Lines on the examples in each split's epochs, if the data is known.
     """
     parts = []
     for split, done in compiled.items():
@@ -99,15 +103,14 @@ def _indent(text: str) -> str:
 
 
 def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = None) -> str:
-    """Returns what a plan does not say, a line each: which examples an epoch has, how many of their items are cut, what stands in for
-    steps, what they learned and call.
+    """Writes remarks that are not in a plan: the examples of an epoch, items cut, stand-ins of steps, learned numbers, Python calls.
 
-    `visits` says the first two, where the data is known.
+    `visits` has the first two, if the data is known.
     """
     split = plan.split
     if visits is None:
         sampled = split == "train" and spec.samples
-        visits = ("how often examples are seen depends on the data: `pipe.explain()` says it",) if sampled else ()
+        visits = ("how often examples are seen depends on the data: see `pipe.explain()`",) if sampled else ()
         visits += uncounted(plan)
     return (
         "".join(f"  {line}\n" for line in (*spec.source.remarks(), *visits))
@@ -115,6 +118,60 @@ def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = Non
         + _learned(spec, split)
         + _called(spec, split)
     )
+
+
+def cut_items(plan: Plan, manifest: Manifest, split: str) -> tuple[str, ...]:
+    """Counts, from the listing, the items cut by `max`: a line for each feature of a split with such a limit. Reads no record.
+
+    Args:
+        plan: The plan of the split.
+        manifest: The data.
+        split: The split.
+    """
+    parts = manifest.of(split)
+    return tuple(f"{name}: {line}" if name else line for name, part in parts.items() for line in _cut(plan, part, split))
+
+
+def uncounted(plan: Plan) -> tuple[str, ...]:
+    """Writes a line for each feature with a limit of items, if the data is not listed."""
+    return tuple(
+        f"`max: {most}` of `{name}`: how many are cut depends on the data: `pipe.explain()` counts them"
+        for name, t in plan.read.items()
+        if (most := kind_of(t).limit(t)) is not None
+    )
+
+
+def _cut(plan: Plan, manifest: Manifest, split: str) -> Iterator[str]:
+    columns = manifest.columns(split)
+    for name, t in manifest.type.items() if manifest.type is not None else ():
+        most = kind_of(t).limit(t)
+        if most is None or name not in columns or name not in plan.read:
+            continue
+        items: Any = columns[name]  # a ragged column
+        lengths = items.lengths
+        over = lengths[lengths > most]
+        said = f"`max: {most}` of `{name}`: "
+        if not len(over):
+            said += f"no image has more, {int(lengths.max(initial=0))} at most"
+        else:
+            cut, verb = int(over.sum()) - most * len(over), "has" if len(over) == 1 else "have"
+            said += f"{len(over):,} of {count(len(lengths), 'image')} {verb} more, as stored: {cut:,} of all {int(lengths.sum()):,} are cut"
+        yield said + "".join(_meanwhile(plan, cuts=bool(len(over))))
+
+
+def _meanwhile(plan: Plan, *, cuts: bool) -> Iterator[str]:
+    """Yields remarks on steps that change these numbers."""
+    stages = plan.stages()
+    if cuts and any(_may_lose(stage) for stage in stages if isinstance(stage, Move)):
+        yield "; fewer where steps lose some before"
+    if any(isinstance(stage, MixItems) for stage in stages):
+        yield "; mixed images have those of several"
+
+
+def _may_lose(move: Move) -> bool:
+    """Checks if items may leave an image before they are cut; mirrors, turns and resizing keep all."""
+    each = (ref.step.traits(ANY_IMAGE.with_(shape=(*move.canvas, 3))) for ref in move.refs)
+    return not all(traits.mirrors or traits.turns or traits.stretches for traits in each)
 
 
 def _stand_ins(spec: PipelineSpec, split: str) -> str:
@@ -139,17 +196,15 @@ def _learned(spec: PipelineSpec, split: str) -> str:
 
 def _called(spec: PipelineSpec, split: str) -> str:
     steps = [step for step in spec.transforms if isinstance(step, CustomTransform) and runs_on(step, split)]
-    return "".join(
-        f"  `{step.op}` calls `{step.function}`, which is Python: all cores together call it as often as one would\n" for step in steps
-    )
+    return "".join(f"  `{step.op}` calls `{step.function}`, a Python function: calls do not run in parallel\n" for step in steps)
 
 
 CLASSES = "E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range"
-"""Says what the classes of rewrites promise."""
+"""The classes of rewrites and their precision."""
 
 
 def what_it_did(record: PassRecord) -> str:
-    """Says in a line what a pass did to a plan."""
+    """Describes in a line what a pass did to a plan."""
     return "; ".join(dict.fromkeys(record.notes)) if record.notes else ("changed the plan" if record.changed else "nothing to do")
 
 
@@ -165,7 +220,7 @@ def _passes(done: Compiled) -> str:
 
 
 def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: int, *, every: bool) -> dict[str, list[Physical]]:
-    """Returns what would run for each split where no data is known: in its usual form, or in `every` one."""
+    """Decides the physical plans of each split without its data: the usual form, or `every` one."""
     found = {}
     for split, done in compiled.items():
         shard = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
@@ -185,7 +240,7 @@ def explain_json(
     given: dict[str, Circumstances] | None = None,
     physical: dict[str, list[Physical]] | None = None,
 ) -> dict[str, Any]:
-    """The explanation as plain values; see `explain_text`."""
+    """Lists the explanation as plain values; see `explain_text`."""
     return {
         "version": 1,
         "name": spec.name,

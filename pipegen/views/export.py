@@ -28,8 +28,7 @@ from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import optimise
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import EXPORTED
-from pipegen.views import drawn as a
-from pipegen.views.drawn import DrawnParameters
+from pipegen.views import drawn
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
@@ -40,14 +39,14 @@ Array = np.ndarray[Any, Any]
 Batch = dict[str, Array]
 
 TABLE = "metadata.jsonl"
-"""One JSON object a line, since examples differ in what was drawn for them; `datasets` reads a folder of images with this file."""
+"""The table, with a JSON object a line, since examples have different draws; `datasets` reads a folder of images with this file."""
 _NAME_LENGTH = 60
 _SUFFIXES = {"png": "png", "jpeg": "jpg"}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Says what to export, and how: the arguments of `Pipeline.export`."""
+    """The arguments of `Pipeline.export`."""
 
     folder: Path
     examples: int | None = 32
@@ -61,19 +60,18 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Exported:
-    """Holds what was exported.
+    """The result of an export.
 
     Attributes:
-        folder: Where it is.
+        folder: The folder.
         table: The file with a line for each example.
-        files: The names of the images, in the order of the table; masks beside them are not counted.
-        epochs: How many epochs the versions are from: one, where nothing is drawn.
-        missing: Chosen examples that an epoch does not have: damaged ones, whose place another one takes, and those of a last batch that
-            is left out of it.
-        scaled: The images whose values are no levels from 0 to 255, with the values that became black and white: those that can
-            occur, or where nothing is known of them, those of the last image; the table has them for each.
-        left_out: How many of the examples asked for no epoch of training has, so that each epoch here is as much shorter, too.
-        why: The setting of the spec that leaves them out; empty where it leaves none.
+        files: The names of the images, in the order of the table, without masks.
+        epochs: The number of epochs of the versions; one without random steps.
+        missing: The number of chosen examples that an epoch lacks: damaged ones, which are replaced, and those of a dropped last batch.
+        scaled: Images whose values are not levels from 0 to 255, with the values mapped to black and white: the possible range or, if
+            that is unknown, the range of the last image. The table has it for each image.
+        left_out: The number of requested examples that no epoch of training has; each epoch here lacks them, too.
+        why: The setting of the spec that leaves them out; "" if there are none.
     """
 
     folder: Path
@@ -87,12 +85,12 @@ class Exported:
 
 
 def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None] | None = None) -> Exported:
-    """Writes augmented examples of the split of a plan, the plainest one; `progress` is called with how many are written.
+    """Writes augmented examples of the split of an unoptimised plan; `progress` is called with the number written.
 
     Raises:
         FileExistsError: For a folder that is not empty, without `overwrite`.
-        ValueError: For numbers out of range, a folder among the images of the data, or images that the format does not hold.
-        DataError: If a record cannot be read, and the spec does not skip it.
+        ValueError: For numbers out of range, a folder among the images of the data, or images that the format does not support.
+        DataError: For a record that cannot be read, unless the spec skips it.
     """
     record, plain = plain.read, without_unused(plain)
     _check(wanted, plain, engine)
@@ -115,7 +113,7 @@ def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int]
 
 
 class _Source:
-    """The examples, from the pipeline that augments them."""
+    """The augmented examples to export."""
 
     def __init__(self, engine: Engine, plain: Plan, record: ElementType, wanted: Wanted) -> None:
         self.engine = engine
@@ -124,25 +122,24 @@ class _Source:
         self.wanted = wanted
         spec = engine.spec
         real = engine.executor(self.split, (0, 1))
-        # The order of an epoch that goes on through the permutation or has batches of buckets depends on the batch, and so does who stands
-        # in for a damaged record.
+        # With `epoch: {steps: N}`, buckets or replaced damaged records, the examples depend on the batch size, so it must stay.
         keeps_batch = real.quarantine is not None or real.order.epoch_steps is not None or bool(plain.buckets)
-        self.plain = a.augmented(plain, None if keeps_batch else GROUP)
+        self.plain = drawn.augmented(plain, None if keeps_batch else GROUP)
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
         compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
-        self.executor = engine.executor_of(a.with_index(compiled), self.split, quarantine=real.quarantine)
+        self.executor = engine.executor_of(drawn.with_index(compiled), self.split, quarantine=real.quarantine)
         self.keys = engine.manifest.keys(self.split)
         self.columns, self.labels = engine.manifest.columns(self.split), engine.manifest.labels(self.split)
-        self.types = {name: self.plain.out[name] for name in a.pictures(self.plain.out)}
+        self.types = {name: self.plain.out[name] for name in drawn.pictures(self.plain.out)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged and not kind_of(t).numbers_items]
-        self.parameters = DrawnParameters(self.executor, self.plain, self.keys)
+        self.parameters = drawn.DrawnParameters(self.executor, self.plain, self.keys)
         self.missing = 0
         self.scaled: dict[str, tuple[float, float]] = {}
 
     @cached_property
     def whole(self) -> bool:
-        """Returns whether all of each epoch is wanted."""
+        """True if all of each epoch is wanted."""
         return self.wanted.examples is None or self.wanted.examples >= self._slots_of_an_epoch
 
     @cached_property
@@ -150,7 +147,7 @@ class _Source:
         return len(self.order.delivered(self.wanted.epoch))
 
     def left_out(self) -> tuple[int, str]:
-        """Returns how many of the examples asked for are in no epoch as training sees it, and the setting that says so."""
+        """Counts the requested examples that no epoch of training has; returns also the setting that leaves them out."""
         order = self.order
         asked = order.num_examples if self.wanted.examples is None else min(self.wanted.examples, order.num_examples)
         beyond = max(asked - self._slots_of_an_epoch, 0)
@@ -159,8 +156,8 @@ class _Source:
 
     @cached_property
     def slots(self) -> dict[int, set[int]]:
-        """The positions in each epoch that are wanted."""
-        epochs = range(self.wanted.epoch, self.wanted.epoch + (self.wanted.draws if a.varies(self.split, self.plain) else 1))
+        """The slots of each epoch to export."""
+        epochs = range(self.wanted.epoch, self.wanted.epoch + (self.wanted.draws if drawn.varies(self.split, self.plain) else 1))
         if self.whole:
             return {epoch: {slot for slot, _ in self._records(epoch)} for epoch in epochs}
         first = self._records(self.wanted.epoch)[: self.wanted.examples]
@@ -172,15 +169,15 @@ class _Source:
         return chosen
 
     def _records(self, epoch: int) -> list[tuple[int, int]]:
-        """The positions of an epoch in the order in which they are handed over, each with its record."""
+        """Slots of an epoch in the order of its batches, with their records."""
         slots = self.order.delivered(epoch)
         return list(zip(slots.numpy().tolist(), self.order.found(epoch, slots).record.numpy().tolist(), strict=True))
 
     def batches(self) -> Iterator[tuple[Batch, list[int]]]:
-        """The batches that hold wanted examples, each with the rows of those.
+        """Yields the batches with wanted examples, and their rows.
 
         Raises:
-            DataError: If a record cannot be read, and the spec does not skip it.
+            DataError: For a record that cannot be read, unless the spec skips it.
         """
         wanted = sorted({(epoch, step) for epoch, slots in self.slots.items() for step in self._steps(epoch, slots)})
         steps: Array = np.array(wanted, np.int64).reshape(-1, 2)
@@ -195,12 +192,11 @@ class _Source:
             yield batch, self._without_stand_ins(batch, rows)
 
     def _steps(self, epoch: int, slots: set[int]) -> list[int]:
-        """The steps that some slots of an epoch are of."""
         steps: list[int] = self.executor.order.step_at(epoch, tf.constant(sorted(slots), tf.int64)).numpy().tolist()
         return steps
 
     def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
-        """Less the examples that stand where chosen ones would, which are damaged; in a whole epoch those are what the model sees."""
+        """Removes examples that replace damaged ones; in a whole epoch they stay, since the model sees them."""
         quarantine = self.executor.quarantine
         if self.whole or quarantine is None or not quarantine.damaged:
             return rows
@@ -210,7 +206,7 @@ class _Source:
         return kept
 
     def describe(self, batch: Batch, rows: list[int]) -> list[dict[str, Any]]:
-        """The line of the table of each row."""
+        """Makes the line of the table for each row."""
         found = []
         parameters = self.parameters.rows(batch, rows)
         for i in rows:
@@ -229,15 +225,15 @@ class _Source:
         return found
 
     def _items(self, name: str, items: Array) -> Any:
-        """Items as the table has them; classes by their names."""
-        t, views = self.plain.out[name], {view: fork.feature for fork in a.forks_of(self.plain) for view in fork.names}
+        """Converts items for the table, with classes by name."""
+        t, views = self.plain.out[name], {view: fork.feature for fork in drawn.forks_of(self.plain) for view in fork.names}
         classes = self.engine.manifest.listing.column_classes.get(views.get(name, name), ())
         if t.classes is None:
             return kind_of(t).described(items, t)
         return [_named(item, classes, several=False) for item in items]
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
-        """The names of an example's files: `file_name`, and `FEATURE_file_name` of what else can be looked at."""
+        """Names the files of an example: `file_name`, and `FEATURE_file_name` for further pictures."""
         stem = self.keys[record] if not self.engine.manifest.listing.numbered else f"row-{self.keys[record]}"
         stem = re.sub(r"[^\w.-]+", "-", os.path.splitext(stem)[0])[-_NAME_LENGTH:].lstrip("-.")
         digits = len(str(max(len(self.keys), self.order.slots, self.order.steps * self.order.batch) - 1))
@@ -249,7 +245,7 @@ class _Source:
         return found
 
     def _beside(self, record: int) -> dict[str, Any]:
-        """Returns what the data says of a record beside its pictures: classes by name, numbers."""
+        """Collects the other data of a record: classes by name, and numbers."""
         manifest, found = self.engine.manifest, {}
         for name, t in self.record.items():
             if not kind_of(t).indexed:
@@ -262,7 +258,7 @@ class _Source:
         return found
 
     def encode(self, batch: Batch, row: int, line: dict[str, Any]) -> dict[str, bytes]:
-        """The files of one example: what each holds, by its name."""
+        """Encodes the files of one example, by name."""
         found = {}
         for i, (name, t) in enumerate(self.types.items()):
             file = line["file_name" if i == 0 else f"{name}_file_name"]
@@ -271,7 +267,7 @@ class _Source:
 
 
 def _named(value: Array, classes: tuple[str, ...], *, several: bool) -> Any:
-    """A class by its name, several as a list; anything else as numbers."""
+    """Converts a class index to its name, several to a list; leaves other numbers."""
     if several:
         return [classes[i] if i < len(classes) else i for i in np.flatnonzero(value).tolist()]
     plain = value.tolist()
@@ -279,16 +275,15 @@ def _named(value: Array, classes: tuple[str, ...], *, several: bool) -> Any:
 
 
 def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
-    """Find out before any work is done what stands in the way."""
     if wanted.form not in ("png", "jpeg"):
         raise ValueError(f"`form` is `png` or `jpeg`, got {wanted.form!r}")
     if os.path.basename(wanted.prefix) != wanted.prefix:
-        raise ValueError(f"a prefix begins the names of files and holds no folder, got {wanted.prefix!r}")
-    if not a.pictures(plain.out):
-        raise ValueError("an export writes images, and the model receives none")
+        raise ValueError(f"`prefix` must not contain a folder, got {wanted.prefix!r}")
+    if not drawn.pictures(plain.out):
+        raise ValueError("export writes images, but the model receives none")
     listing = engine.manifest.listing
     if not listing.numbered and listing.paths is None and not listing.in_table and _inside(wanted.folder, listing.root):
-        raise ValueError(f"{wanted.folder} is inside {listing.root}, where the images that it holds would become part of the data")
+        raise ValueError(f"{wanted.folder} is inside {listing.root}, so its images would become part of the data; use another folder")
     if not wanted.overwrite and wanted.folder.is_dir() and any(wanted.folder.iterdir()):
         raise FileExistsError(errno.EEXIST, "the folder is not empty", str(wanted.folder))
 
@@ -298,6 +293,5 @@ def _inside(folder: Path, root: str) -> bool:
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
-    """Files that are there whole or not at all."""
     for name, contents in files.items():
-        write_whole(folder / name, contents, durable=False)  # they are many, and an export that a power cut ends is made again
+        write_whole(folder / name, contents, durable=False)  # syncing many files is slow; after a power cut, export again

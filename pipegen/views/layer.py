@@ -1,4 +1,4 @@
-"""A Keras layer that does the evaluation stages on batches inside a model, saved and loaded with it."""
+"""`EvaluationLayer`, a Keras layer that runs the evaluation steps on batches inside of a model."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @keras.saving.register_keras_serializable(package="pipegen")
 class EvaluationLayer(keras.layers.Layer):
-    """Does the steps of a pipeline that come behind the batch, as evaluation has them; `pipe.layer()` makes it.
+    """The evaluation steps of a pipeline that work on batches; `pipe.layer()` makes it.
 
-    It takes what `pipe.dataset(split, stages="element")` gives as `x`, and gives what the model would receive else. It has no weights and
-    draws nothing. A model that holds it is saved as any other; to load it, import this class first: `from pipegen import EvaluationLayer`.
+    Its input is `x` of `pipe.dataset(split, stages="element")`; its output is the usual input of the model. It has no weights and draws
+    nothing. A model with this layer is saved as usual; before loading it, import this class: `from pipegen import EvaluationLayer`.
 
     Args:
-        steps: What it does, as plain values.
-        options: Of every Keras layer, such as `name`.
+        steps: The steps, as plain values.
+        options: Options of every Keras layer, such as `name`.
     """
 
     def __init__(self, steps: Mapping[str, Any], **options: Any) -> None:
@@ -43,12 +43,12 @@ class EvaluationLayer(keras.layers.Layer):
         return self._run({name: tf.cast(value, self._plan.plan.read[name].dtype) for name, value in given.items()})
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what Keras saves of it."""
+        """Returns the arguments from which Keras rebuilds it."""
         return {**super().get_config(), "steps": self.steps}
 
 
 def layers_in(model: Any) -> Iterator[EvaluationLayer]:
-    """Yields the layers of this kind that a model holds, at any depth."""
+    """Yields the `EvaluationLayer`s of a model, at any depth."""
     for layer in getattr(model, "layers", ()):
         if isinstance(layer, EvaluationLayer):
             yield layer
@@ -56,14 +56,14 @@ def layers_in(model: Any) -> Iterator[EvaluationLayer]:
 
 
 def layer_mismatches(model: Any, own: Mapping[str, Any], split: str, *, element: bool) -> list[str]:
-    """Returns what is wrong about the layers in a model, for batches that are finished, or such as `stages="element"` gives."""
+    """Lists mismatches of the layers in a model, for complete batches, or for those of `stages="element"`."""
     held = list(layers_in(model))
     if element and not held:
-        return [f"these batches leave {steps_said(own)} to a layer, and the model holds none: it needs `pipe.layer()` behind its input"]
+        return [f"these batches leave {steps_said(own)} to a layer, but the model has none: put `pipe.layer()` behind its input"]
     if held and not element:
-        done = f"the model does {steps_said(held[0].steps)} in its layer `{held[0].name}`, and the pipeline has done so already"
+        done = f"the model does {steps_said(held[0].steps)} in its layer `{held[0].name}`, but the pipeline has done so already"
         return [f'{done}: feed it `pipe.dataset({split!r}, stages="element")`, or leave the layer out']
     if held and held[0].steps != own:
         made = f"the layer `{held[0].name}` was made by another spec, and does {steps_said(held[0].steps)}"
-        return [f"{made}; this one leaves {steps_said(own)} to it: build the model with its `pipe.layer()`"]
+        return [f"{made}; this spec leaves {steps_said(own)} to it: build the model with its `pipe.layer()`"]
     return []

@@ -1,4 +1,4 @@
-"""Compares what a pipeline gives with what a Keras model takes, before `fit` finds out the hard way."""
+"""`Pipeline.check`: compares the batches of a pipeline with the inputs, outputs and losses of a Keras model."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ FITS = {
     "multi_hot": "binary_crossentropy",
     "tensor": "mean_squared_error",
 }
-"""The loss for each encoding of a label or a mask, and for numbers."""
+"""The fitting loss for each encoding of a label or a mask, and for numbers."""
 _CLASSES = dict(zip((_SPARSE[0], _ONE_HOT[0], _BINARY[0]), (_SPARSE[1], _ONE_HOT[1], _BINARY[1]), strict=True))
 _PROBABILITIES = ("softmax", "sigmoid", "hard_sigmoid")
 _NO_PROBABILITIES = ("linear", "relu", "relu6", "tanh", "gelu", "elu", "selu", "silu", "swish", "leaky_relu", "softplus", "log_softmax")
 _CARRIERS = frozenset({"Reshape", "Flatten", "Permute", "Dropout", "Identity", "ZeroPadding2D", "Cropping2D", "UpSampling2D"})
-"""Layers that hand values on; what they are decided before."""
+"""Layers that pass values on, so that the activation is in an earlier layer."""
 _DEPTH = 20
 
 
 def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, ending: str | None, units: int | None) -> list[str]:
-    """Returns everything about a loss that fits neither its target nor what the model ends in.
+    """Lists mismatches of a loss with its target, and with the end of the model.
 
     Args:
-        loss: The loss, as Keras takes it.
-        output: What the pipeline gives.
+        loss: The loss, in any form of Keras.
+        output: The output of the pipeline.
         feature: The target.
         record: The type of a stored record.
-        ending: The activation that the model ends in, where it is known.
-        units: The size of the last axis, where it is known.
+        ending: The activation at the end of the model, if known.
+        units: The size of the last axis, if known.
     """
     target = record.get(feature)
     name = name_of(loss)
@@ -58,48 +58,46 @@ def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, 
         return []
     if classes_of_items(target):
         return (
-            [f"the loss `{name}` takes one-hot classes, and `{feature}` holds class indices; {FITS['int']} fits them"]
-            if name in _ONE_HOT
-            else []
+            [f"the loss `{name}` takes one-hot classes, but `{feature}` has class indices; use {FITS['int']}"] if name in _ONE_HOT else []
         )
     if not kind_of(target).holds_classes:
         if name in (*_SPARSE, *_ONE_HOT):
             holds, fits = ("truth values", "binary") if kind_of(target).valid else ("numbers", "tensor")
-            return [f"the loss `{name}` is for classes, and `{feature}` holds {holds}; {FITS[fits]} fits them"]
+            return [f"the loss `{name}` is for classes, but `{feature}` has {holds}; use {FITS[fits]}"]
         return _of_ending(loss, name, ending, units, "sigmoid") if name in _BINARY and kind_of(target).valid else []
     encoding = encoding_of(output, feature, target)
     unfit = {"int": _ONE_HOT, "one_hot": _SPARSE, "binary": (*_SPARSE, *_ONE_HOT), "multi_hot": (*_SPARSE, *_ONE_HOT)}[encoding]
     if name in unfit:
-        return [f"the loss `{name}` does not fit `encode: {{{feature}: {encoding}}}`; {FITS[encoding]} does"]
+        return [f"the loss `{name}` does not fit `encode: {{{feature}: {encoding}}}`; use {FITS[encoding]}"]
     if encoding == "int" and name in _BINARY:
-        return [f"the loss `{name}` wants `output: {{encode: {{{feature}: binary}}}}`; with `int` use {FITS['int']}"]
+        return [f"the loss `{name}` needs `output: {{encode: {{{feature}: binary}}}}`; with `int` use {FITS['int']}"]
     if name in (*_SPARSE, *_ONE_HOT, *_BINARY):
         return _of_ending(loss, name, ending, units, "sigmoid" if name in _BINARY else "softmax")
     return []
 
 
 def classes_of_items(target: FeatureType) -> bool:
-    """Tells whether it is the class index of each item of another feature."""
+    """Checks if a target has the class index of each item of another feature."""
     return target.beside is not None and target.classes is not None
 
 
 def _of_ending(loss: Any, name: str, ending: str | None, units: int | None, wanted: str) -> list[str]:
-    """Checks whether a loss that takes probabilities gets them, and one that takes logits those."""
+    """Checks that a loss of probabilities gets probabilities, and one of logits gets logits."""
     if ending == "softmax" and units == 1:
         return ["the model ends in `softmax` over one unit, which is always 1; use `sigmoid`"]
     logits = _takes_logits(loss)
     if logits is False and ending in _NO_PROBABILITIES:
-        what = "no activation, so in logits" if ending == "linear" else f"`{ending}`, which gives no probabilities"
+        what = "no activation, so in logits" if ending == "linear" else f"`{ending}`, which does not return probabilities"
         made = f"keras.losses.{_CLASSES.get(name, name)}(from_logits=True)"
         way = f"end it in `{wanted}`" + (f", or use `{made}`" if ending == "linear" else "")
-        return [f"the model ends in {what}, and the loss `{name}` takes probabilities: {way}"]
+        return [f"the model ends in {what}, but the loss `{name}` takes probabilities: {way}"]
     if logits and ending in _PROBABILITIES:
-        return [f"the model ends in `{ending}`, and the loss `{name}` has `from_logits=True`: leave out one of the two"]
+        return [f"the model ends in `{ending}`, but the loss `{name}` has `from_logits=True`: leave out one of the two"]
     return []
 
 
 def _takes_logits(loss: Any) -> bool | None:
-    """Tells whether a loss of classes takes logits; `None` where it does not say. Names and functions of Keras take probabilities."""
+    """Checks if a loss of classes takes logits; `None` if unknown. Names and functions of Keras take probabilities."""
     own = getattr(loss, "from_logits", None)
     if isinstance(own, bool):
         return own
@@ -113,22 +111,22 @@ def _takes_logits(loss: Any) -> bool | None:
 
 
 def counts_padding(loss: Any) -> bool:
-    """Tells whether a loss is Keras' own, to which every place of a padded target is an item."""
+    """Checks if a loss is Keras' own, which counts the padding of a padded target as items."""
     return isinstance(loss, str) or (callable(loss) and getattr(loss, "__module__", "").startswith("keras"))
 
 
 def dilutes(loss: Any) -> bool:
-    """Tells whether a loss divides by the examples of a batch, whatever they weigh, as Keras' own do unless told otherwise."""
+    """Checks if a loss divides by the number of examples, whatever their weights, as Keras' own do by default."""
     return isinstance(loss, str) or getattr(loss, "reduction", None) in ("sum_over_batch_size", "mean", "auto")
 
 
 def name_of(loss: Any) -> str:
-    """Returns what a loss is called."""
+    """Name of a loss."""
     return loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
 
 
 def ending_of(tensor: Any, depth: int = 0) -> str | None:
-    """Returns the activation that decides an output of a model; `None` where it is not known."""
+    """Finds the activation of an output of a model; `None` if unknown."""
     layer, node_index, tensor_index = (getattr(tensor, "_keras_history", None) or (None, 0, 0))[:3]
     if layer is None or depth > _DEPTH:
         return None
@@ -152,11 +150,11 @@ def _before(layer: Any, node_index: int, depth: int) -> str | None:
 
 
 _FLAT = 0.1
-"""Width of what a layer sees below which the values were scaled down once too often."""
+"""Width of a layer's input values up to which they may be scaled twice."""
 _SHRUNK = 10.0
-"""How many times wider the values were before."""
+"""Minimal ratio of the width before to that width, for values scaled twice."""
 _LARGE = 16.0
-"""The highest value from 0 up that has not been scaled at all."""
+"""Maximum above which values from 0 up are taken for unscaled."""
 _NORMALISES = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization", "RMSNormalization")
 _OPEN_SIDE = 64
 """Pixels of a side that neither the pipeline nor the model fixes."""
@@ -169,9 +167,9 @@ class _Seen:
     Attributes:
         layer: Its name.
         interval: The values.
-        width: The most that one value can vary; less than the width of the interval where channels differ.
+        width: The maximal variation of one value; less than the width of the interval if channels differ.
         scaled_by: The layers before it that change values.
-        scales_itself: The layer is a normalisation, or hides what it does first.
+        scales_itself: Whether the layer is a normalisation, or its first operation is unknown.
     """
 
     layer: str
@@ -192,13 +190,13 @@ def range_of(out: ElementType | None, feature: str | None) -> str:
 
 
 def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType | None) -> tuple[list[str], list[str]]:
-    """Compares ranges; returns what scales values twice, and what leaves them as large as they were.
+    """Compares ranges of values; lists inputs that are scaled twice, and inputs that are not scaled.
 
     Args:
         model: The model.
         x: The shapes of its inputs in a batch.
-        features: The features that are its inputs: one, a list, or a map by name, as in `output: {x: …}`.
-        out: The types of what leaves the pipeline.
+        features: The features of its inputs: one, a list, or a map by name, as in `output: {x: …}`.
+        out: The output types of the pipeline.
     """
     twice: list[str] = []
     unscaled: list[str] = []
@@ -215,7 +213,7 @@ def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType |
         elif all(s.interval.low >= 0 and s.interval.high > _LARGE and not s.scales_itself for s in seen):
             unscaled.append(
                 f"`{feature}` is in {t.interval}, and `{first.layer}` of the model gets it unscaled: use `- rescale: {{to: [0, 1]}}`"
-                " in the spec (for weights of others, the `normalize: {preset: …}` that they were trained with),"
+                " in the spec (for pretrained weights, the `normalize: {preset: …}` of their training),"
                 " or begin the model with `keras.layers.Rescaling`"
             )
     return twice, unscaled
@@ -227,11 +225,11 @@ def _scaled_twice(model: keras.Model, place: int, spec: Any, feature: str, t: Fe
     raw = _seen(model, place, spec, BYTE_RANGE)
     if raw and _FLAT < raw[0].width <= _LARGE:
         return f"{message}; the model takes values in {BYTE_RANGE}: leave out `rescale` and `normalize` in the spec"
-    return f"{message}; scale in the spec or in the model, once"
+    return f"{message}; scale once, in the spec or in the model"
 
 
 def _input_ranges(model: keras.Model, x: Any, features: Any) -> Iterator[tuple[str, int, Any]]:
-    """Yields the feature, the place among the model's inputs and the shape of each input that has all three."""
+    """Yields the feature, the index among the model's inputs, and the shape of each input for which all are known."""
     if isinstance(features, str):
         yield features, 0, x
     elif isinstance(features, dict) and isinstance(x, dict):
@@ -244,7 +242,7 @@ def _input_ranges(model: keras.Model, x: Any, features: Any) -> Iterator[tuple[s
 
 
 def _seen(model: keras.Model, place: int, spec: Any, interval: Interval) -> list[_Seen]:
-    """Runs the layers before the first weights on the ends of an interval; empty where that cannot be done."""
+    """Runs the layers before the first weights on the ends of an interval; empty if that fails."""
     import numpy as np
 
     shape = [side or _OPEN_SIDE for side in tuple(spec.shape)[1:]]
@@ -252,19 +250,19 @@ def _seen(model: keras.Model, place: int, spec: Any, interval: Interval) -> list
     walk = _Walk()
     try:
         walk.model(model, {place: (ends, ())})
-    except Exception:  # layers of the user's own may do anything; then nothing is known
+    except Exception:  # custom layers may do anything; then nothing is known
         return []
     return walk.found
 
 
 class _Walk:
-    """Goes forward through a model from the inputs, up to the first layers with weights."""
+    """A walk through a model from the inputs up to the first layers with weights."""
 
     def __init__(self) -> None:
         self.found: list[_Seen] = []
 
     def model(self, model: Any, given: dict[int, tuple[Any, tuple[str, ...]]]) -> dict[int, tuple[Any, tuple[str, ...]]]:
-        """Takes the values of some inputs, each with the layers that changed it; returns those of the outputs that are reached."""
+        """Computes outputs from the values of some inputs, each with the layers that changed it."""
         import keras
 
         if isinstance(model, keras.Sequential):
@@ -289,7 +287,7 @@ class _Walk:
     def _step(
         self, operation: Any, inputs: Sequence[tuple[Any, tuple[str, ...]]], args: Any, kwargs: Any
     ) -> tuple[Any, tuple[str, ...]] | None:
-        """Runs an operation without weights, or notes what one with weights sees."""
+        """Runs an operation without weights, or records the input of one with weights."""
         import keras
         import numpy as np
 
@@ -298,7 +296,7 @@ class _Walk:
         kind = type(operation).__name__
         if isinstance(operation, keras.Model) and (getattr(operation, "inputs", None) or isinstance(operation, keras.Sequential)):
             return self.model(operation, dict(enumerate(inputs))).get(0)
-        if not getattr(operation, "built", True):  # a copy is built for the question, never the layer of the user
+        if not getattr(operation, "built", True):  # builds a copy, never the layer of the user
             operation = type(operation).from_config(operation.get_config())
             operation.build(np.shape(before))
         if getattr(operation, "weights", None) and kind != "Normalization":
@@ -312,9 +310,9 @@ class _Walk:
 
 
 def _ends(values: Any) -> tuple[float, float, float]:
-    """Returns the least and the greatest value of two images, and how far they are apart, where they differ at all.
+    """Computes the minimum and maximum of two images, and their maximal distance, where they differ.
 
-    Where they do not, as in the zeros around padded images, the values say nothing of the range.
+    Elsewhere, as in the zeros around padded images, the values tell nothing about the range.
     """
     import numpy as np
 
@@ -326,7 +324,7 @@ def _ends(values: Any) -> tuple[float, float, float]:
 
 
 def _nodes(model: Any) -> list[Any]:
-    """Returns the calls of a functional model's layers and operations, each behind those that it depends on."""
+    """Sorts the calls of a functional model's layers and operations topologically."""
     inputs = {id(tensor) for tensor in model.inputs}
     ordered: dict[int, Any] = {}
     waiting = [(_node_of(tensor), False) for tensor in model.outputs]
@@ -356,12 +354,13 @@ def check(
     padded: Sequence[str] = (),
     out: ElementType | None = None,
 ) -> str:
-    """Says in one line what fits; for the arguments see `mismatches`. A model that is not compiled is a warning, and so is a loss that
-    counts what fills up the batches of the splits that are `padded`; `wrong` is known already. With the types of what leaves, `out`,
-    ranges of values are compared, too: scaled twice is a mismatch, and not at all a warning.
+    """Describes in one line what fits; for the arguments see `mismatches`.
+
+    A model that is not compiled is a warning, and so is a loss that counts the padding in the batches of the `padded` splits. `wrong` lists
+    known mismatches. With the output types `out`, ranges of values are compared, too: scaled twice is a mismatch, not scaled a warning.
 
     Raises:
-        ModelMismatchError: Listing everything that does not fit.
+        ModelMismatchError: With every mismatch.
         TypeError: For anything but a Keras model.
     """
     if not hasattr(model, "predict_on_batch"):
@@ -375,7 +374,7 @@ def check(
     diluted = [name_of(t.loss) for t in _targets(model, output)[0] if padded and dilutes(t.loss)]
     if diluted:
         said = " and ".join(f"`{name}`" for name in dict.fromkeys(diluted))
-        line += f"; {said} divides by all rows of a padded batch, those of weight 0, too (splits padded: {', '.join(padded)})"
+        line += f"; {said} divides by all rows of a padded batch, including those of weight 0 (padded splits: {', '.join(padded)})"
         line += f": compile with `pipegen.WeightedMean({diluted[0]!r})`"
     line += "".join(f"; {problem}" for problem in unscaled)
     if diluted or unscaled or not is_compiled(model):
@@ -384,18 +383,18 @@ def check(
 
 
 def targets_of(plan: Plan) -> ElementType:
-    """Returns the types of a record as it is stored, and of padded features as they leave, since places can be cut and mixing adds some."""
+    """Types of a stored record; for padded features, the output types, since items may be cut, and mixing adds some."""
     return plan.read.replace(**{name: t for name, t in plan.out.items() if kind_of(t).padded})
 
 
 def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
-    """Everything about `model` that does not fit the batches; empty when it fits.
+    """Lists the mismatches of a model with the batches; empty if it fits.
 
     Args:
         model: The model.
         element_spec: The shapes and dtypes of a batch.
-        output: What the pipeline gives.
-        record: The type of a stored record, whose features the targets are.
+        output: The output of the pipeline.
+        record: The type of a stored record, whose features are the targets.
     """
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
     targets, found = _targets(model, output)
@@ -403,7 +402,7 @@ def mismatches(model: keras.Model, element_spec: Any, output: Output, record: El
 
 
 def summary(model: keras.Model, element_spec: Any, output: Output, record: ElementType, out: ElementType | None = None) -> str:
-    """Says what fits, in one line; of a model that is not compiled also the loss that would."""
+    """Describes in one line what fits; for a model that is not compiled, names a fitting loss."""
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
     given = ", ".join(
         f"{f'{name} ' if name else ''}{_shape(tuple(spec.shape))} {spec.dtype.name}{range_of(out, feature)}"
@@ -414,16 +413,15 @@ def summary(model: keras.Model, element_spec: Any, output: Output, record: Eleme
     losses = ", ".join(name_of(t.loss) for t in targets if t.loss is not None)
     line = f"the model fits: {given}" + (f" -> {shown}" if shown else "") + (f", loss {losses}" if losses else "")
     padded = [f"`{t.feature}`" for t in targets if counts_padding(t.loss) and t.feature in record and kind_of(record[t.feature]).ragged]
-    line += f"; the loss counts the zeros that pad {' and '.join(padded)}, too" if padded else ""
+    line += f"; the loss also counts the zeros that pad {' and '.join(padded)}" if padded else ""
     if is_compiled(model):
         return line
     fits = fitting_loss(output, record)
     said = f" ({fits}{'' if '; ' in fits else ' fits the targets'})" if fits else ""
-    return f"{line}; it is not compiled, so no loss was looked at{said}"
+    return f"{line}; it is not compiled, so no loss was checked{said}"
 
 
 def _inputs(x: Any, features: Any) -> list[tuple[str | None, str | None, Any]]:
-    """Returns the name, the feature and the shape of each input."""
     if isinstance(x, dict):
         return [(name, features.get(name) if isinstance(features, dict) else None, spec) for name, spec in x.items()]
     if isinstance(x, tuple):
@@ -433,20 +431,20 @@ def _inputs(x: Any, features: Any) -> list[tuple[str | None, str | None, Any]]:
 
 
 def is_compiled(model: keras.Model) -> bool:
-    """Tells whether a model has been compiled."""
+    """Checks if a model is compiled."""
     return bool(getattr(model, "compiled", True))
 
 
 @dataclass(frozen=True)
 class _Target:
-    """A target of the pipeline and what of the model meets it.
+    """A target of the pipeline, and the model's output for it.
 
     Attributes:
         feature: The feature.
-        said: How messages begin, where there are several.
-        shape: The shape of the model's output, the batch included; empty where it is not known.
+        said: The beginning of messages, if there are several targets.
+        shape: The shape of the model's output, batch included; empty if unknown.
         loss: Its loss; `None` without one.
-        ending: The activation that the output ends in, where it is known.
+        ending: The activation at the end of the output, if known.
     """
 
     feature: str
@@ -457,7 +455,7 @@ class _Target:
 
 
 def _targets(model: keras.Model, output: Output) -> tuple[list[_Target], list[str]]:
-    """Returns the targets that have an output, and what is wrong with the others."""
+    """Pairs targets with outputs; lists the mismatches of the others."""
     if output.y is None:
         return [], []
     tensors = list(getattr(model, "outputs", None) or ())
@@ -502,7 +500,7 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
     first = output.channels == "first" and target is not None and kind_of(target).categorical
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
     if target is not None and kind_of(target).padded:
-        found = _padding_of(t, target) if counts_padding(t.loss) else []  # another one may match items with places in its own way
+        found = _padding_of(t, target) if counts_padding(t.loss) else []  # a custom loss may match items in its own way
     else:
         found = _units_of(output, t.feature, record, units) if isinstance(units, int) else []
     if t.loss is not None:
@@ -511,7 +509,7 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
 
 
 def _padding_of(t: _Target, target: FeatureType) -> list[str]:
-    """Compares the places of a padded target, or of what says which of them hold an item, with those that the model gives."""
+    """Compares the lengths of a padded target, or of its mask, with the model's output."""
     wanted = (None, *target.shape[1:]) if target.buckets else target.shape
     last = target.classes if classes_of_items(target) else 1  # a number for each class
     given = t.shape[1:-1] if len(t.shape) == len(wanted) + 2 and t.shape[-1] == last else t.shape[1:]
@@ -520,12 +518,12 @@ def _padding_of(t: _Target, target: FeatureType) -> list[str]:
     padded = f"padded to {_shape((None, *target.shape))}"
     if target.buckets:
         lengths = ", ".join(map(str, target.buckets))
-        padded = f"{_shape((None, *wanted))}, as long as the batch needs: one of {lengths}; give the model an open length"
+        padded = f"{_shape((None, *wanted))}, as long as the batch needs: one of {lengths}; make the model's length `None`"
     return [f"the model gives {_shape(t.shape)} for each example, and `{t.feature}` is {padded}"]
 
 
 def input_mismatches(model: keras.Model, x: Any) -> list[str]:
-    """Everything about the inputs of a model that does not fit `x`: the shapes and dtypes of one, of a tuple or of a map by name."""
+    """Lists mismatches of the inputs of a model with `x`: the shapes and dtypes of one input, of a tuple or of a map by name."""
     inputs = getattr(model, "inputs", None)
     if not inputs:
         return []
@@ -574,7 +572,7 @@ def _units_of(output: Output, feature: str, record: ElementType, units: int) -> 
         return [] if units == wanted else [f"the model ends in {units} units, and `{feature}` holds {wanted} for each example"]
     encoding, classes = encoding_of(output, feature, target), target.classes
     if encoding == "binary":
-        return [] if units == 1 else [f"the model ends in {units} units, and `encode: {{{feature}: binary}}` wants 1"]
+        return [] if units == 1 else [f"the model ends in {units} units, but `encode: {{{feature}: binary}}` needs 1"]
     if not classes or (encoding == "int" and units == 1 and classes == 2):
         return []
     return [] if units == classes else [f"the model ends in {units} units, and there are {classes} classes"]
@@ -583,7 +581,7 @@ def _units_of(output: Output, feature: str, record: ElementType, units: int) -> 
 def fitting_loss(output: Output, record: ElementType) -> str | None:
     """Names the Keras loss that fits the target, or one for each of several; `None` without targets.
 
-    No loss of Keras fits a target that is padded: each counts the padding, whose zeros are of the first class.
+    No loss of Keras fits a padded target: each counts the padding, whose zeros would be the first class.
     """
     targets = _features_of(output.y)
     padded = [f for f in targets if f in record and _is_padded(record[f])]
@@ -613,12 +611,11 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
 
 
 def _is_padded(target: FeatureType) -> bool:
-    """Tells whether an example has any number of items of it, to which a batch adds padding."""
+    """Checks if a target has any number of items, so that batches pad it."""
     return kind_of(target).ragged or target.beside is not None
 
 
 def _features_of(part: Any) -> list[str]:
-    """Returns the features of `x` or `y` of an output."""
     if part is None:
         return []
     return [part] if isinstance(part, str) else list(part.values() if isinstance(part, dict) else part)

@@ -1,4 +1,4 @@
-"""Shows compiled plans as one page of HTML: nodes, types, costs, what each pass did, and what examples look like at each edge."""
+"""The HTML page of compiled plans: nodes, types, costs, the work of each pass, and examples at each edge."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ ol.plan { list-style: none; margin: 1rem 0; padding: 0; }
 }
 """
 _LEAST_US = 0.05
-"""What rounds to nothing is not said."""
+"""Times below this round to 0 and are not shown."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Holds what a feature of one or more examples looks like at one place.
+    """A feature of one or more examples at one place of a plan.
 
     Attributes:
-        pictures: An image file each; none for what has no pixels.
-        text: The values in words.
+        pictures: An image file for each example; empty for features without pixels.
+        text: The values as text.
     """
 
     pictures: tuple[bytes, ...]
@@ -72,12 +72,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class Shown:
-    """Holds what examples of a split look like along its plan.
+    """Examples of a split along its plan.
 
     Attributes:
-        caption: Which examples these are, or why there are none.
-        edges: Behind each node, each feature.
-        stages: Behind each stage of each node, the feature that it works on.
+        caption: A description of the examples, or the reason why there are none.
+        edges: Behind each node: each feature.
+        stages: Behind each stage of each node: the feature that it works on.
     """
 
     caption: str
@@ -102,11 +102,11 @@ def plan_page(
         spec: The spec.
         spec_hash: Its hash.
         compiled: The compiled plan of each split to show.
-        given: What is known of each split's data and of the machine.
-        counts: A few words on the size of each split, where the data is known.
-        visits: What to say of the examples that each split's epochs have, where the data is known.
-        shown: What examples of each split look like, where there are any.
-        physical: What runs for each split, in as many forms as are to be shown.
+        given: Facts about each split's data and the machine.
+        counts: The size of each split in words, if the data is known.
+        visits: Lines on the examples in each split's epochs, if the data is known.
+        shown: Examples of each split, if there are any.
+        physical: The physical plans of each split, one for each form to show.
     """
     name = spec.name or "pipeline"
     links = [element("a", split, href=f"#{i}", class_="chip") for i, split in enumerate(compiled)] if len(compiled) > 1 else []
@@ -132,7 +132,7 @@ def plan_page(
 
 
 def _lead(done: Compiled, cost: PlanCost, count: str | None) -> str:
-    """Says how large a split is, how fast it is expected to be, and what takes the most time."""
+    """Describes the size of a split, its expected speed, and its most expensive part."""
     parts = [count] if count else []
     if cost.us >= _LEAST_US:
         cached = ", once the cache is full" if any(isinstance(n, Cache) for n in done.plan.nodes) else ""
@@ -150,7 +150,6 @@ def _all_parts(done: Compiled, cost: PlanCost) -> Iterator[tuple[float, str]]:
 
 
 def _plan(done: Compiled, cost: PlanCost, shown: Shown | None) -> Iterator[Html]:
-    """Nodes and edges in turn."""
     most = max((us for us, _ in _all_parts(done, cost)), default=0.0)
     before: ElementType | None = None
     last: Mapping[str, Seen] = {}
@@ -180,7 +179,7 @@ def _stage(text: str, us: float, whole: float, most: float, seen: Seen | None) -
 
 
 def _took(us: float, whole: float, most: float) -> Html:
-    """The expected time of a part, and a bar as long as that is beside the longest."""
+    """Shows the expected time of a part, with a bar relative to the longest."""
     if us < _LEAST_US:
         return element("div")
     share = f"{us / whole:.0%}" if us / whole >= 0.005 else "under 1 %"
@@ -188,7 +187,7 @@ def _took(us: float, whole: float, most: float) -> Html:
 
 
 def _edge(node: Node, before: ElementType | None, seen: Mapping[str, Seen], *, known: bool) -> Html:
-    """Shows what leaves a node; where that is what entered, its type is not said again, and of what is `known` one picture is enough."""
+    """Shows the output of a node; omits types equal to the input, and shows only one picture if it is `known`."""
     same = before is not None and node.out == before
     batch = "" if node.out.batch is None else f"{node.out.batch}× " if node.out.batch else "batches of "
     rows = []
@@ -202,7 +201,6 @@ def _edge(node: Node, before: ElementType | None, seen: Mapping[str, Seen], *, k
 
 
 def _strip(name: str, seen: Seen | None, *, short: bool) -> Html:
-    """Pictures of a feature, or its values."""
     if seen is None:
         return element("div")
     if not seen.pictures:
@@ -220,7 +218,7 @@ def _passes(done: Compiled) -> Html:
 
 
 def _footing(given: Mapping[str, Circumstances]) -> str:
-    text = "Times are those of one core for an example, from a model of the cost: their ratios say where the time goes."
+    text = "Times are for one example on one core, from a cost model: their ratios show where the time goes."
     if any(one.assumed for one in given.values()):
-        text += " Nothing is known of the data here, so they are for photographs of 500 × 375 pixels."
+        text += " The data is unknown here, so they assume photographs of 500 × 375 pixels."
     return text

@@ -1,4 +1,4 @@
-"""A contact sheet: originals beside several augmented draws, so that a person sees what the model will see."""
+"""Contact sheets: originals beside augmented versions."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def contact_sheet(
 ) -> Image.Image:
     """Draws originals and augmented versions, a row for each, with class names; for the arguments see `Pipeline.preview`.
 
-    Where nothing is drawn from epoch to epoch, there is one version of each.
+    Without random steps, there is one version of each.
 
     Raises:
-        ValueError: For a sheet too large to hold, and where the model receives no images.
-        DataError: If a record cannot be read, and the spec does not skip it: then its row stays empty.
+        ValueError: For a sheet that is too large, and if the model receives no images.
+        DataError: For a record that cannot be read; if the spec skips it, its row stays empty instead.
     """
     executor = engine.executor(split)
     feature = _image_feature(executor)
@@ -53,7 +53,8 @@ def contact_sheet(
     columns = [(epoch, view) for epoch in epochs for view in views]
     records = spread(engine.manifest.num_examples(split), rows)
     if len(records) * (len(columns) + 1) * cell**2 > _MOST_PIXELS:
-        raise ValueError(f"a sheet of {len(records)} × {len(columns) + 1} pictures of {cell} pixels is too large to hold: ask for less")
+        size = f"{len(records)} × {len(columns) + 1} pictures of {cell} pixels"
+        raise ValueError(f"a sheet of {size} is too large: reduce `rows`, `draws` or `cell`")
     own = engine.manifest.listing.column_classes
     classes = {view: names for name, names in own.items() for view in (name, *views_of(executor.plan, name))}
     captions = _captions(engine.manifest, split, records)
@@ -81,8 +82,10 @@ def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
 def _shown(
     executor: Executor, record: int, epoch: int | None, feature: str, classes: Mapping[str, tuple[str, ...]]
 ) -> np.ndarray[Any, Any]:
-    """Returns one version of an image, the original without an epoch, with the masks and boxes aligned with it: uint8 `(height, width,
-    channels)`; `classes` has those of items by feature."""
+    """Draws one version of an image, or the original without an epoch, with its masks and boxes: uint8 `(height, width, channels)`.
+
+    `classes` has the class names of items, by feature.
+    """
     executor = executor.for_record(record)
 
     def of(name: str) -> np.ndarray[Any, Any]:
@@ -99,14 +102,14 @@ def _shown(
 def _names(
     classes: Mapping[str, tuple[str, ...]], types: ElementType, feature: str, of: Callable[[str], np.ndarray[Any, Any]]
 ) -> list[str]:
-    """Returns the class of each item of a feature, where something beside it says so."""
+    """Names the class of each item of a feature, if another feature has it."""
     rider = next((name for name in types.riders(feature) if types[name].classes is not None), None)
     known = classes.get(rider, ()) if rider is not None else ()
     return [known[i] if i < len(known) else str(i) for i in of(rider).tolist()] if rider is not None else []
 
 
 def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, Any]:
-    """The decoded image or mask of a record: uint8 `(height, width, channels)`, before any other step; or its items."""
+    """Decodes the image or mask of a record: uint8 `(height, width, channels)`, before any other step; or reads its items."""
     nodes = executor.nodes_of(record)
     type_ = nodes[0].out
     read = executor.tensors.read(tf.constant(record, tf.int64), type_)
@@ -121,7 +124,7 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
 
 
 def _entered(plan: Plan, feature: str, read: Features) -> Features:
-    """The items of a record as steps get them, from all that is read of it."""
+    """Converts the items of a record as for the steps."""
     forks = forks_of(plan)
     view = {fork.feature: fork.names[0] for fork in forks if fork.names}
     own = view.get(feature, feature)
@@ -134,7 +137,7 @@ def _entered(plan: Plan, feature: str, read: Features) -> Features:
 
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
-    """One augmented version as uint8 `(height, width, channels)`, or of items: every step but the arithmetic at the end."""
+    """Computes an augmented version, uint8 `(height, width, channels)`, or items, without the closing arithmetic steps."""
     features, row = _batch_with(executor, record, epoch)
     own = {feature, *(fork.feature for fork in forks_of(executor.plan) if feature in fork.names)}
     every = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages]
@@ -148,27 +151,26 @@ def render_example(executor: Executor, record: int, epoch: int, feature: str) ->
 
 
 def _types(plan: Plan, feature: str) -> ElementType:
-    """The types of what is stored, or of views, where the feature is one."""
+    """Types of the stored features or, if the feature is a view, of the output."""
     return plan.read if feature in plan.read else plan.emit.out
 
 
 def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray[Any, Any]:
-    """Returns what there is to see of one example's feature: the levels of an image, the classes of a mask, or the items that are
-    there."""
+    """Extracts what can be shown of one example's feature: levels of an image, classes of a mask, or the real items."""
     if kind_of(type_[feature]).ragged:
         return np.asarray(features[feature][features[type_.valid(feature)]])
     return levels(features[feature].numpy())
 
 
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
-    """Returns what enters the kernels: the record alone, or its mix group where examples are mixed; and its row."""
+    """Computes the input of the kernels: the record alone or, if examples are mixed, its mix group; and its row."""
     records, cycles, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
     compute = Run(executor, executor.physical(SHOWN)).one()
     rows: list[Features] = []
     for place, at in enumerate(zip(records, cycles, strict=True)):
         try:
             rows.append(compute(*(tf.constant(number, tf.int64) for number in at)))
-        except tf.errors.OpError:  # a damaged partner is the trouble of its own row
+        except tf.errors.OpError:  # a damaged partner is reported in its own row
             if place == row:
                 raise
             row -= place < row
@@ -178,7 +180,7 @@ def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, 
 def _image_feature(executor: Executor) -> str:
     found = next((name for name, t in executor.plan.read.items() if kind_of(t).levels), None)
     if found is None:
-        raise ValueError("a sheet shows images, and the model receives none")
+        raise ValueError("a sheet shows images, but the model receives none")
     return found
 
 
@@ -210,7 +212,7 @@ def _lay_out(rows: list[list[Image.Image]], names: list[str], drawn: list[str], 
 
 
 def _left(column: int, cell: int) -> int:
-    """The originals stand a little apart from the draws."""
+    """Left edge of a column; the originals have a wider gap to the draws."""
     return _MARGIN + column * (cell + _GAP) + (_GAP if column else 0)
 
 

@@ -1,4 +1,4 @@
-"""A pipeline's evaluation steps in front of a model, as a function of requests, and as a SavedModel that loads where pipegen is not."""
+"""Serving: the evaluation steps in front of a model, as a function of requests, and as a SavedModel that needs no pipegen."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ if TYPE_CHECKING:
 
 CLASSES_FILE = "class_names.txt"
 ABOUT = Path("assets.extra") / "pipegen.json"
-"""What a SavedModel says about itself, in the folder that TensorFlow leaves to others."""
+"""The description of a SavedModel, in the folder that TensorFlow reserves for others."""
 
 
 class Serving:
-    """Holds what turns requests into what a model receives.
+    """The conversion of requests to the inputs of a model.
 
     Args:
         bound: The spec, with the numbers that its steps have learned, and its data.
-        takes: How a request brings its images.
-        jit: Whether XLA compiles the steps on batches, for each size of request that comes.
-        layered: Whether the model does them in a layer of its own.
+        takes: The form of images in a request.
+        jit: Whether XLA compiles the steps on batches, for each size of request.
+        layered: Whether the model runs these steps in a layer of its own.
 
     Attributes:
-        plan: What is done to a request.
+        plan: The plan for a request.
         features: The feature of each argument of a request.
-        request: What a request brings: by the name of the argument, its type with the batch axis.
+        request: The type of each argument of a request, with the batch axis.
     """
 
     def __init__(self, bound: BoundSpec, takes: Takes, *, jit: bool, layered: bool = False) -> None:
@@ -82,7 +82,7 @@ class Serving:
         }
 
     def function(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Callable[..., Any]:
-        """Returns a function of a request, an argument for each part of it, that gives `then` of what the model receives."""
+        """Makes a function of the arguments of a request, which returns `then` of the model's inputs."""
         run = served(self.plan)
 
         def serve(*given: Any, **named: Any) -> Any:
@@ -96,41 +96,41 @@ class Serving:
         return serve
 
     def traced(self, then: Callable[[Any], Any] = lambda x: x, target: Target = "file") -> Any:
-        """The same as a `tf.function` of exactly these types."""
+        """Makes the same as a `tf.function` with fixed types."""
         return tf.function(self.function(then, target), input_signature=list(self.request.values()), autograph=False)
 
     @property
     def given(self) -> Any:
-        """Returns the shapes and dtypes of what the model receives."""
+        """Shapes and dtypes of the model's inputs."""
         out = {name: tf.TensorSpec([None, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.plan.plan.out.items()}
         return arrange(self.plan.plan.emit.output.x, out)
 
 
 def physical_of(spec: PipelineSpec, plain: Plan, *, jit: bool) -> Physical:
-    """Compiles the plainest plan of evaluation steps, and decides what runs for a request."""
+    """Compiles an unoptimised plan of evaluation steps to the physical plan for a request."""
     runtime = spec.runtime.model_copy(update={"jit": "auto" if jit else "never"})
     plan = optimise(spec.model_copy(update={"runtime": runtime}), plain, cache=False).plan
     return decide(plan, SERVED, Setting(extent_of(spec, plan, assumed_examples(plan)), 1, jit))
 
 
 def _argument(feature: str, t: FeatureType) -> str:
-    """Names a feature as a request does. TensorFlow Serving takes `{"b64": …}` for what ends in `_bytes`, and gives it back so."""
+    """Names the argument of a feature. TensorFlow Serving takes and returns `{"b64": …}` for names that end in `_bytes`."""
     name = f"{feature}_bytes" if t.encoded else feature
     return f"{name}_" if iskeyword(name) else name
 
 
 def holds_layer(model: Any) -> bool:
-    """Returns whether a model does the stages on batches itself, in a layer that `pipe.layer()` has made."""
+    """Checks if a model contains a layer of `pipe.layer()`, which runs the steps on batches."""
     return any(type(layer).__name__ == "EvaluationLayer" or holds_layer(layer) for layer in getattr(model, "layers", ()))
 
 
 def check_model(model: Any, given: Any, who: str) -> None:
-    """Checks that a model can take what the pipeline gives, and be put behind TensorFlow.
+    """Checks that a model fits the batches of the pipeline, and runs on TensorFlow.
 
     Raises:
         TypeError: For anything but a Keras model.
         ModelMismatchError: When its inputs do not fit.
-        RuntimeError: Under another backend of Keras.
+        RuntimeError: If Keras does not run on TensorFlow.
     """
     if not hasattr(model, "predict_on_batch"):
         raise TypeError(f"{who} takes a Keras model, got {model!r}")
@@ -144,7 +144,7 @@ def check_model(model: Any, given: Any, who: str) -> None:
 
 
 def serving_fn(bound: BoundSpec, model: Any, takes: Takes, *, jit: bool) -> Any:
-    """Returns a `tf.function` of requests; for the arguments see `Pipeline.serving_fn`."""
+    """Makes a `tf.function` of requests; for the arguments see `Pipeline.serving_fn`."""
     serving = Serving(bound, takes, jit=jit, layered=holds_layer(model))
     if model is None:
         return serving.traced()
@@ -154,14 +154,14 @@ def serving_fn(bound: BoundSpec, model: Any, takes: Takes, *, jit: bool) -> Any:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """Holds what `export_model` has written.
+    """The result of `export_model`.
 
     Attributes:
         path: The file or the folder.
         form: `saved_model`, `tflite` or `onnx`.
-        request: Dtype and shape of what a request brings, by the name of the argument; `None` is any size, first that of the batch.
-        gives: Dtype and shape of what it gives, by name.
-        class_names: The classes in the order of `scores`, where it gives some.
+        request: Dtype and shape of each argument of a request; `None` is any size, and the first axis is the batch.
+        gives: Dtype and shape of each output, by name.
+        class_names: The classes in the order of `scores`, for a classifier.
     """
 
     path: Path
@@ -180,17 +180,17 @@ def _said(t: tuple[str, tuple[int | None, ...]]) -> str:
 
 
 def types_of(tensors: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int | None, ...]]]:
-    """The dtype and shape of each tensor or spec."""
+    """Dtype and shape of each tensor or spec."""
     return {name: (t.dtype.name, tuple(t.shape.as_list())) for name, t in tensors.items()}
 
 
 class Answers:
-    """Names what a model gives, and adds the classes of the highest scores.
+    """The named outputs of a model, with the classes of the highest scores.
 
     Args:
         model: The model.
-        bound: Tells the classes.
-        top_k: How many of the highest scores are given with their classes; 0 for none.
+        bound: The spec and its data, with the classes.
+        top_k: The number of highest scores to return with their classes; 0 for none.
     """
 
     def __init__(self, model: Any, bound: BoundSpec, top_k: int) -> None:
@@ -206,7 +206,7 @@ class Answers:
         """Whether the scores are those of the classes."""
 
     def plain(self, x: Any) -> dict[str, tf.Tensor]:
-        """Returns what the model gives, by name."""
+        """Runs the model; returns its outputs by name."""
         y = self.model(x, training=False)
         if isinstance(y, dict):
             return dict(y)
@@ -216,7 +216,7 @@ class Answers:
         return {"scores": y}
 
     def ranked(self, x: Any, name_of: Callable[[tf.Tensor], tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The same, with the highest scores of each example and the names of their classes, best first."""
+        """Runs the model; adds the highest scores of each example and the names of their classes, best first."""
         given = self.plain(x)
         if not self.ranks or not self._top_k:
             return given
@@ -256,12 +256,12 @@ def export_saved_model(bound: BoundSpec, model: Any, path: Path, *, takes: Takes
 
 
 def _by_name(x: Any) -> Any:
-    """Gives what a signature can give: tensors by name."""
+    """Names tensors, as signatures need it."""
     return {f"input_{i}": t for i, t in enumerate(x)} if isinstance(x, tuple) else x
 
 
 def about(done: ServedModel, bound: BoundSpec, takes: str) -> dict[str, Any]:
-    """Returns what a served model says about itself, as plain values."""
+    """Describes a served model as plain values."""
     return {
         "version": 1,
         "takes": takes,
@@ -277,33 +277,33 @@ def about(done: ServedModel, bound: BoundSpec, takes: str) -> dict[str, Any]:
 
 
 def check_room(path: Path, *, overwrite: bool) -> None:
-    """Checks that there is nothing where a model is to be written.
+    """Checks that a model can be written to a path.
 
     Raises:
-        FileExistsError: When there is, without `overwrite`.
+        FileExistsError: When the path is taken, without `overwrite`.
     """
     if not overwrite and (path.is_file() or (path.is_dir() and any(path.iterdir()))):
-        raise FileExistsError(errno.EEXIST, "there is something already", str(path))
+        raise FileExistsError(errno.EEXIST, "it exists already; replace it with `overwrite`", str(path))
 
 
 Form = Literal["tflite", "onnx"]
 NAMES = {"tflite": "TFLite", "onnx": "ONNX"}
 _OPSET = 17
-"""Of ONNX; runtimes since 2022 have it."""
+"""Version of ONNX's operations, which runtimes since 2022 support."""
 _NO_EQUAL = frozenset({"ResizeArea", "ResizeBicubic"})
-"""What tf2onnx 1.17 turns into another operation: pixels would differ by up to a fifth of their range, or it would not run."""
+"""Operations that tf2onnx 1.17 converts wrongly: pixels would differ by up to a fifth of their range, or it would not run."""
 _Missing = list[tuple[str, str]]
-"""Operations that a converter has no form of, each with the name of its node."""
+"""Operations that a converter does not support, each with the name of its node."""
 
 
 def export_converted(
     bound: BoundSpec, model: Any, path: Path, *, form: Form, image_size: tuple[int, int] | None, overwrite: bool
 ) -> ServedModel:
-    """Writes the file, and beside it `PATH.json`, which says what a request brings; for the arguments see `Pipeline.export_model`.
+    """Writes the file, and `PATH.json` beside it, which describes a request; for the arguments see `Pipeline.export_model`.
 
     Raises:
-        SpecError: `PG543` where the converter has no form of an operation.
-        RuntimeError: For ONNX without tf2onnx, and where that fails.
+        SpecError: `PG543` for operations that the converter does not support.
+        RuntimeError: For ONNX without tf2onnx, and if tf2onnx fails.
     """
     for file in (path, _beside(path)):
         check_room(file, overwrite=overwrite)
@@ -355,7 +355,7 @@ def _to_onnx(function: Any) -> tuple[bytes, _Missing]:
         import onnx
         import tf2onnx
     except ImportError:
-        raise RuntimeError("ONNX is written by tf2onnx, which is not installed here; `pip install tf2onnx`") from None
+        raise RuntimeError("ONNX needs tf2onnx, which is not installed: `pip install tf2onnx`") from None
 
     graph = function.get_concrete_function().graph.as_graph_def()
     written = [node for nodes in (graph.node, *(f.node_def for f in graph.library.function)) for node in nodes]
@@ -368,7 +368,7 @@ def _to_onnx(function: Any) -> tuple[bytes, _Missing]:
     try:
         with _quiet():
             made, _ = tf2onnx.convert.from_function(function, input_signature=function.input_signature, opset=_OPSET)
-    except Exception as error:  # it meets what it does not know with whatever its code runs into
+    except Exception as error:  # it raises errors of any type for what it does not support
         raise RuntimeError(f"tf2onnx cannot convert this model: {type(error).__name__}: {error}") from error
     finally:
         logger.setLevel(before)
@@ -379,7 +379,7 @@ def _to_onnx(function: Any) -> tuple[bytes, _Missing]:
             for attribute in node.attribute:
                 yield from nodes(attribute.g)
 
-    # What the converter does not know it leaves in the graph, and logs.
+    # The converter leaves unsupported operations in the graph, and logs them.
     lost = {(n.op_type, n.name) for n in nodes(made.graph) if not n.domain and not onnx.defs.has(n.op_type, _OPSET, "")}
     if not lost:
         onnx.checker.check_model(made, full_check=True)
@@ -390,15 +390,15 @@ _CONVERTERS: dict[Form, Callable[[Any], tuple[bytes, _Missing]]] = {"tflite": _t
 
 
 def _findings(missing: _Missing, form: Form, serving: Serving, bound: BoundSpec) -> Iterator[Any]:
-    """Yields a finding for each step, and for the model, that an operation is missing for."""
+    """Yields a finding for each step, and for the model, with an unsupported operation."""
     locate = bound.spec.loaded.locate.label
     steps: dict[str, StepRef] = {scope_of(stage): stage.uses()[0] for stage in serving.plan.plan.stages() if stage.uses()}
     by_step: dict[str, list[str]] = {}
     for op, node in missing:
         by_step.setdefault(next((part for part in node.split("/") if part in steps), ""), []).append(op)
     for scope, ops in by_step.items():
-        lost = f"{NAMES[form]} has no form of {one_of(dict.fromkeys(ops), 'and')}"
-        help_ = "export a SavedModel, or use a step, or a method of the step, that does without"
+        lost = f"{NAMES[form]} does not support {one_of(dict.fromkeys(ops), 'and')}"
+        help_ = "export a SavedModel, or use another step, or another method of the step"
         if scope:
             ref = steps[scope]
             yield make("PG543", f"{lost}, which `{ref.step.op}` computes", locate(ref.path, key=True), help=help_)
@@ -408,7 +408,7 @@ def _findings(missing: _Missing, form: Form, serving: Serving, bound: BoundSpec)
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Holds back what converters write to the process's standard error: what matters of it is said in a finding."""
+    """Suppresses what converters write to standard error; findings report what matters."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)

@@ -1,4 +1,4 @@
-"""The stages of training in a few lines."""
+"""Summaries of the stages of training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def stage_rows(spec: PipelineSpec) -> list[tuple[str, str, str]]:
-    """Returns a row for each stage: its number, its epochs, and what it says."""
+    """Makes a row for each stage: its number, its epochs, and its settings."""
     rows, first = [], 0
     for number, stage in enumerate(spec.stages):
         end = first + stage.epochs
@@ -21,18 +21,18 @@ def stage_rows(spec: PipelineSpec) -> list[tuple[str, str, str]]:
 
 
 def stages_text(spec: PipelineSpec) -> str:
-    """Returns these rows as text, with what is shown where no stage is asked for; nothing where there are none."""
+    """Writes these rows as text, with a heading; empty without stages."""
     rows = stage_rows(spec)
     if not rows:
         return ""
-    return "\n".join(["stages of training (--stage N shows one; below is the spec as it is written)", *aligned(rows), "", ""])
+    return "\n".join(["stages of training (--stage N shows one; below is the spec as written)", *aligned(rows), "", ""])
 
 
 def stages_json(spec: PipelineSpec) -> list[dict[str, Any]]:
-    """Returns the stages as plain values, with the epoch that each begins with."""
+    """Lists the stages as plain values, with the first epoch of each."""
     return [{"initial_epoch": stage.resolved.stretch.first, **stage.model_dump(mode="json")} for stage in spec.stages]
 
 
 def _said(stage: TrainingStage) -> str:
     values = [f"{name} {value}" for name, value in stage.params.items()]
-    return ", ".join([*values, *([f"batch {stage.batch}"] if stage.batch is not None else [])]) or "as it is written"
+    return ", ".join([*values, *([f"batch {stage.batch}"] if stage.batch is not None else [])]) or "as written"

@@ -1,4 +1,4 @@
-"""A pipeline in a few lines, as text and as HTML."""
+"""Summaries of a pipeline, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pipegen.data.mix import MixedManifest
 from pipegen.data.sampling import epochs_of, examples_of_epoch
 from pipegen.data.shares import window_bytes
 from pipegen.data.sides import bucket_line
+from pipegen.memory import available_cores
 from pipegen.ops.sources.listing.wording import count
 from pipegen.page import box, notebook_folded, notebook_table, preformatted
 from pipegen.phases.hosts import share_line
@@ -22,13 +23,12 @@ from pipegen.phases.machine import circumstances
 from pipegen.phases.specs import step_texts
 from pipegen.plan.render import order_text
 from pipegen.spec.variants import joined
-from pipegen.views.cut_items import cut_items
-from pipegen.views.explanation import explain_text
+from pipegen.views.explanation import cut_items, explain_text
 from pipegen.views.model_check import fitting_loss, targets_of
 from pipegen.views.stages import stage_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.datasets.owner import Owner
@@ -41,12 +41,13 @@ if TYPE_CHECKING:
     from pipegen.phases.specs import CompiledSpec
     from pipegen.physical.extent import Position
     from pipegen.physical.nodes import Physical
+    from pipegen.plan.cost import Circumstances
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
 
 
 def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...]:
-    """Returns a line for each thing to say of the examples of a split's epochs; none where each is seen once.
+    """Writes lines on the examples in a split's epochs; none if each is seen once.
 
     Args:
         spec: The spec.
@@ -66,7 +67,6 @@ def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...
 
 
 def _of_part(spec: PipelineSpec, mix: MixedManifest, name: str) -> Iterator[str]:
-    """Yields what there is to say of a part of a mix."""
     made = mix.mixture("train")
     place = list(mix.of("train")).index(name)
     drawn = (made.counts(0)[place], made.examples * made.shares[place] / made.unit) if made is not None else (0, 0)
@@ -74,7 +74,7 @@ def _of_part(spec: PipelineSpec, mix: MixedManifest, name: str) -> Iterator[str]
 
 
 def _said_of(spec: PipelineSpec, manifest: Manifest, epochs: Epochs | None, each: str, drawn: tuple[float, float]) -> Iterator[str]:
-    """Yields what there is to say of one source; `drawn` are the examples that epoch 0 has of it, and those of a late epoch."""
+    """Yields lines on one source; `drawn` are its numbers of examples in epoch 0 and in a late epoch."""
     if manifest.spared:
         left = manifest.num_examples("train")
         yield f"the subset has {left:,} of {left + manifest.spared:,} examples, the same in every {each}"
@@ -85,7 +85,7 @@ def _said_of(spec: PipelineSpec, manifest: Manifest, epochs: Epochs | None, each
 
 
 def _windows(spec: PipelineSpec, part: Manifest) -> Iterator[str]:
-    """Says how a part of a mix is shuffled whose records are read by blocks: the order that the plan shows is that of the others."""
+    """Yields the order of a part of a mix that is read block by block; the plan shows the order of the other parts."""
     reader = part.listing.reader("train")
     if reader.at_once > 1 and spec.shuffle != "none":
         asked = None if spec.shuffle == "global" else spec.shuffle.window
@@ -119,7 +119,7 @@ def _repeats(spec: PipelineSpec, manifest: Manifest, epochs: Repeats, each: str)
 
 
 def _often(times: float, each: str = "epoch") -> str:
-    """A mean number of times an epoch, in words."""
+    """Formats a mean number of times per epoch."""
     if 0 < times < 0.5:
         return f"once in {1 / times:,.3g} {each}{'es' if each == 'pass' else 's'}"
     an = f"{'an' if each == 'epoch' else 'a'} {each}"
@@ -130,7 +130,7 @@ _MOST_CLASSES = 10
 
 
 def summary(pipe: Owner, main: Plan) -> str:
-    """Returns its splits, what a model receives, the classes and a loss that fits; `main` is the plan of the training split."""
+    """Writes the splits, the inputs of a model, the classes and a fitting loss; `main` is the plan of the training split."""
     model = pipe.spec.model
     lines = [f"Pipeline {model.name or 'unnamed'} ({pipe.spec_hash[:12]})"]
     lines += [f"  {s}: {_examples(pipe, s)}, {_batches(pipe.steps(s))} of {model.batch.size}" for s in pipe]
@@ -141,14 +141,14 @@ def summary(pipe: Owner, main: Plan) -> str:
     loss = fitting_loss(main.emit.output, targets_of(main))
     if loss is not None:
         lines.append(f"  loss: {loss}")
-    if "train" in pipe:  # also what Keras shows of a pipeline that `fit` was given whole
+    if "train" in pipe:  # Keras shows this text if `fit` gets the whole pipeline
         lines.append(f"  fit: model.fit(pipe.train{', validation_data=pipe.validation' if 'validation' in pipe else ''})")
     lines += [f"  {share}"] if (share := share_line(model.runtime)) else []
     return "\n".join(lines)
 
 
 def summary_html(pipe: Owner, main: Plan) -> str:
-    """Returns the same as HTML for notebooks, and the steps below."""
+    """Writes the same as HTML for notebooks, with the steps."""
     model = pipe.spec.model
     splits = [(s, f"{pipe.num_examples(s):,}", f"{pipe.steps(s):,} of {model.batch.size}") for s in pipe]
     facts = [row for name, part in parts(pipe.element_spec) for row in leaves(name, part)]
@@ -177,44 +177,53 @@ def explained(
     before: bool,
     physical: dict[str, list[Physical]] | None,
 ) -> Explanation:
-    """Explains compiled splits of a pipeline as `Pipeline.explain` does; `manifest` is of its data."""
-    from pipegen.memory import available_cores
-
-    model, cores = pipe.spec.model, available_cores()
-    counts = {s: f"{_examples(pipe, s)}, {pipe.steps(s):,} steps" for s in compiled}
-    given = {s: circumstances(model, cores, examples=pipe.num_examples(s), file_bytes=manifest.mean_bytes(s)) for s in compiled}
-    said = f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else ""
-    more = None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)")
-    seen = {s: (*visits(model, manifest, s), *cut_items(done.plan, manifest, s)) for s, done in compiled.items()}
+    """Explains compiled splits of a pipeline; for the arguments see `Pipeline.explain`."""
+    model = pipe.spec.model
     return explain_text(
-        model, compiled, before=before, passes=passes, counts=counts, given=given, more=more, physical=physical, tuned=said, visits=seen
+        model,
+        compiled,
+        before=before,
+        passes=passes,
+        counts={s: f"{_examples(pipe, s)}, {pipe.steps(s):,} steps" for s in compiled},
+        given=_circumstances(model, manifest, compiled),
+        more=None if whole else ("explain(NAME)", "explain(passes=True)", "explain(all=True)"),
+        physical=physical,
+        tuned=f"runtime: {pipe.spec.tuned.says}" if pipe.spec.tuned is not None else "",
+        visits=_all_visits(model, manifest, compiled),
     )
 
 
 def explained_html(bound: CompiledSpec, engine: Engine, splits: Sequence[str], *, pictures: bool, physical: bool) -> Page:
     """Explains splits of a compiled spec as a page; for the arguments see `Pipeline.explain_html`."""
-    from pipegen.memory import available_cores
     from pipegen.physical.decide import decide_forms
     from pipegen.views.edges import shown_along
     from pipegen.views.plan_page import plan_page
 
-    model, manifest, cores = bound.spec.model, bound.manifest, available_cores()
-    executors = {s: engine.executor(s) for s in splits}
-    given = {s: circumstances(model, cores, examples=manifest.num_examples(s), file_bytes=manifest.mean_bytes(s)) for s in splits}
+    model, manifest = bound.spec.model, bound.manifest
+    compiled, executors = {s: bound.splits[s] for s in splits}, {s: engine.executor(s) for s in splits}
     return plan_page(
         model,
         bound.spec.hash,
-        {s: bound.splits[s] for s in splits},
-        given,
+        compiled,
+        _circumstances(model, manifest, compiled),
         counts={s: f"{manifest.num_examples(s):,} examples, {_batches(x.steps)} of {model.batch.size}" for s, x in executors.items()},
-        visits={s: (*visits(model, manifest, s), *cut_items(bound.splits[s].plan, manifest, s)) for s in splits},
+        visits=_all_visits(model, manifest, compiled),
         shown={s: shown_along(engine, s) for s in splits} if pictures else None,
         physical={s: decide_forms(x.plan, x.setting, every=False) for s, x in executors.items()} if physical else None,
     )
 
 
+def _circumstances(spec: PipelineSpec, manifest: Manifest, splits: Iterable[str]) -> dict[str, Circumstances]:
+    cores = available_cores()
+    return {s: circumstances(spec, cores, examples=manifest.num_examples(s), file_bytes=manifest.mean_bytes(s)) for s in splits}
+
+
+def _all_visits(spec: PipelineSpec, manifest: Manifest, compiled: Mapping[str, Compiled]) -> dict[str, tuple[str, ...]]:
+    return {s: (*visits(spec, manifest, s), *cut_items(done.plan, manifest, s)) for s, done in compiled.items()}
+
+
 def _examples(pipe: Owner, split: str) -> str:
-    """Counts the examples of a split, and of an epoch where that has others."""
+    """Counts the examples of a split and, if different, of an epoch."""
     there, seen = pipe.num_examples(split), examples_of_epoch(pipe.spec.model, pipe._manifest, split)
     return f"{there:,} examples" + (f", {seen:,} in an epoch" if seen != there else "")
 
@@ -230,9 +239,9 @@ def _classes(pipe: Owner) -> Iterator[str]:
 
 
 def peek(executor: Executor, dataset: Callable[[Position], PipelineDataset], at: Position, n: int) -> Any:
-    """The next `n` examples as NumPy arrays, or fewer at the end of a split that is not trained on.
+    """Reads the next `n` examples as NumPy arrays; fewer at the end of a split other than `train`.
 
-    `dataset` gives what is left of an epoch from a position on.
+    `dataset` makes the rest of an epoch from a position on.
     """
     batches: list[Any] = []
     seen = 0
@@ -250,7 +259,7 @@ def peek(executor: Executor, dataset: Callable[[Position], PipelineDataset], at:
 
 
 def _padded(parts: Sequence[Any]) -> Sequence[Any]:
-    """Batches of one shape: where their lengths differ, or the sizes of their images, zeros pad the smaller ones at the end."""
+    """Pads batches with zeros at the end to one shape, if their lengths or image sizes differ."""
     if len({part.shape[1:] for part in parts}) == 1:
         return parts
     most = [max(sides) for sides in zip(*(part.shape[1:] for part in parts), strict=True)]

@@ -79,7 +79,7 @@ def test_an_internal_error_says_whose_fault_it_is(cli: Cli, good: Path, monkeypa
     result = cli("validate", "good.pipegen.yaml")
     assert result.exit_code == 2
     assert "internal error: RuntimeError: the flux is not compensated" in result.stderr
-    assert "mistake in pipegen, not in your spec" in result.stderr
+    assert "bug in pipegen, not an error in your spec" in result.stderr
     assert "Traceback" not in result.stderr
     monkeypatch.setenv("PIPEGEN_TRACEBACK", "1")
     assert "Traceback" in cli("validate", "good.pipegen.yaml").stderr

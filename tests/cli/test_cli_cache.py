@@ -71,7 +71,7 @@ def test_a_spec_stands_for_its_folder(cli: Cli, spec: Path, where: tuple[str, ..
 
 
 def test_what_has_no_cache_is_told(cli: Cli, spec: Path, tmp_path: Path) -> None:
-    for where, words in (("sub/other.pipegen.yaml", "has no cache on disk"), ("nowhere", "there is no nowhere")):
+    for where, words in (("sub/other.pipegen.yaml", "has no cache on disk"), ("nowhere", "nowhere does not exist")):
         result = cli("cache", "ls", where)
         assert result.exit_code == 2
         assert words in result.stderr
@@ -86,11 +86,11 @@ def test_what_has_no_cache_is_told(cli: Cli, spec: Path, tmp_path: Path) -> None
 def test_verify_finds_what_is_damaged(cli: Cli, caches: Path) -> None:
     whole = cli("cache", "verify", "cache")
     assert whole.exit_code == 0, whole.output
-    assert "a1a1a1a1  flowers: 3 records are whole" in whole.stdout
+    assert "a1a1a1a1  flowers: 3 records are intact" in whole.stdout
     damage(caches)
     result = cli("cache", "verify", "cache", "--only", "a1")
     assert result.exit_code == 1
-    assert result.stdout == "a1a1a1a1  flowers: 1 of 3 records are damaged and will be computed again: rows 1\n"
+    assert result.stdout == "a1a1a1a1  flowers: 1 of 3 records are damaged and will be recomputed: rows 1\n"
     document = json.loads(cli("cache", "verify", "cache", "--format", "json").stdout)
     assert {c["key"][:2]: c["damaged"] for c in document["folders"][0]["caches"]} == {"a1": [1], "b2": []}
     (caches / ("a1" * 16) / "0.rows").unlink()
@@ -103,7 +103,7 @@ def test_verify_finds_what_is_damaged(cli: Cli, caches: Path) -> None:
 def test_clear_asks_and_deletes_caches_alone(cli: Cli, caches: Path) -> None:
     unasked = cli("cache", "clear", "cache")
     assert unasked.exit_code == 2
-    assert "add --yes" in unasked.stderr
+    assert "use --yes" in unasked.stderr
     one = cli("cache", "clear", "cache", "--only", "b2", "--yes")
     assert one.exit_code == 0, one.output
     assert one.stdout.startswith("deleted 1 cache, ")
@@ -111,7 +111,7 @@ def test_clear_asks_and_deletes_caches_alone(cli: Cli, caches: Path) -> None:
     assert sorted(p.name for p in caches.iterdir()) == ["a1" * 16, "mine.txt"]
     assert cli("cache", "clear", "cache", "-y").exit_code == 0
     assert [p.name for p in caches.iterdir()] == ["mine.txt"]
-    assert cli("cache", "clear", "cache", "-y").stdout == "there is nothing to delete\n"
+    assert cli("cache", "clear", "cache", "-y").stdout == "nothing to delete\n"
 
 
 def test_clear_leaves_what_is_not_of_a_cache(cli: Cli, caches: Path) -> None:
@@ -119,7 +119,7 @@ def test_clear_leaves_what_is_not_of_a_cache(cli: Cli, caches: Path) -> None:
     foreign.write_text("mine")
     assert cli("cache", "clear", "cache", "-y").exit_code == 0
     assert [str(p.relative_to(caches)) for p in sorted(caches.rglob("*")) if p.is_file()] == [f"{'a1' * 16}/thesis.txt", "mine.txt"]
-    assert cli("cache", "clear", "cache", "-y").stdout == "there is nothing to delete\n"
+    assert cli("cache", "clear", "cache", "-y").stdout == "nothing to delete\n"
 
 
 def test_split_assignments_are_shown_and_deleted_as_caches_are(cli: Cli, caches: Path) -> None:
@@ -129,10 +129,10 @@ def test_split_assignments_are_shown_and_deleted_as_caches_are(cli: Cli, caches:
     os.symlink(caches / "mine.txt", caches / "splits" / ("d4" * 16 + ".splits"))
     shown = cli("cache", "ls", "cache").stdout.splitlines()
     assert shown[-1].split()[:3] == ["c3c3c3c3", "8", "KiB"]
-    assert shown[-1].endswith("which record is in which split")
+    assert shown[-1].endswith("the split of each record")
     (folder,) = json.loads(cli("cache", "ls", "cache", "--format", "json").stdout)["folders"]
     assert [(s["key"], s["bytes"]) for s in folder["splits"]] == [("c3" * 16, 8192)]
-    assert cli("cache", "verify", "cache", "--only", "c3").stdout == "there is no cache\n"
+    assert cli("cache", "verify", "cache", "--only", "c3").stdout == "no caches found\n"
     assert cli("cache", "clear", "cache", "--only", "c3", "--yes").stdout == "deleted 1 split assignment, 8 KiB\n"
     assert sorted(p.name[:4] for p in (caches / "splits").iterdir()) == ["d4d4", "mine"]
     (caches / "splits" / ("c3" * 16 + ".splits")).touch()

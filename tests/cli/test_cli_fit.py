@@ -26,7 +26,7 @@ def test_fit_prints_what_it_found_and_keeps_it(cli: Cli, photos: Path, tmp_path:
     assert first == f"`standardize` ({place}) of `image`: measured on 8 examples of split train, kept in {file}"
     kept: dict[str, Any] = json.loads(file.read_text())
     assert mean == f"  mean [{', '.join(f'{v:.6g}' for v in kept['mean'])}]"
-    ((step, arguments),) = yaml.safe_load(written.partition("down: ")[2])[0].items()
+    ((step, arguments),) = yaml.safe_load(written.partition("numbers: ")[2])[0].items()
     assert step == "normalize"
     assert arguments["mean"] == pytest.approx(kept["mean"], rel=1e-5)
     assert std == f"  std  [{', '.join(f'{v:.6g}' for v in arguments['std'])}]"
@@ -41,7 +41,7 @@ def test_fit_prints_what_it_found_and_keeps_it(cli: Cli, photos: Path, tmp_path:
 def test_fit_of_a_spec_that_learns_nothing(cli: Cli, good: Path) -> None:
     result = cli("fit", "good.pipegen.yaml")
     assert result.exit_code == 0
-    assert result.stdout == "nothing to fit: no step of this spec takes its numbers from the data\n", "and no data was looked for"
+    assert result.stdout == "nothing to fit: no step of this spec learns from the data\n", "and no data was looked for"
 
 
 def test_what_is_not_known_yet_is_said(cli: Cli, tmp_path: Path) -> None:

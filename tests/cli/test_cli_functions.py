@@ -54,4 +54,4 @@ def test_a_permission_is_a_name_and_is_for_running(cli: Cli, tmp_path: Path) -> 
     assert "is not a valid name" in wrong.stderr
     idle = cli("validate", "calls.pipegen.yaml", "--allow-code", "my_pkg")
     assert idle.exit_code == 2
-    assert "it needs `--data`" in idle.stderr
+    assert "needs `--data`" in idle.stderr

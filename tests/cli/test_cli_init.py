@@ -76,7 +76,7 @@ def test_train_with_classes_and_nothing_to_validate_on(cli: Cli, tmp_path: Path)
     write_images(tmp_path / "pets" / "test", 5)
     text, (_, manifest) = written(cli, "pets")
     assert "path: pets/train/" in text
-    assert "a part of the training images is set aside" in text
+    assert "validation is split off the training images" in text
     assert manifest.num_examples("validation") > 0
 
 
@@ -170,8 +170,8 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
         ("x.npz", "is not a `.npz` file"),
         ("x.npy", "cannot be read: "),
         ("x.parquet", "cannot be read as Parquet"),
-        ("x.csv", "no column of x.csv names image files"),
-        ("x.txt", "is no folder"),
+        ("x.csv", "x.csv has no column of image paths"),
+        ("x.txt", "is not a folder"),
         ("nowhere", "does not exist"),
     ],
 )
@@ -228,7 +228,7 @@ def test_a_file_of_arrays(cli: Cli, tmp_path: Path) -> None:
     np.savez(tmp_path / "labels.npz", y=y)
     result = cli("init", "labels.npz")
     assert result.exit_code == 2
-    assert "labels.npz holds no images: y int64[120, 1]" in result.stderr
+    assert "labels.npz has no images: y int64[120, 1]" in result.stderr
 
 
 def test_nothing_found(cli: Cli, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_images_and_masks(cli: Cli, tmp_path: Path, folders: tuple[str, str], va
     assert f"image: {{kind: image, path: scenes/{folders[0]}/}}" in text
     assert f"path: scenes/{folders[1]}/" in text
     assert "found 20 images, each with a mask of the same name." in text
-    assert f"hold the {'places in the palette' if 'palette' in how else 'values'} {', '.join(map(str, values))}" in text
+    assert f"have the {'palette indices' if 'palette' in how else 'values'} {', '.join(map(str, values))}" in text
     assert (spec.model.output.x, spec.model.output.y) == ("image", "mask")
     assert manifest.num_examples("train") == 16
     assert cli("validate", "scenes.pipegen.yaml", "--strict").exit_code == 0
@@ -431,7 +431,7 @@ def test_tables_that_are_no_text(cli: Cli, tmp_path: Path, name: str) -> None:
     assert "# facts_age: {kind: tensor, column: facts.age}" in text
     assert manifest.listing.class_names == ("cat", "dog")
     (tmp_path / "odd.jsonl").write_text("{}\n")
-    assert "no column of odd.jsonl names image files" in cli("init", "odd.jsonl").stderr
+    assert "odd.jsonl has no column of image paths" in cli("init", "odd.jsonl").stderr
     (tmp_path / "odd.jsonl").write_text("{\n")
     assert "is no JSON" in cli("init", "odd.jsonl").stderr
 
@@ -440,7 +440,7 @@ def test_a_table_of_neither_images_nor_numbers(cli: Cli, tmp_path: Path) -> None
     (tmp_path / "n.csv").write_text("a,b\nx,y\nz,w\n")
     result = cli("init", "n.csv")
     assert result.exit_code == 2
-    assert "no two hold numbers" in result.stderr
+    assert "no two columns of numbers" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -480,7 +480,7 @@ def test_a_table_of_images_and_masks(cli: Cli, tmp_path: Path, header: bool, ord
 def test_without_anything_to_look_at(cli: Cli) -> None:
     result = cli("init")
     assert result.exit_code == 2
-    assert "a folder of images, a `.csv` or a `.npz` file is due: `pipegen init flowers/`" in result.stderr
+    assert "name a folder of images, a `.csv` or a `.npz` file: `pipegen init flowers/`" in result.stderr
 
 
 @pytest.mark.parametrize("splits", [False, True])

@@ -44,7 +44,7 @@ def test_parquet(cli: Cli, tmp_path: Path) -> None:
     assert "PNG; 40 pixels wide, 30 high" in text
     assert manifest.num_examples("train") == 32
     pq.write_table(pa.table({"id": [1, 2], "note": ["a", "b"]}), tmp_path / "notes.parquet")
-    assert "holds pictures" in cli("init", str(tmp_path / "notes.parquet")).output
+    assert "contains images" in cli("init", str(tmp_path / "notes.parquet")).output
 
 
 def test_zarr(cli: Cli, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_it_writes_beside_the_script_and_never_over_a_file(cli: Cli, tmp_path: P
     assert cli("validate", "code/train.pipegen.yaml").exit_code == 0
     again = cli("migrate", "code/train.py", "--write")
     assert again.exit_code == 2
-    assert "exists already, and is left alone" in again.stderr
+    assert "exists already, and is unchanged" in again.stderr
 
 
 def test_a_broken_file_is_1_and_the_others_are_migrated(cli: Cli, tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_tune_finds_what_helps_keeps_it_and_writes_it(cli: Cli, folder: Path, mo
     seen = cli("tune", "a.pipegen.yaml", "--allow-code", "my_pkg", "--turns", "5", "--seconds", "0.2")
     assert seen.exit_code == 0, seen.output
     assert seen.stdout.startswith("threads: "), "steps that sleep are made faster by threads"
-    assert "kept for this machine" in seen.stderr
+    assert "stored for this machine" in seen.stderr
     pipe = pipegen.build("a.pipegen.yaml", allow_code=["my_pkg"])
     assert pipe.spec.tuned is not None
     assert pipe._engine.executor("train").setting.threads == pipe.spec.tuned.threads

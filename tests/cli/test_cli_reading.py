@@ -290,7 +290,7 @@ def test_help_takes_keys_steps_commands_and_codes(cli: Cli, topic: str, said: st
 
 def test_help_on_a_word_with_two_meanings_gives_both(cli: Cli) -> None:
     said = cli("help", "cache").stdout
-    assert "Look after caches on disk" in said
+    assert "List, delete and verify caches on disk" in said
     assert "cache: `auto`, `memory`, `none`" in said
     assert "`pipegen help runtime`" in said
 

@@ -37,7 +37,7 @@ def test_a_model_is_written_with_its_steps(cli: Cli, good: Path, photos: Path, t
     assert served(image=tf.zeros([3, 20, 18, 3], tf.uint8))["top_classes"].shape == (3, 1)
     again = cli("serve-export", "good.pipegen.yaml", "flowers.keras", "models/1")
     assert again.exit_code == 2
-    assert "there is something at models/1 already" in again.stderr
+    assert "models/1 exists already" in again.stderr
     draws = cli("serve-export", "good.pipegen.yaml", "flowers.keras", "models/2", "--set", "transforms.random_flip.when=all")
     assert draws.exit_code == 1
     assert "error[PG540]: `random_flip` is random on split `validation`" in draws.stderr

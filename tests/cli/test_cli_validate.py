@@ -208,7 +208,7 @@ def test_fixes_that_leave_no_yaml_are_left_out(
     said = capsys.readouterr().err
     assert said.count("fixed ") == 1
     assert f"{path}:7:15: write 3" in said
-    assert f"left out {path}:6:5: write {broken}, after which the file would be no valid YAML" in said
+    assert f"left out {path}:6:5: write {broken}: the file would be invalid YAML" in said
     assert f"left out {path}:4:12" in said
 
 

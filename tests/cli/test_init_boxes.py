@@ -69,7 +69,7 @@ def test_outlines_are_offered_where_there_are_any(cli: Cli, tmp_path: Path) -> N
     (tmp_path / "pets/boxes.json").write_text(json.dumps(content))
     Path("pets.pipegen.yaml").unlink()
     text, _ = written(cli, "pets")
-    assert "# Outlines: `masks: instances` in `coco` makes a `mask` of them, which numbers the boxes" in text
+    assert "# Outlines: `masks: instances` in `coco` turns them into a `mask` with the number of each box" in text
     asked = text.replace("annotations: pets/boxes.json", "annotations: pets/boxes.json, masks: instances").replace(
         "labels: labels}", "mask: mask}"
     )
@@ -129,7 +129,7 @@ def test_files_that_say_nothing_of_boxes(cli: Cli, tmp_path: Path) -> None:
     assert "wrote pets.pipegen.yaml: 24 images in 2 classes" in cli("init", "pets").stdout
     refused = cli("init", "pets/notes.json")
     assert refused.exit_code == 2
-    assert "says of no images that are here which boxes are on them" in refused.stderr
+    assert "has no boxes of images in its folder or below" in refused.stderr
 
 
 def test_annotations_of_images_that_are_not_there(cli: Cli, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_other_files_of_such_names_are_no_records(cli: Cli, tmp_path: Path) -> N
     for name in ("notes-1-of-2", "notes.gz"):
         (tmp_path / name).write_bytes(b"\x1f\x8bno records" if name.endswith("gz") else b"chapter one of two")
         result = cli("init", name)
-        assert (result.exit_code, f"{name} is no folder" in result.stderr) == (2, True)
+        assert (result.exit_code, f"{name} is not a folder" in result.stderr) == (2, True)
 
 
 def test_arrays_in_files_of_their_own(cli: Cli, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_store_has_a_spec_already(cli: Cli, tmp_path: Path) -> None:
     SOURCES["prepared, raw"].write(tmp_path / "data", photographs()[:4])
     result = cli("init", "data/store")
     assert result.exit_code == 2
-    assert "data/store is a store that `pipegen prepare` wrote" in result.stderr
+    assert "data/store is a store of `pipegen prepare`" in result.stderr
     advice = result.stderr.split("`pipegen explain ")[1].split("`")[0]
     assert cli("explain", advice).exit_code == 0
 

@@ -175,7 +175,7 @@ def test_what_holds_no_image_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     WRITERS["tfrecord"](tmp_path / "a.tfrecord", [{"label": 1}])
     (tmp_path / "b.tfrecord").write_bytes(b"junk")
-    for file, said in (("a", "holds no image"), ("b", "it is not a TFRecord file")):
+    for file, said in (("a", "the first record has no image"), ("b", "it is not a TFRecord file")):
         result = CliRunner().invoke(app, ["init", f"{file}.tfrecord"], prog_name="pipegen")
         assert result.exit_code != 0
         assert said in result.output + str(result.exception)
@@ -198,5 +198,5 @@ def test_what_is_chosen_among_several_keys_is_said(tmp_path: Path, monkeypatch: 
     assert init(file)[op]["features"] == features
     text = Path(f"{file}.pipegen.yaml").read_text(encoding="utf-8")
     assert "# `image` reads `photo`; `thumb` is an image, too: `thumb: {kind: image, key: thumb}` adds one" in text
-    assert "# `label` reads `species`, which has 3 values in 24 records: no key is called like a label\n" in text
-    assert "# `site` may be labels, too: `key` takes another\n" in text
+    assert "# `label` reads `species`, which has 3 values in 24 records; no key has a usual name of labels\n" in text
+    assert "# `site` may be labels, too; choose one with `key`\n" in text

@@ -134,7 +134,7 @@ def test_a_table_that_leaves_no_row_is_an_empty_iterator_and_a_warning(
     rows = rows.assign(filename=[f"no{i}.png" for i in range(N)]) if lacking == "no files" else rows
     asked = {**mode, **ASKED, **({"validate_filenames": False} if lacking == "no rows" else {})}  # else Keras raises KeyError
     other = theirs(validation_split=0.4).flow_from_dataframe(rows, folder, **asked)
-    with pytest.warns(UserWarning, match="no row of the table is left, and the iterator is empty"):
+    with pytest.warns(UserWarning, match="no row of the table is left, so the iterator is empty"):
         ours = ImageDataGenerator(validation_split=0.4).flow_from_dataframe(rows, folder, **{**mode, **ASKED})
     assert (len(ours), ours.n, ours.samples, ours.filenames, ours.filepaths) == (len(other), other.n, other.samples, [], [])
     assert (len(ours), ours.image_shape) == (0, other.image_shape)
@@ -203,12 +203,12 @@ def test_augmented_rows_keep_their_targets(folder: Path, table: Any) -> None:
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"class_mode": "others"}, ValueError, "class_mode"),
     ({"class_mode": "binary", "classes": ["a"]}, ValueError, "two classes"),
-    ({"class_mode": "sparse", "y_col": "many"}, TypeError, "'many' holds text"),
-    ({"class_mode": "categorical", "y_col": "height"}, TypeError, "'height' holds text, or lists"),
+    ({"class_mode": "sparse", "y_col": "many"}, TypeError, "'many' must contain text"),
+    ({"class_mode": "categorical", "y_col": "height"}, TypeError, "'height' must contain text, or lists"),
     ({"class_mode": "multi_output", "y_col": "height"}, TypeError, "list of columns"),
     ({"x_col": "height"}, TypeError, "paths as text"),
     ({"class_mode": None, "weight_col": "weight"}, ValueError, "class_mode"),
-    ({"weight_col": "class"}, TypeError, "weights, which are numbers"),
+    ({"weight_col": "class"}, TypeError, "weights as numbers"),
     ({"shaffle": True}, TypeError, "shaffle"),
 ]
 

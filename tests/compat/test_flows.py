@@ -94,7 +94,7 @@ def test_binary_with_another_number_of_classes_gives_their_indices(folder: Path,
     try:
         asked = {"target_size": (12, 16), "class_mode": "binary", "batch_size": 16, "shuffle": False, "classes": classes}
         other = theirs().flow_from_directory(folder, **asked)
-        with pytest.warns(UserWarning, match=f"there are {len(classes)} and not two"):
+        with pytest.warns(UserWarning, match=f"there are {len(classes)} classes, not two"):
             ours = ImageDataGenerator().flow_from_directory(folder, **asked)
         (x, y), (_, targets) = next(ours), other[0]
         assert (y.shape, y.dtype) == (targets.shape, targets.dtype)
@@ -290,13 +290,13 @@ def test_arguments_that_do_not_fit_together() -> None:
     for arguments, message in (
         ({"x": X[0]}, "4 dimensions"),
         ({"x": list(X)}, "np.stack"),
-        ({"x": X, "y": Y[:3]}, r"^`x` \(images tensor\) and `y` \(labels\) .* 13 images, and `y` has 3 rows"),
-        ({"x": (X, Y[:2])}, "^All of the arrays in `x` .* 13 images, and an array that goes along has 2 rows"),
+        ({"x": X, "y": Y[:3]}, r"^`x` \(images tensor\) and `y` \(labels\) .* 13 images, but `y` has 3 rows"),
+        ({"x": (X, Y[:2])}, "^All of the arrays in `x` .* 13 images, but a further input has 2 rows"),
         ({"x": X, "y": Y, "sample_weight": WEIGHTS[:4]}, r"^`x` \(images tensor\) and `sample_weight` .* has 4 rows"),
-        ({"x": X, "sample_weight": WEIGHTS}, "give `y`"),
+        ({"x": X, "sample_weight": WEIGHTS}, "pass `y`"),
         ({"x": X, "subset": "train"}, "'training'"),
         ({"x": X, "subset": "training"}, "validation_split"),
-        ({"x": X[:0]}, "no images"),
+        ({"x": X[:0]}, "images is empty"),
     ):
         with pytest.raises(ValueError, match=message):
             generator.flow(**arguments)

@@ -114,7 +114,7 @@ def test_statistics_that_are_not_fitted_are_measured_on_the_training_split(scale
 def test_half_of_the_statistics_is_refused() -> None:
     generator = ImageDataGenerator(featurewise_center=True, featurewise_std_normalization=True)
     generator.mean = np.zeros((1, 1, 3))
-    with pytest.raises(UnsupportedArgument, match="`featurewise_std_normalization`: nothing has been fitted"):
+    with pytest.raises(UnsupportedArgument, match="`featurewise_std_normalization`: the generator is not fitted"):
         generator.to_spec("photos")
 
 

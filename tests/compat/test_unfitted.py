@@ -30,7 +30,7 @@ def theirs() -> Any:
 @pytest.mark.parametrize("asked", [{"featurewise_center": True}, WHOLE, {"zca_whitening": True, "featurewise_center": True}], ids="-".join)
 def test_a_flow_does_without_as_keras_does(theirs: Any, asked: dict[str, Any]) -> None:
     needing = [name for name in asked if name != "rescale"]
-    with pytest.warns(UserWarning, match="nothing has been fitted") as caught:
+    with pytest.warns(UserWarning, match="the generator is not fitted") as caught:
         flow = ImageDataGenerator(**asked).flow(X, batch_size=6, shuffle=False)
     said = [w for w in caught if w.category is UserWarning]  # whatever garbage is freed meanwhile may warn too
     assert sorted(str(w.message).split("`")[1] for w in said) == sorted(needing)

@@ -168,7 +168,7 @@ def test_what_is_kept_goes_through_no_link_of_a_marked_folder(tmp_path: Path) ->
     claim(tmp_path / "cache")
     make_folder(tmp_path / "cache")
     (tmp_path / "cache" / "splits").symlink_to(outside)
-    with pytest.raises(OSError, match="leads out of the folder of the caches"):
+    with pytest.raises(OSError, match="leads out of the cache folder"):
         keep(tmp_path / "cache" / "splits", "a.splits", [b"x"])
     assert not list(outside.iterdir())
 

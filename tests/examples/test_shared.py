@@ -104,6 +104,6 @@ def test_the_example_in_a_fresh_environment(shared: Path, tmp_path: Path) -> Non
     install(shared / "team-specs", python=python)
     assert run("-m", "pipegen", "validate", "--strict", "subjects", "textures").count(": fine") == 2
     assert "team-specs 1.4.0" in run("-m", "pipegen", "lock", "subjects", "textures")
-    assert run("-m", "pipegen", "lock", "--check", "--strict").count("as it was locked") == 2
+    assert run("-m", "pipegen", "lock", "--check", "--strict").count("as locked") == 2
     shapes = f"import pipegen; print([pipegen.build(s, locked=True).peek('train', 2)[0].shape for s in {SPECS}])"
     assert run("-c", shapes).strip() == "[(2, 64, 64, 3), (2, 32, 32, 3)]"

@@ -136,9 +136,9 @@ def test_data_that_is_elsewhere_is_passed_over_and_stays_locked(project: Path) -
     Path("photos").rename("away")
     compared = check_specs(["mine.pipegen.yaml"])
     assert (compared.findings, compared.fine) == ([], ["mine.pipegen.yaml"])
-    assert "the data was not looked at: the folder" in compared.notes[0]
+    assert "the data was not checked: the folder" in compared.notes[0]
     (done,) = lock_specs(["mine.pipegen.yaml"])
-    assert "what the lock had of it stays" in done.notes[0]
+    assert "its entry in the lock stays" in done.notes[0]
     assert Path("pipegen.lock").read_text() == text
 
 
@@ -224,14 +224,14 @@ def test_the_source_of_functions_is_read_and_not_run(project: Path) -> None:
 
 
 def test_what_is_in_no_lock(project: Path) -> None:
-    assert moved() == [("PG530", "mine.pipegen.yaml is not locked: there is no pipegen.lock beside it or above")]
+    assert moved() == [("PG530", "mine.pipegen.yaml is not locked: no pipegen.lock in its folder or above")]
     Path("other.pipegen.yaml").write_text(SPEC)
     lock_specs(["other.pipegen.yaml"])
-    assert moved() == [("PG530", "mine.pipegen.yaml is not locked: pipegen.lock does not know it")]
+    assert moved() == [("PG530", "mine.pipegen.yaml is not locked: it is not in pipegen.lock")]
     Path("other.pipegen.yaml").unlink()
     assert [d.code for d in check_specs(["other.pipegen.yaml"]).findings] == ["PG531"]
     assert [d.code for d in check_specs(["none.pipegen.yaml"]).findings] == ["PG005"]
-    with pytest.raises(SpecError, match="a spec without a file is in no lock"):
+    with pytest.raises(SpecError, match="a spec without a file cannot be locked"):
         LockCheck.of(load(yaml.safe_load(SPEC)))
     Path("mine.pipegen.yaml").write_text(SPEC.replace("size: 4", "size: 0"))
     with pytest.raises(SpecError, match="PG105"):
@@ -262,7 +262,7 @@ def test_the_command(project: Path) -> None:
     assert code == 0
     assert out.startswith("pipegen.lock: written\n  mine.pipegen.yaml: ")
     assert "1 text, 16 examples" in out
-    assert run("--check")[:2] == (0, out.partition("\n  ")[2].replace(": ", ": as it was locked (").strip() + ")\n")
+    assert run("--check")[:2] == (0, out.partition("\n  ")[2].replace(": ", ": as locked (").strip() + ")\n")
     Path("mine.pipegen.yaml").write_text(f"# a remark\n{SPEC}")
     assert run("--check")[0] == 0
     assert run("--check", "--strict")[0] == 1

@@ -292,7 +292,7 @@ def test_what_goes_together_is_checked_first(drawings: Path, tmp_path: Path) -> 
         ({"encoding": "png"}, "whole records"),
         ({"format": "tfrecord", "encoding": "gif"}, "`encoding` is one of jpeg, png, original"),
         ({"format": "csv"}, "`format` is one of"),
-        ({"beam_options": ["--x"]}, "for the runner `beam`"),
+        ({"beam_options": ["--x"]}, "need the runner `beam`"),
         ({"runner": "spark"}, "`runner` is one of"),
     ):
         with pytest.raises(ValueError, match=about):

@@ -190,8 +190,8 @@ def test_stages_in_words() -> None:
     model = spec().model
     assert stage_rows(model) == [
         ("stage 0", "epochs 0 to 4", "size 128, batch 128"),
-        ("stage 1", "epochs 5 to 14", "as it is written"),
+        ("stage 1", "epochs 5 to 14", "as written"),
     ]
-    assert "stage 1  epochs 5 to 14  as it is written\n\n" in stages_text(model)
+    assert "stage 1  epochs 5 to 14  as written\n\n" in stages_text(model)
     assert stages_json(model)[1] == {"initial_epoch": 5, "epochs": 10, "params": {}, "batch": None}
     assert stages_text(spec().stages[0].model) == ""

@@ -1,1 +1,1 @@
-"""Looks at data and writes a first spec for it: `pipegen init`."""
+"""`pipegen init`: examines data and writes a first spec for it."""

@@ -1,4 +1,4 @@
-"""Finds images with boxes: annotation files of COCO, Pascal VOC, YOLO or LabelMe in a folder, and a first spec for them."""
+"""A first spec for images with boxes: annotation files of COCO, Pascal VOC, YOLO or LabelMe in a folder."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _HEAD = 1 << 16
 _COCO = re.compile(rb'"(images|annotations|categories|info|licenses)"\s*:\s*[\[{]')
 _OUTLINED = re.compile(rb'"segmentation"\s*:\s*(\[\s*\[\s*[\d.-]|\{)')
 _OUTLINES_WITHIN = 1 << 27
-"""Bytes of a file of COCO among which its first outline is looked for: the annotations of a large one stand behind its images."""
+"""Bytes of a COCO file in which the first outline is searched: in a large file, the annotations follow the images."""
 _OTHERS = ("keypoint", "caption", "stuff", "panoptic", "image_info")
-"""Words in the names of COCO's files that have no boxes, or the same ones once more."""
+"""Words in the names of COCO files without boxes, or with the same boxes again."""
 _MOST_FOLDERS = 200
 _LOOKED_AT = 20
 _SHOWN = 12
@@ -58,16 +58,14 @@ def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | N
     """Writes the spec of images with boxes, with paths relative to the spec's folder.
 
     Returns:
-        The text of the spec, and what was found in a few words; `None` where there are no annotations of boxes.
+        The text of the spec, and a summary of the data; `None` without annotations of boxes.
 
     Raises:
         CannotRun: When they cannot be read.
     """
     parts = _found(path)
     if parts is None and os.path.isfile(path):
-        raise CannotRun(
-            f"{path} says of no images that are here which boxes are on them", "`pipegen init` looks at the folder of the images, too"
-        )
+        raise CannotRun(f"{path} has no boxes of images in its folder or below", "run `pipegen init` on the folder of the images")
     if parts is None:
         return None
     own = {split: sources()[op].model_validate(arguments) for split, (op, arguments) in parts.items()}
@@ -86,7 +84,7 @@ _Source = tuple[str, dict[str, Any]]
 
 
 def _found(path: str) -> dict[str, _Source] | None:
-    """The source of each split, or under the empty name that of all."""
+    """Finds the source of each split; the empty name stands for all."""
     path = os.path.abspath(path)
     if os.path.isfile(path):
         return _coco(os.path.dirname(path), [os.path.basename(path)]) if path.lower().endswith(".json") else _yolo(path)
@@ -102,7 +100,7 @@ def _found(path: str) -> dict[str, _Source] | None:
 
 
 def _some_folders(folder: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the first folders below one, and the names of the files in each."""
+    """Yields the first folders below a folder, and the names of the files in each."""
     for number, (at, inner, names) in enumerate(os.walk(folder)):
         inner.sort()
         yield at, sorted(names)
@@ -111,13 +109,11 @@ def _some_folders(folder: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _some_files(folder: str, ending: str) -> list[str]:
-    """The first files of an ending below a folder."""
     found = (os.path.join(at, name) for at, names in _some_folders(folder) for name in names if name.lower().endswith(ending))
     return list(islice(found, _LOOKED_AT))
 
 
 def _json_files(folder: str) -> list[str]:
-    """The JSON files at the top, and one folder below it."""
     found = []
     for at in ("", *sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))):
         names = sorted(name for name in os.listdir(os.path.join(folder, at)) if name.lower().endswith(".json"))
@@ -126,7 +122,7 @@ def _json_files(folder: str) -> list[str]:
 
 
 def _coco(folder: str, files: Sequence[str]) -> dict[str, _Source] | None:
-    """The files that have images, annotations and categories, with the folder where the images of each lie."""
+    """Finds files with images, annotations and categories, and the folder of the images of each."""
     known = [file for file in files if _is_coco(os.path.join(folder, file))]
     plainest = [file for file in known if not any(word in file.lower() for word in _OTHERS)]
     found: dict[str, _Source] = {}
@@ -147,7 +143,7 @@ def _is_coco(file: str) -> bool:
 
 
 def _images_of(folder: str, file: str) -> str | None:
-    """The folder that the first image of a file lies in; `None` where the file has no boxes, or its images are not here."""
+    """Finds the folder of a file's first image; `None` if the file has no boxes, or its images are missing."""
     try:
         content = read_json(file, 1 << 32, hook=lambda read: {k: v for k, v in read.items() if k != "segmentation"})
     except DamagedError as error:
@@ -162,7 +158,7 @@ def _images_of(folder: str, file: str) -> str | None:
 
 
 def _yolo(path: str) -> dict[str, _Source] | None:
-    """A folder with a file for each image whose lines are a class and a box; or the file of YAML that describes it."""
+    """Finds a folder with a text file for each image, whose lines are a class and a box; or the YAML file that describes it."""
     try:
         about = described(os.path.dirname(path), path)
     except OpError:
@@ -186,7 +182,7 @@ def _has_lines(file: str) -> bool:
 
 
 def _voc(folder: str) -> dict[str, _Source] | None:
-    """A folder with a file of XML for each image."""
+    """Finds a folder with an XML file for each image."""
     if not any(map(_is_voc, _some_files(folder, ".xml"))):
         return None
     arguments: dict[str, Any] = {"path": folder}
@@ -195,7 +191,7 @@ def _voc(folder: str) -> dict[str, _Source] | None:
         arguments["split"] = {"train": "train", "validation": "val"}
     elif not os.path.isdir(f"{folder}/Annotations") or os.path.isdir(lists):
         inner = [name for name in sorted(os.listdir(folder)) if os.path.isdir(f"{folder}/{name}/Annotations")]
-        if len(inner) == 1:  # as `VOCdevkit/VOC2012`
+        if len(inner) == 1:  # such as `VOCdevkit/VOC2012`
             return _voc(f"{folder}/{inner[0]}")
     return {"": ("voc", arguments)}
 
@@ -209,7 +205,7 @@ def _is_voc(file: str) -> bool:
 
 
 def _labelme(folder: str) -> dict[str, _Source] | None:
-    """A folder with a file of JSON beside each image, with shapes."""
+    """Finds a folder with a JSON file of shapes beside each image."""
     for file in _some_files(folder, ".json"):
         with open(file, "rb") as stream:
             head = stream.read(_HEAD)
@@ -219,17 +215,15 @@ def _labelme(folder: str) -> dict[str, _Source] | None:
 
 
 def _counts(listings: Mapping[str, Listing]) -> Counter[str]:
-    """Counts the boxes of each class, in the order of the classes."""
     found: Counter[str] = Counter()
     for listing in listings.values():
         names = listing.column_classes["labels"]
         found.update(dict.fromkeys(names, 0))
-        found.update(names[i] for i in _items(listing).values.tolist())
+        found.update(names[i] for i in _box_classes(listing).values.tolist())
     return found
 
 
-def _items(listing: Listing) -> Any:
-    """The column of the classes of boxes."""
+def _box_classes(listing: Listing) -> Any:
     return listing.columns["labels"]
 
 
@@ -246,13 +240,13 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
     counts = _counts(listings)
     shown = [f"{plain(name)} {n:,}" for name, n in list(counts.items())[:_SHOWN]]
     more = f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
-    lengths = sorted(length for listing in listings.values() for length in _items(listing).lengths.tolist())
+    lengths = sorted(length for listing in listings.values() for length in _box_classes(listing).lengths.tolist())
     comments = [f"Classes: {', '.join(shown)}{more}"]
     comments.append(f"Boxes on an image: {lengths[0]:,} to {lengths[-1]:,}, mostly {lengths[len(lengths) // 2]:,}")
     comments += [f"{split}: {count(len(listing.keys), 'image')}" for split, listing in listings.items() if split]
     offered = [op for op, arguments in parts.values() if _has_outlines(op, arguments)]
     if len(offered) == len(parts):
-        comments.append(f"Outlines: `masks: instances` in `{offered[0]}` makes a `mask` of them, which numbers the boxes")
+        comments.append(f"Outlines: `masks: instances` in `{offered[0]}` turns them into a `mask` with the number of each box")
     comments += about_sample(sample)
     comments += [plain(note.message) for listing in listings.values() for note in listing.notes]
     if len(parts) > 1:
@@ -272,7 +266,7 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
 
 
 def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:
-    """Returns whether an annotation file has more of an object than its box: outlines, or masks beside it."""
+    """Checks if annotations have outlines, or masks beside them."""
     if op == "coco":
         with open(arguments["annotations"], "rb") as stream:
             return _OUTLINED.search(stream.read(_OUTLINES_WITHIN)) is not None

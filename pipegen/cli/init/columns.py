@@ -1,13 +1,15 @@
-"""Looks at the columns of a table for a first spec: numbers, names of classes, or neither."""
+"""Columns and keys of data for a first spec: which are images, labels or numbers."""
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.cli.init.spec import plain
+from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")
-"""What columns of labels are called."""
+"""Names of columns of labels."""
 _WEIGHTS = ("weight", "weights", "sample_weight")
 _MOST_CLASSES = 1000
 _SHOWN = 12
@@ -25,17 +27,17 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Column:
-    """Describes one column.
+    """One column of a table.
 
     Attributes:
         number: Its number, from 0.
-        called: How a spec names it.
-        name: What a feature of it may be called.
-        numbers: The least and the largest number; `None` where a cell is none.
+        called: Its name in a spec.
+        name: A name for a feature of it.
+        numbers: The least and the largest number; `None` if a cell is not a number.
         whole: Whether all numbers are whole.
-        values: How many different cells it has.
-        empty: Cells that hold nothing.
-        repeats: Whether each value stands in two rows on average, and there is more than one: it may be a class.
+        values: The number of different cells.
+        empty: The number of empty cells.
+        repeats: Whether it has several values, each in two rows on average: it may be a class.
     """
 
     number: int
@@ -49,11 +51,11 @@ class Column:
 
     @property
     def labels(self) -> bool:
-        """Tells whether it may hold classes."""
+        """True if it may be a column of classes."""
         return self.repeats and not self.empty and self.values <= _MOST_CLASSES and (self.numbers is None or self.whole)
 
     def feature(self) -> str:
-        """Returns a line of `features` that reads it, or that says why none can."""
+        """Writes a line of `features` that reads it, or that explains why it is not read."""
         if self.empty:
             return f"{plain(self.name)}: not read, as {self.empty:,} {'cell is' if self.empty == 1 else 'cells are'} empty"
         if self.numbers is not None and self.name.lower() in _WEIGHTS and self.numbers[0] >= 0:
@@ -67,7 +69,7 @@ class Column:
 
 
 def columns_of(table: TextTable) -> list[Column]:
-    """Returns the columns of a table, in order."""
+    """Examines the columns of a table, in order."""
     taken: set[str] = set()
     return [_column(table, number, taken) for number in range(table.width)]
 
@@ -102,14 +104,18 @@ def _number(cell: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def is_image_path(cell: str) -> bool:
+    """Checks if a text ends like the name of an image file."""
+    return os.path.splitext(cell.lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
+
+
 def unused(columns: list[Column], used: Collection[int], indent: str) -> list[str]:
-    """Returns comments on the columns that a spec does not read, each as the line that would."""
+    """Writes comments for the columns that a spec does not read: for each, the line that would read it."""
     left = [column for column in columns if column.number not in used]
     lines = [f"{indent}# {column.feature()}" for column in left[:_SHOWN]]
     return [*lines, f"{indent}# and {len(left) - _SHOWN:,} more columns"] if len(left) > _SHOWN else lines
 
 
-MOST_CLASSES = 1000
 LABEL_KEYS = frozenset({*LABELS, "cls", "image/class/label", "fine_label"})
 _IMAGES = ("image", "img", "picture", "photo", "jpg", "png")
 _WORDS = ("label", "class", "target", "categor")
@@ -117,21 +123,20 @@ _MOST_NAMED = 6
 
 
 def last_of(key: str) -> str:
-    """Returns the name that a key ends in: of a path all that counts in `tf.Example`, and of others the last part, without what stands for
-    numbers."""
+    """Last part of a key, without the pattern for numbers; a usual key of labels with slashes, as in `tf.Example`, stays whole."""
     name = key.lower().removesuffix("*").rstrip("-_:/.")
     return name if name in LABEL_KEYS else re.split(r"[/.]", name)[-1]
 
 
 def image_among(keys: Sequence[str], argument: str = "key") -> tuple[str, list[str]]:
-    """Chooses the images: the first that are called so, or the first.
+    """Chooses the key of the images: the first with a usual name, else the first.
 
     Args:
         keys: The keys, or columns, of images: at least one.
-        argument: What names a key in a feature.
+        argument: The argument of a feature that names a key.
 
     Returns:
-        The key, and comments: where there are several, how to take another, or more of them.
+        The key, and comments: if there are several, how to read others.
     """
     named = ((key, re.split(r"[/._\-*]", key.lower())) for key in keys)
     chosen = next((key for key, parts in named if any(part in _IMAGES for part in parts)), keys[0])
@@ -148,12 +153,12 @@ def image_among(keys: Sequence[str], argument: str = "key") -> tuple[str, list[s
 
 @dataclass(frozen=True)
 class Values:
-    """Counts the values under a key that may hold labels.
+    """The values of a key that may be labels.
 
     Attributes:
-        distinct: How many different ones there are; 0 where they are no labels.
-        rows: The records that were looked at.
-        named: Whether they are names, and no numbers.
+        distinct: The number of different values; 0 if they are not labels.
+        rows: The number of records examined.
+        named: Whether they are names rather than numbers.
     """
 
     distinct: int
@@ -162,20 +167,20 @@ class Values:
 
     @property
     def likely(self) -> bool:
-        """Returns whether they look like classes: few, each of which several records have."""
-        return 1 < self.distinct <= min(MOST_CLASSES, self.rows // 2)
+        """True if they look like classes: few, each in several records."""
+        return 1 < self.distinct <= min(_MOST_CLASSES, self.rows // 2)
 
 
 def label_among(seen: Mapping[str, Values], usual: Collection[str], argument: str = "key") -> tuple[str | None, list[str]]:
-    """Chooses the labels: what is called so, or else what looks like classes, names before numbers.
+    """Chooses the key of the labels: one with a usual name, else one that looks like classes, names before numbers.
 
     Args:
-        seen: The values under the keys that may hold labels, where they were looked at.
-        usual: Keys that are called like labels.
-        argument: What names a key in a feature.
+        seen: The values of the keys that may be labels, if they were examined.
+        usual: Keys with usual names of labels.
+        argument: The argument of a feature that names a key.
 
     Returns:
-        The key, or `None`, and comments: why, and what else may be labels, unless the name says enough.
+        The key, or `None`, and comments: the reason, and other keys that may be labels.
     """
     likely = [key for key, values in seen.items() if values.likely]
     if usual:
@@ -187,8 +192,8 @@ def label_among(seen: Mapping[str, Values], usual: Collection[str], argument: st
     chosen = min(likely, key=lambda key: (not any(word in key.lower() for word in _WORDS), not seen[key].named, seen[key].distinct))
     others = [key for key in likely if key != chosen]
     counted = f"{seen[chosen].distinct:,} values in {seen[chosen].rows:,} records"
-    said = f"`label` reads {_quoted(chosen)}, which has {counted}: no key is called like a label"
-    return chosen, [said, *([f"{_listed(others)} may be labels, too: `{argument}` takes another"] if others else [])]
+    said = f"`label` reads {_quoted(chosen)}, which has {counted}; no key has a usual name of labels"
+    return chosen, [said, *([f"{_listed(others)} may be labels, too; choose one with `{argument}`"] if others else [])]
 
 
 def _quoted(key: str) -> str:

@@ -23,10 +23,10 @@ _ARRAYS = (".npz", ".npy")
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
 _PARQUET = (".parquet", ".pq")
 _BOXES = (".json", ".yaml", ".yml")
-"""Files that may say which boxes are on images."""
+"""Files that may describe boxes on images."""
 _FILES = (*_ARRAYS, *_TABLES, *ENDINGS, ".gz", *_PARQUET, *_BOXES)
 _DEPTH = 4
-"""Folders of one folder each that are entered."""
+"""Maximal depth to enter folders that contain a single folder."""
 
 
 def init(
@@ -35,20 +35,20 @@ def init(
         typer.Argument(
             metavar="FOLDER",
             help="A folder of images: a sub-folder for each class, images and masks, train and validation, or flat; "
-            "images with boxes as COCO, Pascal VOC, YOLO and LabelMe have them, or the `.json` or `data.yaml` that describes them; "
+            "images with boxes of COCO, Pascal VOC, YOLO or LabelMe, or their `.json` or `data.yaml`; "
             "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet`, `.npz` or `.npy` file; or `.tfrecord`, `.tar`, `.zip`, `.mds`, `.array_record`, "
-            "`.arrow`, `.h5`, `.lmdb` or `.sqlite` files, or a folder of these; a Zarr group, a data set of TensorFlow Datasets, or "
-            "one that Hugging Face's library saved or the Hub holds.",
+            "`.arrow`, `.h5`, `.lmdb` or `.sqlite` files, or a folder of these; a Zarr group, a dataset of TensorFlow Datasets, or "
+            "one of Hugging Face, saved by its library or from the Hub.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="Where to write; by default FOLDER's name.")
+        str | None, typer.Option("--output", "-o", metavar=f"NAME{SUFFIX}", help="The spec to write; by default FOLDER's name.")
     ] = None,
 ) -> None:
-    """Look at images, a table, a `.npz` file or files of records; write a first spec.
+    """Examine images, a table, a `.npz` file or files of records; write a first spec.
 
-    It finds classes, splits and masks, notes what it found as comments, and never writes over a file.
+    It finds classes, splits and masks, describes them in comments, and never replaces a file.
 
     Examples:
       pipegen init flowers/
@@ -60,25 +60,26 @@ def init(
       pipegen init ~/tensorflow_datasets/mnist/3.0.1
     """
     if folder is None:
-        raise CannotRun("a folder of images, a `.csv` or a `.npz` file is due: `pipegen init flowers/`")
+        raise CannotRun("name a folder of images, a `.csv` or a `.npz` file: `pipegen init flowers/`")
     _check_folder(folder)
     target = output or f"{_name_of(folder)}{SUFFIX}"
     if os.path.lexists(target):
         raise CannotRun(
-            f"{target} exists already, and is left alone", f"choose another name: `pipegen init {shlex.quote(folder)} -o OTHER{SUFFIX}`"
+            f"{target} exists already, and is unchanged", f"choose another name: `pipegen init {shlex.quote(folder)} -o OTHER{SUFFIX}`"
         )
     text, summary = _look(folder, os.path.dirname(target) or ".")
-    _write_new(target, text)
+    with refused("write", target):
+        write_whole(target, text, new=True)
     say(f"wrote {target}: {summary}")
     if not target.endswith(SUFFIX):
-        note(f"`pipegen validate` finds specs named *{SUFFIX} by itself; name this one when you validate it")
+        note(f"`pipegen validate` finds specs named *{SUFFIX} by itself; pass this one by name")
     say("next:")
     for line in _next(shlex.quote(target), shlex.quote(os.path.join(os.path.dirname(target), "pipegen.schema.json"))):
         say(f"  {line}")
 
 
 def _look(asked: str, spec_folder: str) -> tuple[str, str]:
-    """The text of the spec, and what was found in a few words."""
+    """Writes the text of the spec, and a summary of the data."""
     found = _stored(_entered(asked), spec_folder)
     if found is not None:
         return found
@@ -104,7 +105,7 @@ def _look(asked: str, spec_folder: str) -> tuple[str, str]:
 
 
 def _stored(path: str, spec_folder: str) -> tuple[str, str] | None:
-    """As `_look`, for what lies many to a file or to a store; `None` for anything else."""
+    """Does the work of `_look` for tables, records and stores; `None` for anything else."""
     whole = path.lower()
     if whole.endswith(_ARRAYS) or _all_end(path, _ARRAYS[1:]):
         from pipegen.cli.init.table import first_arrays
@@ -117,8 +118,8 @@ def _stored(path: str, spec_folder: str) -> tuple[str, str] | None:
     if os.path.isdir(path):
         if os.path.isfile(os.path.join(path, ABOUT)):
             specs = sorted(name for name in os.listdir(path) if name.endswith(SUFFIX))
-            said = f"`pipegen explain {shlex.quote(os.path.join(path, specs[0]))}` says what it is" if specs else "prepare it again"
-            raise CannotRun(f"{path} is a store that `pipegen prepare` wrote, with its spec", said)
+            said = f"see `pipegen explain {shlex.quote(os.path.join(path, specs[0]))}`" if specs else "prepare it again"
+            raise CannotRun(f"{path} is a store of `pipegen prepare`, which has a spec already", said)
         if os.path.isfile(os.path.join(path, INFO)) and os.path.isfile(os.path.join(path, FEATURES)):
             from pipegen.cli.init.stored import first_prepared
 
@@ -150,7 +151,7 @@ def _stored(path: str, spec_folder: str) -> tuple[str, str] | None:
 
 
 def _entered(path: str) -> str:
-    """Goes down while a folder holds one folder and nothing else: what is stored may lie below."""
+    """Descends while a folder contains a single folder and nothing else."""
     for _ in range(_DEPTH):
         names = _visible(path)
         if len(names) != 1 or not os.path.isdir(os.path.join(path, names[0])) or _is_group(path) or is_saved(path):
@@ -168,15 +169,14 @@ def _is_group(folder: str) -> bool:
 
 
 def _all_end(path: str, endings: tuple[str, ...]) -> bool:
-    """Tells whether a folder holds files of these endings and nothing else."""
+    """Checks if a folder contains only files with these endings."""
     names = _visible(path)
     return bool(names) and all(name.lower().endswith(endings) for name in names)
 
 
 def _next(target: str, schema: str) -> list[str]:
-    """Says what to run next, and why."""
     steps = {
-        f"pipegen preview {target}": "look at what the model will see",
+        f"pipegen preview {target}": "see what the model will see",
         f"pipegen validate {target} --data": "check the spec and a sample of the files",
         f"pipegen schema > {schema}": "for completion in your editor, beside the spec",
     }
@@ -189,19 +189,13 @@ def _check_folder(folder: str) -> None:
     if os.path.isdir(folder) or (os.path.isfile(folder) and (known or shards_in(folder) is not None)):
         return
     if os.path.exists(folder):
-        raise CannotRun(f"{folder} is no folder", "`pipegen init` looks at a folder of images")
+        raise CannotRun(f"{folder} is not a folder", "`pipegen init` examines a folder of images")
     raise CannotRun(f"there is no {'file' if extension in _FILES else 'folder'} {folder}")
 
 
 def _name_of(folder: str) -> str:
-    if os.path.isfile(os.path.join(folder, INFO)):  # the version of a data set, whose name is that of the folder above
+    if os.path.isfile(os.path.join(folder, INFO)):  # a version of a dataset, which is named after the folder above
         folder = os.path.dirname(os.path.abspath(folder))
     name = os.path.basename(os.path.abspath(folder))
     name = os.path.splitext(name)[0] if name.lower().endswith(_FILES) and os.path.isfile(folder) else name
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "pipeline"
-
-
-def _write_new(target: str, text: str) -> None:
-    """Create a file; one that appears meanwhile is left alone too."""
-    with refused("write", target):
-        write_whole(target, text, new=True)

@@ -22,13 +22,13 @@ _IMAGES = frozenset({"image", "images", "img", "imgs", "photo", "photos", "pictu
 _MASKS = frozenset({
     "mask", "masks", "label", "labels", "annotation", "annotations", "segmentation", "segmentations", "target", "targets", "gt", "y",
 })  # fmt: skip
-"""What such folders are called, or a word of their names."""
+"""Names of such folders, or words in them."""
 _ALONE = frozenset({"x", "y", "input", "inputs", "target", "targets", "label", "labels"})
-"""Those that say so only where no third folder stands beside the two."""
+"""Names that count only if there is no third folder."""
 _NEARLY = 0.9
-"""The share of the files that have a partner, at least."""
+"""Minimal share of files with a partner."""
 _FEW, _MANY = 32, 64
-"""Values in one mask, at most: where no name says which folder holds masks, and where one does."""
+"""Maximal number of values in a mask: if the names of folders do not identify the masks, and if they do."""
 _LOOKED_AT = 50
 _HEADER = 26
 """Bytes up to a PNG's bit depth and colour type (W3C, PNG Specification, 11.2.2)."""
@@ -37,11 +37,11 @@ _GRAY = 0
 
 @dataclass(frozen=True)
 class Levels:
-    """Holds what the pixels of some masks are.
+    """Pixel values of some masks.
 
     Attributes:
-        values: Gray levels, or places in a palette.
-        palettes: Whether it has a palette, whose places are classes, for each mask that was looked at.
+        values: Gray levels, or indices into a palette.
+        palettes: For each mask examined, whether it has a palette, whose indices are classes.
     """
 
     values: set[int] = field(default_factory=set)
@@ -49,27 +49,27 @@ class Levels:
 
     @property
     def ordered(self) -> list[int]:
-        """The values, the least first."""
+        """The values in ascending order."""
         return sorted(self.values)
 
     @property
     def palette(self) -> bool:
-        """Tells whether all have a palette."""
+        """True if all have a palette."""
         return all(self.palettes)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Holds what was found.
+    """Images with their masks.
 
     Attributes:
-        folder: Where the folders lie: what was asked for, or a single folder inside it.
-        parts: The folders of the images and of the masks, relative to that: for each split, or under the empty name for all.
-        counts: How many pairs each part has.
-        alone: How many files have no partner.
-        levels: What the pixels of masks are.
-        sample: What the headers of images say.
-        remarks: What the user should know.
+        folder: The parent of the folders: the given folder, or a single folder inside it.
+        parts: The folders of the images and of the masks, relative to it, for each split; the empty name stands for all.
+        counts: The number of pairs of each part.
+        alone: The number of files without a partner.
+        levels: Pixel values of the masks.
+        sample: Headers of the images.
+        remarks: Remarks for the user.
     """
 
     folder: str
@@ -81,14 +81,14 @@ class Pairs:
     remarks: list[str]
 
     def summary(self) -> str:
-        """Says what was found, in a few words."""
+        """Summarises the data."""
         splits = f", split by folder into {', '.join(self.parts)}" if len(self.parts) > 1 else ""
         return f"{sum(self.counts.values()):,} images, each with a mask of the same name{splits}"
 
 
 @dataclass(frozen=True)
 class _Two:
-    """A folder of images and one of masks below one folder, and the relative paths of the pairs in them."""
+    """A folder of images and one of masks, and the relative paths of the pairs in them."""
 
     images: str
     masks: str
@@ -98,14 +98,14 @@ class _Two:
 
 
 def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pairs | None:
-    """Look for images and masks of the same names in two folders, at once or below the folders of splits.
+    """Finds images and masks of the same names in two folders, directly or below the folders of splits.
 
-    A folder of masks holds gray or palette PNGs of few values, as large as the images. Since folders of classes may number their
-    files alike, the names of the folders have to say so where the pixels leave it open.
+    Masks are gray or palette PNGs with few values, of the size of the images. Class folders may number their files alike; if the pixels
+    do not decide, the names of the folders must.
 
     Args:
         folder: The folder.
-        progress: Called with the number of files seen so far, now and then.
+        progress: Called now and then with the number of files seen so far.
     """
     folder = enter(folder)
     full, _ = level(folder)
@@ -125,7 +125,7 @@ def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pa
 
 
 def _by_split(folder: str, splits: Mapping[str, str], progress: Callable[[int], None] | None) -> Pairs | None:
-    """Pairs below the folder of each split; what has none stays out."""
+    """Finds pairs below the folder of each split; ignores splits without pairs."""
     found: dict[str, _Two] = {}
     for split, name in splits.items():
         inside = os.path.join(folder, name)
@@ -148,15 +148,15 @@ def _found(
     levels = Levels(set().union(*(two.levels.values for two, _ in all_)), [p for two, _ in all_ for p in two.levels.palettes])
     if any(not _says(two.masks, _MASKS) for two, _ in all_):
         names = " and ".join(f"{name}/" for name in (all_[0][0].images, all_[0][0].masks))
-        remarks.append(f"if {names} are two classes, and no images with their masks, the source is `image_folder: {{path: ...}}`")
+        remarks.append(f"if {names} are two classes, not images and masks, the source is `image_folder: {{path: ...}}`")
     files = [os.path.join(below, two.images, image) for two, below in all_ for image, _ in two.pairs]
     sample = sample_of(files, lambda i: os.path.join(folder, files[i]))
     return Pairs(folder, parts, counts, sum(two.alone for two, _ in all_), levels, sample, remarks)
 
 
 def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | None) -> _Two | None:
-    """The folder of images and that of masks among some, if that is what they are."""
-    if len(names) > 2:  # where `x` and `y` may be classes among others
+    """Finds the folder of images and that of masks among some folders."""
+    if len(names) > 2:  # `x` and `y` may be two of several classes
         names = [name for name in names if _says(name, _IMAGES - _ALONE) != _says(name, _MASKS - _ALONE)]
     if len(names) != 2:
         return None
@@ -181,7 +181,7 @@ def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | No
 
 
 def is_called_mask(name: str) -> bool:
-    """Returns whether a name says that masks are there."""
+    """Checks if a name has a word for masks."""
     return _says(name, _MASKS)
 
 
@@ -190,20 +190,20 @@ def _says(name: str, words: frozenset[str]) -> bool:
 
 
 def _stems(folder: str, progress: Callable[[int], None] | None) -> dict[str, str]:
-    """The relative path of each image without its ending, and with it; nothing where two share one."""
+    """Maps the relative path of each image without its ending to the path; empty if two images share one."""
     files = [*Scan(os.path.abspath(folder), progress=progress).tree().paths]
     stems = {os.path.splitext(path)[0]: path for path in files}
     return stems if len(stems) == len(files) else {}
 
 
 def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
-    """Returns what the second files of some pairs hold, or `None` where they are no masks of the first.
+    """Collects the pixel values of the second files of some pairs; `None` if they are not masks of the first ones.
 
-    Those are not gray PNGs nor palettes, of many values, all of one, or of another size.
+    Masks are gray or palette PNGs of the same size as the images, with several values, but not many.
 
     Args:
-        files: Pairs of paths, of which some are looked at.
-        told: Whether a name says that they are masks.
+        files: Pairs of paths; a sample of them is read.
+        told: Whether a name identifies them as masks.
     """
     from PIL import Image
 
@@ -213,7 +213,7 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
             with Image.open(image) as shown, Image.open(mask) as picture:
                 if picture.format != "PNG" or picture.mode not in ("1", "L", "P"):
                     return None
-                if sorted(picture.size) != sorted(shown.size):  # a photograph may lie on its side, as its EXIF says
+                if sorted(picture.size) != sorted(shown.size):  # a photograph may be rotated by EXIF
                     return None
                 colours = picture.getcolors(_MANY if told else _FEW)
                 if colours is None:
@@ -226,7 +226,7 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
 
 
 def _stored(values: set[int], file: str) -> set[int]:
-    """The values in a file, of which Pillow spreads gray ones of 1, 2 and 4 bits over the range of a byte."""
+    """Values as stored in a file: Pillow scales gray levels of 1, 2 and 4 bits to the range of a byte."""
     with open(file, "rb") as opened:
         head = opened.read(_HEADER)
     depth, colour = head[_HEADER - 2], head[_HEADER - 1]
@@ -237,9 +237,9 @@ def _stored(values: set[int], file: str) -> set[int]:
 
 _BATCH = 16
 _LEFT_OUT = 255
-"""The value that many masks hold where there is no telling, and which a loss then leaves out."""
+"""Usual value of pixels without a class, which the loss ignores."""
 _SPREAD = 3
-"""Values that are indices reach up to this many times their number: some classes may be in no mask that was looked at."""
+"""Indices may be up to this many times their number: the masks examined may lack some classes."""
 _SHOWN = 12
 _MOST_LINES = 8
 
@@ -248,9 +248,9 @@ def first_pairs(found: Pairs, spec_folder: str) -> str:
     """Writes the spec of pairs of images and masks, whose paths are relative to the spec's folder."""
     splits = [f"splits: {{{PARTS}}}"] if len(found.parts) == 1 else []
     live = [*_source(found, spec_folder), *splits, "transforms:", f"  - resize: {{size: {size_for(found.sample)}}}"]
-    live += ["  - random_flip  # left and right, the mask as the image; take it out where that matters"]
+    live += ["  - random_flip  # left and right, the mask as the image; remove it if direction matters"]
     if len(live) < _MOST_LINES:
-        live.append("  - random_brightness: {factor: 0.2}  # changes the image and leaves the mask alone")
+        live.append("  - random_brightness: {factor: 0.2}  # changes the image, not the mask")
     train = found.counts["train"] if "train" in found.counts else round(0.8 * sum(found.counts.values()))
     live += [RESCALE, OUTPUT, f"batch: {{size: {batch_for(2 * train, _BATCH)}}}"]
     live += [DROPS] if found.alone else []
@@ -264,11 +264,11 @@ def _comments(found: Pairs) -> list[str]:
     lines += about_sample(found.sample)
     levels = found.levels
     values = ", ".join(map(str, levels.ordered[:_SHOWN])) + (", …" if len(levels.values) > _SHOWN else "")
-    what = "places in the palette" if levels.palette else "values"
+    what = "palette indices" if levels.palette else "values"
     looked = len(levels.palettes)
-    lines.append(f"Of {looked:,} masks looked at, the pixels hold the {what} {values}; any other is an error when it is met")
+    lines.append(f"The pixels of the {looked:,} masks examined have the {what} {values}; any other value will be an error")
     if _ignored(levels) is not None:
-        lines.append(f"{_LEFT_OUT} is taken for what the loss leaves out; without `ignore` it would have to be a class of its own")
+        lines.append(f"{_LEFT_OUT} is assumed to mean pixels that the loss ignores; without `ignore` it would be a class")
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
         lines.append(f"{found.alone:,} {verb} left out")
@@ -290,7 +290,7 @@ def _source(found: Pairs, spec_folder: str) -> list[str]:
 
 
 def _ignored(found: Levels) -> int | None:
-    """The value that a loss leaves out, beside the indices of at least two classes."""
+    """Value that the loss ignores, beside the indices of at least two classes."""
     rest = [value for value in found.ordered if value != _LEFT_OUT]
     return _LEFT_OUT if len(rest) < len(found.values) and len(rest) > 1 and _are_indices(rest, found) else None
 
@@ -300,7 +300,7 @@ def _are_indices(values: Sequence[int], found: Levels) -> bool:
 
 
 def classes_of(found: Levels) -> str:
-    """Returns what the values of a mask mean, as arguments: they are class indices, or each stands for one."""
+    """Writes the arguments that map the values of a mask to class indices."""
     ignored = _ignored(found)
     indices = [value for value in found.ordered if value != ignored]
     if _are_indices(indices, found):

@@ -1,4 +1,4 @@
-"""A first spec for files of records and archives: which source reads them, and what in them is image and label."""
+"""A first spec for files of records and archives: their source, and their keys of images and labels."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 IMAGE = "image"
 _DIGITS = re.compile(rb"(\d+)(?!.*\d)")
 _FIRST = 50
-"""Keys of a database that are looked at."""
+"""Number of keys of a database to examine."""
 
 Held = tuple[dict[str, str], set[str], dict[str, Any]]
-"""What each key holds, in words; the keys that may be labels; and further arguments of the source."""
+"""Content of each key, in words; keys that may be labels; further arguments of the source."""
 
 
 def array_record(path: str) -> Held:
-    """Looks at the first record of an ArrayRecord file."""
+    """Examines the first record of an ArrayRecord file."""
     import numpy as np
 
     from pipegen.ops.sources.stores.array_records import ArrayRecords
@@ -67,7 +67,7 @@ def array_record(path: str) -> Held:
 
 
 def of_example(values: Mapping[str, Value]) -> tuple[dict[str, str], set[str]]:
-    """Says what a `tf.Example` holds."""
+    """Describes the features of a `tf.Example`, and lists those that may be labels."""
     held, whole = {}, set()
     for key, value in values.items():
         first = value.items[0] if len(value.items) == 1 else None
@@ -80,30 +80,26 @@ def of_example(values: Mapping[str, Value]) -> tuple[dict[str, str], set[str]]:
 
 
 def arrow(path: str) -> Held:
-    """Looks at the columns of an Arrow file."""
+    """Examines the columns of an Arrow file."""
     from pipegen.ops.sources.stores.arrow_tables import ArrowTables
 
     return (*_of_columns(ArrowTables(path)), {})
 
 
 def hdf5(path: str) -> Held:
-    """Looks at the data sets of an HDF5 file."""
+    """Examines the datasets of an HDF5 file."""
     from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
 
     return (*_of_columns(Hdf5Sets(path)), {})
 
 
 def sqlite(path: str) -> Held:
-    """Looks at the tables of an SQLite file: the first with an image counts."""
-    import sqlite3
-    from urllib.parse import quote
-
+    """Examines the tables of an SQLite file; chooses the first with an image."""
     from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 
-    opened = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+    opened = _open_read_only(path)
     try:
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
-        tables = [name for (name,) in opened.execute(query)]
+        tables = _table_names(opened)
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
     finally:
@@ -112,8 +108,17 @@ def sqlite(path: str) -> Held:
     return next((found for found in looked if IMAGE in found[0].values()), ({}, set(), {}) if not looked else looked[0])
 
 
+def _open_read_only(file: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True)
+
+
+def _table_names(opened: sqlite3.Connection) -> list[str]:
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+    return [name for (name,) in opened.execute(query).fetchall()]
+
+
 def lmdb(path: str) -> Held:
-    """Looks at the first keys of an LMDB environment: those that differ in their last number alone belong to one feature."""
+    """Examines the first keys of an LMDB environment: keys that differ only in their last number belong to one feature."""
     from pipegen.ops.sources.stores.base import Extents
     from pipegen.ops.sources.stores.lmdb_keys import list_values
 
@@ -155,13 +160,13 @@ def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
 
 
 def _pixels(dtype: str, shape: Iterable[int]) -> bool:
-    """Tells whether an array of each record is taken for an image."""
+    """Checks if the arrays of a column look like images."""
     sides = tuple(shape)
     return dtype in ("uint8", "uint16") and (len(sides) == 2 or (len(sides) == 3 and sides[2] in (1, 3)))
 
 
 LOOKS = {"array_record": array_record, "arrow": arrow, "hdf5": hdf5, "lmdb": lmdb, "sqlite": sqlite}
-"""By the source, what looks into a file of it."""
+"""Functions that examine a file, by source."""
 
 
 _SAMPLE = 50
@@ -169,7 +174,7 @@ _LEAST = 2
 
 
 def class_folders(path: str) -> Archive | None:
-    """Opens an archive at the folder whose sub-folders are classes of images; `None` where it holds something else."""
+    """Opens an archive at the folder whose sub-folders are classes of images; `None` for any other content."""
     try:
         whole = open_archive(path)
         names = [name.split("/") for name in _visible(whole)] if whole is not None else []
@@ -178,12 +183,12 @@ def class_folders(path: str) -> Archive | None:
         inner = os.path.commonpath(folders) if folders else ""
         found = open_archive(f"{path}/{inner}") if images and len(folders) >= _LEAST else None
     except OpError:
-        return None  # whoever reads it as an archive of records says what is wrong
+        return None  # read as an archive of records, it raises the error
     return found if found is not None and all("/" in name for name in _visible(found)) else None
 
 
 def first_archive(archive: Archive, path: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of such an archive, with a path relative to the spec's folder: its text, and what was found in a few words."""
+    """Writes the spec of an archive of class folders, with a path relative to the spec's folder: its text, and a summary of the data."""
     names = _visible(archive)
     sample = sample_of_bytes(archive.read(archive.numbers[names[i]]) for i in spread(len(names), _SAMPLE))
     classes = {name.split("/")[0] for name in names}
@@ -207,9 +212,9 @@ def _visible(archive: Archive) -> list[str]:
 _OF_SPLIT = re.compile(r"(train|validation|val|test)-\d+-of-\d+\b")
 _SPLITS = {"val": "validation"}
 _TEXTS = ("cls", "class", "label", "id", "index", "txt", "text")
-"""What members of archives end in that may be labels."""
+"""Endings of members of archives that may be labels."""
 _MOST_TRIED = 8
-"""Keys of which every value is read, to find labels that are not called so."""
+"""Maximal number of keys of which all values are read, to find labels without a usual name."""
 _SHOWN = 12
 
 Features = dict[str, dict[str, Any]]
@@ -219,10 +224,10 @@ def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
     """Writes the spec of files of records, with paths relative to the spec's folder.
 
     Returns:
-        The text of the spec, and what was found in a few words.
+        The text of the spec, and a summary of the data.
 
     Raises:
-        CannotRun: When they cannot be read, or hold no images.
+        CannotRun: When they cannot be read, or have no images.
     """
     path, op = asked.path, asked.op
     try:
@@ -237,7 +242,7 @@ def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
         read = {feature.get("key", name) for name, feature in features.items()}
         others = [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in read and (what != IMAGE or not features)]
         if not features:
-            raise CannotRun(f"{path}: the first record holds no image, but {', '.join(others) or 'nothing'}")
+            raise CannotRun(f"{path}: the first record has no image; it has {', '.join(others) or 'no features'}")
         arguments = {"path": os.path.abspath(path), "features": features, **own}
         listing = sources()[op].model_validate(arguments).list(Path.cwd())
     except (OpError, OSError, ValueError) as error:
@@ -264,7 +269,7 @@ def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
 
 
 def _splits(shards: Sequence[Found]) -> dict[str, str]:
-    """The pattern of each split's files, where all are called `SPLIT-00000-of-00004` and train is among them."""
+    """Finds the file pattern of each split, if all files are named like `SPLIT-00000-of-00004` and `train` is among them."""
     named = [_OF_SPLIT.match(shard.key) for shard in shards]
     found = {match[1]: f"{match[1]}-*{os.path.splitext(shard.key)[1]}" for match, shard in zip(named, shards, strict=True) if match}
     if None in named or "train" not in found or len(found) < 2:
@@ -273,7 +278,7 @@ def _splits(shards: Sequence[Found]) -> dict[str, str]:
 
 
 def _classes(listing: Listing) -> dict[str, Any]:
-    """The classes of a label, which all labels have told: their names, or how many there are and what they are counted from."""
+    """Arguments for the classes of the labels: their names, or their number and the first index."""
     names = listing.class_names
     if not all(re.fullmatch(r"\d+", name) for name in names):
         return {"classes": list(names)}
@@ -293,7 +298,7 @@ def _value(value: Any) -> str:
 
 
 def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
-    """Reads what the keys of the first record hold; `options` are arguments of the source."""
+    """Examines the first record of a shard; `options` are arguments of the source."""
     if op in LOOKS:
         return LOOKS[op](shard.path)
     if op == "tfrecord":
@@ -339,9 +344,9 @@ def _members(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
 
 
 def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own: Mapping[str, Any]) -> tuple[Features, list[str]]:
-    """From what each key holds, and the keys that may be labels, to features, and comments on the choice."""
+    """Chooses the features, with comments on the choice."""
     images = [key for key, what in held.items() if what == IMAGE]
-    images = [key for key in images if key.rpartition(".")[0] not in images]  # of a struct that is an image, not its bytes, too
+    images = [key for key in images if key.rpartition(".")[0] not in images]  # not the bytes inside a struct that is an image
     if not images:
         return {}, []
     image, remarks = image_among(images)
@@ -374,14 +379,14 @@ ENDINGS = {
     ".array_record": "array_record", ".arrayrecord": "array_record", ".arrow": "arrow", ".feather": "arrow", ".h5": "hdf5", ".hdf5": "hdf5",
     ".hdf": "hdf5", ".lmdb": "lmdb", ".mdb": "lmdb", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite",
 }  # fmt: skip
-"""By the ending of a file, the source that reads it."""
+"""Source by the ending of a file."""
 _UNNAMED = {"*-of-*": re.compile(r"-\d+-of-\d+\Z"), "*.gz": re.compile(r"\.gz\Z", re.IGNORECASE)}
-"""Names that TFRecord files may have beside their ending: the pattern that finds them in a folder, and what tells them."""
+"""Other names of TFRecord files: glob patterns, and regular expressions for the same names."""
 
 
 @dataclass(frozen=True)
 class Shards:
-    """Says what reads files of records.
+    """Files of records, and the source that reads them.
 
     Attributes:
         op: The source.
@@ -396,12 +401,12 @@ class Shards:
     options: dict[str, Any] = field(default_factory=dict)
 
     def beside(self, pattern: str) -> str:
-        """Returns a pattern of files in the same folder."""
+        """Makes a pattern of files in the same folder."""
         return os.path.join(self.path if os.path.isdir(self.path) else os.path.dirname(self.path), pattern)
 
 
 def shards_in(path: str) -> Shards | None:
-    """Returns what reads a file, or a folder that holds such files, none of another source, and no images; `None` where there is none."""
+    """Finds the source of a file, or of a folder with files of one source and no images; `None` for anything else."""
     if not os.path.isdir(path):
         op = ENDINGS.get(_ending(path))
         named = any(told.search(path) for told in _UNNAMED.values())
@@ -425,7 +430,7 @@ def _ending(name: str) -> str:
 
 
 def _unnamed(files: Sequence[str], path: str) -> Shards | None:
-    """TFRecord files, where the first that is not empty begins as one does."""
+    """Checks if the first file that is not empty begins like a TFRecord file."""
     first = next((file for file in files if os.path.getsize(file)), None)
     options = _options("tfrecord", first) if first is not None else {}
     return Shards("tfrecord", path, first, options) if first is not None and _begins(first, options) else None
@@ -441,8 +446,7 @@ def _options(op: str | None, file: str) -> dict[str, Any]:
 
 
 def _begins(file: str, options: dict[str, Any]) -> bool:
-    """Tells whether a file begins with the length of a record and the checksum of that."""
-    import gzip
+    """Checks if a file begins with the length of a record and its checksum."""
     import zlib
 
     import numpy as np
@@ -458,19 +462,18 @@ def _begins(file: str, options: dict[str, Any]) -> bool:
 
 
 def database_tables(file: str) -> Iterator[tuple[str, TextTable]]:
-    """Yields what reads each table, as a query, and its rows. Tables of bytes, and what cannot be read, are passed over."""
+    """Yields a query for each table of an SQLite file, and its rows. Skips tables of bytes, and those that cannot be read."""
     whole = os.path.abspath(file)
-    opened = sqlite3.connect(f"file:{quote(whole)}?mode=ro", uri=True)
+    opened = _open_read_only(whole)
     try:
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
-        for (name,) in opened.execute(query).fetchall():
+        for name in _table_names(opened):
             quoted = '"' + name.replace('"', '""') + '"'
             reads = f"select * from {quoted} order by rowid"  # noqa: S608 - the name is the file's own, and quoted
             table = _table(opened, reads, name, whole)
             if table is not None:
                 yield reads, table
     except sqlite3.Error:
-        return  # what reads the file as records says what is wrong with it
+        return  # read as records, it raises the error
     finally:
         opened.close()
 
@@ -479,7 +482,7 @@ def _table(opened: sqlite3.Connection, query: str, name: str, file: str) -> Text
     try:
         found = opened.execute(query)
     except sqlite3.OperationalError:
-        return None  # without row numbers there is no order to ask for
+        return None  # a table without row numbers has no order
     names = tuple(column[0] for column in found.description)
     first = found.fetchone()
     if first is None or any(isinstance(value, bytes) for value in first):

@@ -1,4 +1,4 @@
-"""The text of a first spec: few lines that run, and what was found as comments."""
+"""The text of a first spec: few lines that run, and a description of the data as comments."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256
-"""Images that are all of one size no larger than this keep it."""
+"""Images of one size keep it up to this length of the sides."""
 _CLASSES_SHOWN = 12
-RESCALE = "  - rescale: {to: [0, 1]}  # or what a pretrained model wants, such as normalize: {preset: resnet50}"
-FLIP = "  - random_flip  # left and right; take it out where that matters, as in text"
+RESCALE = "  - rescale: {to: [0, 1]}  # or what a pretrained model needs, such as normalize: {preset: resnet50}"
+FLIP = "  - random_flip  # left and right; remove it if direction matters, as in text"
 ROTATION = "  - random_rotation: {degrees: 10}"
 OUTPUT = "output: {x: image, y: mask}  # the mask holds the class index of each pixel"
 PARTS = "parts: {train: 0.8, validation: 0.2}"
 _FEW = 5_000
-"""Records below which shares by hash can be far from those asked for."""
-DROPS = "errors: {missing: drop}  # take it out once every file is there: then one that is missing is an error"
+"""Number of records below which shares by hash can be far from the requested ones."""
+DROPS = "errors: {missing: drop}  # remove it once every file is there, so that a missing file is an error"
 
 
 def spec_text(summary: str, comments: Iterable[str], sections: Iterable[str]) -> str:
-    """Puts a spec together: what was found, as comments, and the lines of its sections."""
+    """Joins a spec from its comments and the lines of its sections."""
     said = ["yaml-language-server: $schema=pipegen.schema.json", f"`pipegen init` found {summary}.", *comments]
     return "\n".join([*(f"# {line}" for line in said), "pipegen: 1", *sections, ""])
 
 
 def parts_of(op: str, records: int) -> str:
-    """Returns the parts of the splits of a source; exact ones where it would place few records by their hashes."""
+    """Writes the parts of the splits of a source; exact ones if it would split few records by their hashes."""
     by_hash = sources()[op].model_construct().split_method() == "hash"
     return f"method: random, {PARTS}" if by_hash and records < _FEW else PARTS
 
@@ -71,27 +71,25 @@ def _comments(found: Survey) -> list[str]:
 
 
 def about_sample(sample: Sample) -> list[str]:
-    """Says what the headers of some images hold, in lines for comments."""
+    """Describes the headers of some images, in lines for comments."""
     looked = len(sample.sizes) + len(sample.unreadable)
     lines = []
     if sample.sizes:
         widths, heights = zip(*sample.sizes, strict=True)
         formats = ", ".join(name for name, _ in sample.formats.most_common())
-        lines.append(f"Of {looked:,} looked at: {formats}; {_range(widths)} pixels wide, {_range(heights)} high")
+        lines.append(f"{looked:,} images examined: {formats}; {_range(widths)} pixels wide, {_range(heights)} high")
         if 0 < sample.deep < len(sample.sizes):
-            lines.append(
-                f"{sample.deep:,} of them have 16 bits and the others 8; a pipeline reads one of the two: convert some, or leave them out"
-            )
+            lines.append(f"{sample.deep:,} of them have 16 bits and the others 8; a pipeline reads one of the two: convert or exclude some")
         if sample.gray == len(sample.sizes) != sample.deep:
-            lines.append("All are gray: `- decode: {channels: 1}` as the first step keeps them so")
+            lines.append("All are gray: `- decode: {channels: 1}` as the first step keeps one channel")
     if sample.unreadable:
         which = f"{len(sample.unreadable):,} cannot be read, such as {plain(sample.unreadable[0])}"
-        lines.append(f"{which}; `pipegen validate SPEC --data=all` names all")
+        lines.append(f"{which}; `pipegen validate SPEC --data=all` lists all")
     return lines
 
 
 def pixels_of(sample: Sample) -> str:
-    """Returns the arguments that files need which all have 16 bits; nothing for others."""
+    """Writes the arguments for files that all have 16 bits; empty for others."""
     if not sample.deep or sample.deep < len(sample.sizes):
         return ""
     return "channels: 1, bits: 16" if sample.gray == len(sample.sizes) else "bits: 16"
@@ -103,7 +101,7 @@ def _range(values: tuple[int, ...]) -> str:
 
 
 def size_for(sample: Sample) -> str:
-    """Chooses the size to resize to: the size that all have when that is small, else the largest usual one that is no enlargement."""
+    """Chooses the size to resize to: a common small size, else the largest usual size that does not enlarge images."""
     distinct = set(sample.sizes)
     if len(distinct) == 1:
         ((width, height),) = distinct
@@ -114,7 +112,7 @@ def size_for(sample: Sample) -> str:
 
 
 def batch_for(rows: int, most: int = 64) -> int:
-    """Returns a usual batch size, a power of 2 up to `most`, that leaves an epoch of so many rows some steps."""
+    """Chooses a batch size, a power of 2 up to `most`, for at least 4 steps in an epoch."""
     size = most
     while size > 1 and rows < 4 * size:
         size //= 2
@@ -122,7 +120,7 @@ def batch_for(rows: int, most: int = 64) -> int:
 
 
 def relative(folder: str, spec_folder: str) -> str:
-    """The folder as the spec names it: relative where it is near."""
+    """Writes the path of a folder for a spec: relative if it is near."""
     absolute = os.path.abspath(folder)
     relative = os.path.relpath(absolute, os.path.abspath(spec_folder))
     chosen = absolute if relative.startswith(os.path.join("..", "..")) else relative
@@ -130,15 +128,15 @@ def relative(folder: str, spec_folder: str) -> str:
 
 
 def beside(path: str, spec_folder: str) -> str:
-    """A file, or a folder, as the spec names it: relative to its own folder."""
+    """Writes the path of a file or a folder for a spec, relative to the spec's folder."""
     return flow_scalar(relative_to(path, spec_folder))
 
 
 def relative_to(path: str, spec_folder: str) -> str:
-    """Returns the path from a folder, with slashes."""
+    """Computes a path relative to a folder, with slashes."""
     return os.path.relpath(os.path.abspath(path), os.path.abspath(spec_folder)).replace(os.sep, "/")
 
 
 def plain(text: str) -> str:
-    """A name on one line of a comment."""
+    """Replaces unprintable characters, for a comment."""
     return "".join(c if c.isprintable() else "?" for c in text)

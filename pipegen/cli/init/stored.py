@@ -1,4 +1,4 @@
-"""A first spec for data whose pictures stand in the files themselves: Parquet files, Zarr groups, data sets of TensorFlow Datasets."""
+"""A first spec for files that contain images: Parquet files, Zarr groups, datasets of TensorFlow Datasets and Hugging Face."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.columns import LABEL_KEYS, Values, image_among, label_among, last_of
+from pipegen.cli.init.columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
 from pipegen.cli.init.spec import RESCALE, about_sample, batch_for, beside, parts_of, pixels_of, size_for, spec_text
 from pipegen.cli.init.survey import Sample, sample_of_bytes, sample_of_records, spread
 from pipegen.errors import OpError
-from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.tables.table import text_of
 from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.dataset_folders.hub import Saved
 
 _SAMPLE = 50
 _COUNTED = 2000
-"""Records whose values are counted, to see which columns may be labels."""
+"""Number of records whose values are counted, to find columns of labels."""
 _VALIDATION = ("validation", "val", "valid", "dev", "test")
 
 
@@ -30,10 +29,10 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
     """Writes the spec of a Parquet file, or of a folder of them, with paths relative to the spec's folder.
 
     Returns:
-        The text of the spec, and what was found in a few words.
+        The text of the spec, and a summary of the data.
 
     Raises:
-        CannotRun: When it cannot be read, or has no pictures.
+        CannotRun: When it cannot be read, or has no images.
     """
     from pipegen.ops.sources.records.paths import find_shards
     from pipegen.ops.sources.tables.parquet import SUFFIXES
@@ -47,9 +46,9 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
         texts = {i: tuple(map(text_of, table.columns(i))) for i in range(table.width) if i not in pictures}
     except OpError as error:
         raise CannotRun(error.message, *error.lines) from None
-    paths = [i for i, cells in texts.items() if cells and all(_is_image(cell) for cell in cells)]
+    paths = [i for i, cells in texts.items() if cells and all(map(is_image_path, cells))]
     if not (pictures or paths) or not table.num_rows:
-        raise CannotRun(f"no column of {file} holds pictures", "one is needed of the bytes of image files, or of their paths")
+        raise CannotRun(f"no column of {file} contains images", "add a column of encoded images or of image paths")
     column, remarks = image_among([names[i] for i in pictures or paths], "column")
     sample = Sample()
     if pictures:
@@ -64,7 +63,7 @@ def first_parquet(file: str, spec_folder: str) -> tuple[str, str]:
 
 
 def first_zarr(folder: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of a Zarr group, or of a folder of groups; as `first_parquet`."""
+    """Writes the spec of a Zarr group, or of a folder of groups; see `first_parquet`."""
     import numpy as np
 
     from pipegen.ops.sources.records.paths import find_shards
@@ -83,7 +82,7 @@ def first_zarr(folder: str, spec_folder: str) -> tuple[str, str]:
     columns = store.columns()
     pictures = [key for key, held in columns.items() if held.dtype == "bytes" or len(held.shape) in (2, 3)]
     if not pictures:
-        raise CannotRun(f"no array of {folder} holds pictures", "one is needed of the shape (n, height, width, channels)")
+        raise CannotRun(f"no array of {folder} contains images", "add one of the shape (n, height, width, channels)")
     image, remarks = image_among(pictures)
     labels = [key for key, held in columns.items() if not held.shape and held.dtype[:1] in "iu"]
     looked = np.array(spread(store.rows, _COUNTED), np.int64)
@@ -100,7 +99,7 @@ def first_zarr(folder: str, spec_folder: str) -> tuple[str, str]:
 
 
 def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of a data set that TensorFlow Datasets prepared; as `first_parquet`."""
+    """Writes the spec of a dataset prepared by TensorFlow Datasets; see `first_parquet`."""
     from pipegen.ops.sources.dataset_folders.tfds import class_names, read_prepared
 
     try:
@@ -109,12 +108,11 @@ def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
         raise CannotRun(error.message, *error.lines) from None
     pictures = [key for key, about in prepared.features.items() if "image" in about and "label" not in about["image"]]
     if not pictures or not prepared.splits:
-        raise CannotRun(f"{folder} has no feature that is an image", f"its features are {', '.join(prepared.features)}")
+        raise CannotRun(f"{folder} has no image feature", f"its features are {', '.join(prepared.features)}")
     image, remarks = image_among(pictures)
     labels = [key for key, about in prepared.features.items() if "classLabel" in about]
     label, more = label_among({}, sorted(labels, key=lambda key: last_of(key) not in LABEL_KEYS))
-    first = next((name for name in prepared.splits if name == "train"), next(iter(prepared.splits)))
-    second = next((name for name in _VALIDATION if name in prepared.splits and name != first), None)
+    first, second = _two_splits(prepared.splits)
     split = {"train": first, "validation": second} if second is not None else {"train": f"{first}[:80%]", "validation": f"{first}[80%:]"}
     features = {"image": image} | ({"label": label} if label is not None else {})
     rows = sum(prepared.splits[first])
@@ -124,9 +122,7 @@ def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
         f"    name: {flow_scalar(prepared.reference)}",
         f"    data_dir: {beside(prepared.data_dir, spec_folder)}",
     ]
-    lines += [f"    split: {{{', '.join(f'{name}: {flow_scalar(text)}' for name, text in split.items())}}}"]
-    if features != {"image": "image", "label": "label"}:
-        lines += ["    features:", *(_feature(name, name, "key", key) for name, key in features.items())]
+    lines += [f"    split: {{{', '.join(f'{name}: {flow_scalar(text)}' for name, text in split.items())}}}", *_keys(features)]
     lines += ["transforms:", f"  - resize: {{size: {size_for(_declared(prepared.features[image]))}}}", RESCALE, *_without(label)]
     counted = f" in {len(class_names(prepared, label)):,} classes" if label is not None else ", without labels"
     about = f"{rows:,} records of `{first}`{counted}"
@@ -134,7 +130,7 @@ def first_prepared(folder: str, spec_folder: str) -> tuple[str, str]:
 
 
 def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of a data set that Hugging Face's library saved, or that the Hub holds; as `first_parquet`."""
+    """Writes the spec of a dataset of Hugging Face, saved by its library or from the Hub; see `first_parquet`."""
     from pipegen.ops.registry import sources
     from pipegen.ops.sources.dataset_folders.hub import find_saved
 
@@ -146,8 +142,7 @@ def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
         image, remarks = image_among(pictures)
         labels = _of_type(saved, "ClassLabel") or [name for name in ("label",) if name in saved.features]
         label, more = label_among({}, sorted(labels, key=lambda key: last_of(key) not in LABEL_KEYS))
-        first = next((name for name in saved.files if name == "train"), next(iter(saved.files)))
-        second = next((name for name in _VALIDATION if name in saved.files and name != first), None)
+        first, second = _two_splits(saved.files)
         features: dict[str, dict[str, str]] = {"image": {"kind": "image", "key": image}}
         if label is not None:
             features["label"] = {"kind": "label", "key": label}
@@ -161,9 +156,7 @@ def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
         lines += [f"    split: {{train: {flow_scalar(first)}, validation: {flow_scalar(second)}}}"]
     elif first != "train":
         lines += [f"    split: {flow_scalar(first)}"]
-    own = {name: feature["key"] for name, feature in features.items()}
-    if own != {"image": "image", "label": "label"}:
-        lines += ["    features:", *(_feature(name, name, "key", key) for name, key in own.items())]
+    lines += _keys({name: feature["key"] for name, feature in features.items()})
     lines += [] if second is not None else [f"splits: {{{parts_of('huggingface', count)}}}"]
     lines += ["transforms:", f"  - resize: {{size: {size_for(sample)}}}", RESCALE, *_without(label)]
     counted = f" in {len(rows.class_names):,} classes" if rows.class_names else ", without labels"
@@ -171,18 +164,32 @@ def first_saved(folder: str, spec_folder: str) -> tuple[str, str]:
     return spec_text(about, [*about_sample(sample), *remarks, *more], [*lines, f"batch: {{size: {batch_for(count)}}}"]), about
 
 
+def _two_splits(names: Iterable[str]) -> tuple[str, str | None]:
+    """Chooses the split for training, and one for validation if there is one."""
+    known = list(names)
+    first = "train" if "train" in known else known[0]
+    return first, next((name for name in _VALIDATION if name in known and name != first), None)
+
+
+def _keys(keys: Mapping[str, str]) -> list[str]:
+    """Writes the features of a dataset by their keys; nothing if these are the usual ones."""
+    if keys == {"image": "image", "label": "label"}:
+        return []
+    return ["    features:", *(_feature(name, name, "key", key) for name, key in keys.items())]
+
+
 def _of_type(saved: Saved, kind: str) -> list[str]:
-    """The columns that the metadata says are of a type of Hugging Face's library."""
+    """Columns of a type of Hugging Face's library, by the metadata."""
     return [column for column, about in saved.features.items() if about.get("_type") == kind]
 
 
 def _label(seen: Mapping[str, Values], argument: str = "key") -> tuple[str | None, list[str]]:
-    """Chooses the labels among columns by their names, where these have few values, or else by their values."""
+    """Chooses the labels among columns: by name if they have few values, else by their values."""
     return label_among(seen, [name for name, values in seen.items() if values.likely and last_of(name) in LABEL_KEYS], argument)
 
 
 def _declared(about: Mapping[str, Any]) -> Sample:
-    """The size of pictures that all have the same, as the metadata says it."""
+    """Reads the common size of the images from the metadata."""
     sides = [int(side) for side in about["image"].get("shape", {}).get("dimensions", ())]
     sample = Sample()
     if len(sides) == 3 and min(sides) > 0:
@@ -201,7 +208,7 @@ def _text(
     about: str,
     remarks: Sequence[str],
 ) -> str:
-    """The spec of files whose features stand in columns or under keys."""
+    """Writes the spec of files with features in columns or under keys."""
     label = columns["label"]
     lines = ["source:", f"  {op}:", f"    path: {beside(path, spec_folder)}", "    features:"]
     more = f", {pixels_of(sample)}" if pixels_of(sample) else ""
@@ -225,7 +232,3 @@ def _feature(name: str, kind: str, argument: str, stored: str, more: str = "") -
 
 def _is_number(cell: str) -> bool:
     return cell.lstrip("-").replace(".", "", 1).isdigit()
-
-
-def _is_image(cell: str) -> bool:
-    return os.path.splitext(cell.lower())[1].removeprefix(".") in IMAGE_EXTENSIONS

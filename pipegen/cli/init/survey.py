@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 FILES = 200
-"""How many pictures are looked at."""
+"""Number of images to examine."""
 _RECORDS = 20
-"""How many in records: compressed files are inflated up to each."""
+"""Number of images in records to examine: compressed files are inflated up to each."""
 _HEAD = 1024
 
 
 @dataclass
 class Sample:
-    """Holds what the headers of some pictures say.
+    """Headers of some images.
 
     Attributes:
-        formats: How many there are of each format.
+        formats: The number of images of each format.
         sizes: `(width, height)` of each, in pixels.
-        gray: How many are gray.
-        deep: How many have 16 bits.
-        unreadable: What those are called that Pillow cannot read.
+        gray: The number of gray images.
+        deep: The number of images with 16 bits.
+        unreadable: The names of those that Pillow cannot read.
     """
 
     formats: Counter[str] = field(default_factory=Counter)
@@ -49,13 +49,13 @@ class Sample:
 
 
 def spread(count: int, most: int) -> list[int]:
-    """Returns up to `most` of so many indices, evenly spaced."""
+    """Chooses up to `most` of `count` indices, evenly spaced."""
     taken = min(most, count)
     return [k * count // taken for k in range(taken)]
 
 
 def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
-    """Reads the headers of some of several files; `path` gives where the one of a number lies."""
+    """Reads the headers of a sample of files; `path` maps an index to a path."""
     sample = Sample()
     for i in spread(len(names), FILES):
         try:
@@ -67,18 +67,18 @@ def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
 
 
 def sample_of_bytes(contents: Iterable[bytes]) -> Sample:
-    """Reads the headers of some pictures."""
+    """Reads the headers of encoded images."""
     sample = Sample()
     for number, content in enumerate(contents):
         try:
             _add(BytesIO(content), sample)
         except (OSError, ValueError):
-            sample.unreadable.append(f"number {number} of those looked at")
+            sample.unreadable.append(f"number {number} of those examined")
     return sample
 
 
 def sample_of_records(listing: Listing, feature: str) -> Sample:
-    """Reads the headers of some pictures that lie in records, or the shapes of such as are stored as arrays."""
+    """Reads the headers of a sample of images in records, or the shapes of arrays."""
     import numpy as np
 
     shards, reader, sample = listing.shards, listing.reader(), Sample()
@@ -100,7 +100,7 @@ def sample_of_records(listing: Listing, feature: str) -> Sample:
 
 
 def _add(file: IO[bytes], sample: Sample) -> None:
-    """Adds what the header of a picture says; `OSError` or `ValueError` where it cannot be read."""
+    """Adds the header of an image; `OSError` or `ValueError` if it cannot be read."""
     from PIL import Image
 
     from pipegen.ops.lowering.library import UnreadableError, bits_of
@@ -128,17 +128,17 @@ Layout = Literal["classes", "splits", "flat"]
 
 @dataclass(frozen=True)
 class Survey:
-    """Holds what was found.
+    """A folder of images.
 
     Attributes:
-        folder: Where the classes, the splits or the images lie: what was asked for, or a single folder inside it.
+        folder: The folder of the classes, the splits or the images: the given folder, or a single folder inside it.
         layout: `classes`, `splits` or `flat`.
         labelled: Whether there are classes.
         parts: For `splits`, the folder of each split.
         listing: The files.
-        sample: What their headers say.
-        remarks: What the user should know.
-        follow_links: Whether folders that are links were entered, which the source has to say.
+        sample: Their headers.
+        remarks: Remarks for the user.
+        follow_links: Whether linked folders were entered; the spec must then enable it.
     """
 
     folder: str
@@ -152,7 +152,7 @@ class Survey:
 
     @property
     def class_counts(self) -> dict[str, int]:
-        """Counts the files of each class."""
+        """The number of files of each class."""
         counts = dict.fromkeys(self.listing.class_names, 0)
         for label in self.listing.labels.tolist() if self.listing.labels is not None else ():
             counts[self.listing.class_names[label]] += 1
@@ -160,13 +160,13 @@ class Survey:
 
     @property
     def train_count(self) -> int:
-        """About how many files the training split will have."""
+        """The approximate number of files in the training split."""
         if self.layout == "splits":
             return self.listing.parts.count("train") if self.listing.parts is not None else 0
         return round(0.8 * len(self.listing.keys))
 
     def summary(self) -> str:
-        """Says what was found, in a few words."""
+        """Summarises the data."""
         images = f"{len(self.listing.keys):,} images"
         classes = f" in {len(self.listing.class_names):,} classes" if self.labelled else ""
         splits = f", split by folder into {', '.join(self.parts)}" if self.layout == "splits" else ""
@@ -174,14 +174,14 @@ class Survey:
 
 
 def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey:
-    """Look at a folder.
+    """Surveys a folder of images.
 
     Args:
         folder: The folder.
-        progress: Called with the number of files seen so far, now and then.
+        progress: Called now and then with the number of files seen so far.
 
     Raises:
-        CannotRun: If it holds no image that pipegen reads.
+        CannotRun: If it has no image that pipegen reads.
     """
     folder = enter(folder)
     full, loose = level(folder)
@@ -207,20 +207,20 @@ class _Walk:
     """Settings of a walk through folders.
 
     Attributes:
-        follow_links: Whether linked folders are entered.
-        progress: Called with the number of files seen so far, now and then.
+        follow_links: Whether to enter linked folders.
+        progress: Called now and then with the number of files seen so far.
     """
 
     follow_links: bool
     progress: Callable[[int], None] | None
 
     def source(self, folder: str, *, labelled: bool) -> ImageFolder:
-        """Returns the source of a folder."""
+        """Makes the source of a folder."""
         return ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled else "none", follow_links=self.follow_links)
 
 
 def enter(folder: str) -> str:
-    """Go down while there is nothing but one folder with folders of images in it, as archives are packed."""
+    """Descends while a folder contains only one folder of folders of images, as in an unpacked archive."""
     for _ in range(3):
         full, loose = level(folder)
         if loose or len(full) != 1 or not level(os.path.join(folder, full[0]))[0]:
@@ -230,7 +230,7 @@ def enter(folder: str) -> str:
 
 
 def level(folder: str, *, follow_links: bool = False) -> tuple[list[str], int]:
-    """The folders directly in a folder that hold images at any depth, and how many images lie beside them."""
+    """Lists the sub-folders with images at any depth, and counts the images beside them."""
     scan = Scan(os.path.abspath(folder), follow_links=follow_links)
     try:
         names, links, loose = scan.level("")
@@ -240,7 +240,7 @@ def level(folder: str, *, follow_links: bool = False) -> tuple[list[str], int]:
 
 
 def split_folders(names: list[str]) -> dict[str, str]:
-    """The folders that are named like splits."""
+    """Finds the folders that are named like splits."""
     found: dict[str, str] = {}
     for split, spellings in _SPLIT_NAMES.items():
         match = next((name for name in names if name.lower() in spellings), None)
@@ -250,18 +250,18 @@ def split_folders(names: list[str]) -> dict[str, str]:
 
 
 def split_of(name: str) -> str | None:
-    """Returns the split that a word in the name of a file or a folder says, as in `instances_train2017.json`."""
+    """Finds the split named by a word in the name of a file or a folder, as in `instances_train2017.json`."""
     words = re.split(r"[^a-z]+", name.lower())
     return next((split for split, spellings in _SPLIT_NAMES.items() if any(word in spellings for word in words)), None)
 
 
 def _with_splits(folder: str, parts: dict[str, str], walk: _Walk, remarks: list[str]) -> Survey:
-    """Splits by folder. Those without class folders are left out where the training images have classes."""
+    """Surveys splits by folder; ignores those without class folders if the training images have classes."""
     labelled = {split: bool(level(os.path.join(folder, name), follow_links=walk.follow_links)[0]) for split, name in parts.items()}
     bare = [split for split in parts if labelled["train"] and not labelled[split]]
-    remarks += [f"{parts.pop(split)}/ has no class folders; `pipe.predict_on` takes it as it is" for split in bare]
+    remarks += [f"{parts.pop(split)}/ has no class folders; use it with `pipe.predict_on`" for split in bare]
     if len(parts) == 1:
-        remarks.append("no other folder is named like a split and has classes, so a part of the training images is set aside")
+        remarks.append("no other folder is named like a split and has classes, so validation is split off the training images")
         return _without_splits(os.path.join(folder, parts["train"]), "classes", walk, remarks)
     listing = walk.source(folder, labelled=labelled["train"]).list_parts(Path.cwd(), parts, walk.progress)
     sample = sample_of(listing.keys, listing.path)

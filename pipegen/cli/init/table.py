@@ -1,4 +1,4 @@
-"""A first spec for tables and arrays: which columns or arrays are images and labels, and where the images lie."""
+"""A first spec for tables and arrays: their columns or arrays of images and labels, and the folder of the images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.columns import LABELS, Column, columns_of, unused
+from pipegen.cli.init.columns import LABELS, Column, columns_of, is_image_path, unused
 from pipegen.cli.init.pairs import classes_of, is_called_mask, masks_of
 from pipegen.cli.init.records import database_tables
 from pipegen.cli.init.spec import FLIP, OUTPUT, PARTS, RESCALE, ROTATION, batch_for, beside, pixels_of, relative_to, size_for, spec_text
@@ -20,7 +20,6 @@ from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
 from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
-from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.ops.sources.tables.table import WHITESPACE, as_text, read_table
@@ -36,14 +35,14 @@ if TYPE_CHECKING:
 
 
 _NAMED = 40
-_TARGET = "  # the last column; name another where that is not what the model is to predict"
+_TARGET = "  # the last column; use another if the model predicts that"
 
 
 def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, str | None, bool] | None:
-    """Finds the first way of reading a file in which two columns or more hold numbers.
+    """Finds the first separator with which two columns or more are numbers.
 
     Returns:
-        The table, what to say of the separator, and whether there is a header; `None` where there is no such way.
+        The table, the separator for the spec, and whether there is a header; `None` if there is none.
     """
     for separator in separators:
         try:
@@ -54,7 +53,7 @@ def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, 
             continue
         headed = read_table("", file, separator=separator, header=True)
         below = columns_of(headed)
-        # A first row that is text where all others have numbers is a header.
+        # If the first row is text and all others are numbers, it is a header.
         header = any(c.numbers is not None and not p.numbers for c, p in zip(below, columns_of(table), strict=True))
         if sum(c.numbers is not None for c in (below if header else columns_of(table))) >= 2:
             return (headed if header else table), separator, header
@@ -62,10 +61,10 @@ def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, 
 
 
 def number_lines(table: TextTable) -> tuple[list[str], list[str], str]:
-    """Writes what a spec says of a table of numbers.
+    """Writes the parts of a spec for a table of numbers.
 
     Returns:
-        The lines of `features`, those after the source, and a few words on what was found.
+        The lines of `features`, those after the source, and a summary of the data.
     """
     columns = columns_of(table)
     label = _label(columns)
@@ -92,7 +91,7 @@ def number_lines(table: TextTable) -> tuple[list[str], list[str], str]:
 
 
 def _label(columns: list[Column]) -> Column | None:
-    """Finds the column of classes: one that is called so, or one of text."""
+    """Finds the column of classes: one with a usual name, else one of text."""
     named = [c for c in columns if c.labels and c.name.lower() in LABELS]
     text = [c for c in columns if c.labels and c.numbers is None]
     return next(iter(named), min(text, key=lambda c: c.values, default=None))
@@ -103,19 +102,19 @@ _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
     **dict.fromkeys((".jsonl", ".ndjson"), ("jsonl", JsonLinesTable)),
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), ("excel", ExcelTable)),
 }
-"""Tables that are no text, by extension: the source, and what reads them."""
-_DUE = "one is needed whose every cell is the path of an image, such as a JPEG, PNG or TIFF, or several of numbers"
+"""Tables other than text, by extension: the source, and their reader."""
+_DUE = "add a column of image paths (JPEG, PNG, TIFF, …), or two of numbers"
 _MOST_FOLDERS = 200
 _MOST_TABLES = 8
 _MOST_COLUMNS = 8
-"""Columns of files among which masks are looked for."""
+"""Maximal number of columns of files to search for masks."""
 
 
 def first_table(file: str, spec_folder: str) -> tuple[str, str]:
     """Writes the spec of a table, with paths relative to the spec's folder.
 
     Returns:
-        The text of the spec, and what was found in a few words.
+        The text of the spec, and a summary of the data.
 
     Raises:
         CannotRun: When it cannot be read, or has neither images nor numbers.
@@ -135,8 +134,7 @@ def first_table(file: str, spec_folder: str) -> tuple[str, str]:
 
 
 def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> tuple[str, str] | None:
-    """Writes the spec of the one table among files in a folder of images which names images that are there and has labels of them; `None`
-    where there is none, or several."""
+    """Writes the spec of the only table in a folder that has labels and names existing images; `None` if there is none, or several."""
     found = []
     for name in names[:_MOST_TABLES]:
         file = os.path.join(folder, name)
@@ -150,9 +148,9 @@ def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> tuple
 
 
 def first_database(file: str, spec_folder: str) -> tuple[str, str] | None:
-    """Writes the spec of the first table of an SQLite file that names images which are there, as `first_table`; `None` where none does."""
+    """Writes the spec of the first table of an SQLite file that names existing images, as `first_table`; `None` if there is none."""
     for query, table in database_tables(file):
-        images = [i for i in range(table.width) if table.rows and all(_is_image(row[i]) for row in table.rows)]
+        images = _image_columns(table, table.rows)
         if not images or not os.path.isfile(_paths(table, images[0])[0]):
             continue
         features, after, summary = _image_lines(table, images, spec_folder, rooted=True)
@@ -163,10 +161,10 @@ def first_database(file: str, spec_folder: str) -> tuple[str, str] | None:
 
 
 def _look_at(file: str) -> tuple[str, TextTable, str | None, bool, list[int]]:
-    """Reads the table by what its extension says.
+    """Reads a table by its extension.
 
     Returns:
-        The source that reads it, and the rest as `_look`.
+        The source that reads it, and the results of `_look`.
     """
     reading = _OTHERS.get(os.path.splitext(file)[1].lower())
     if reading is None:
@@ -176,15 +174,17 @@ def _look_at(file: str) -> tuple[str, TextTable, str | None, bool, list[int]]:
         table = as_text(kind(path=file).read(Path()))
     except OpError as error:
         raise CannotRun(error.message, *error.lines) from None
-    images = [i for i in range(table.width) if table.rows and all(_is_image(row[i]) for row in table.rows)]
+    images = _image_columns(table, table.rows)
     if not images and sum(column.numbers is not None for column in columns_of(table)) < 2:
-        raise CannotRun(f"no column of {file} names image files, and no two hold numbers", _DUE)
+        raise CannotRun(f"{file} has no column of image paths, and no two columns of numbers", _DUE)
     return source, table, None, True, images
 
 
 def _image_lines(table: TextTable, columns: list[int], spec_folder: str, *, rooted: bool = False) -> tuple[list[str], list[str], str]:
-    """Writes the lines of `features`, those after the source, and a few words on what was found; `columns` name images. Paths are relative
-    to the table's folder, or, of a source that is `rooted`, to the spec's."""
+    """Writes the lines of `features`, those after the source, and a summary of the data; `columns` contain image paths.
+
+    Paths are relative to the table's folder or, if the source is `rooted`, to the spec's.
+    """
     image, mask, levels = _with_mask(table, columns)
     label = _label_column(table, columns) if mask is None else None
     rows = len(table.rows)
@@ -217,10 +217,10 @@ def _image_lines(table: TextTable, columns: list[int], spec_folder: str, *, root
 
 
 def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
-    """Finds the first way of reading a table in which a column names images, or else several hold numbers.
+    """Finds the first separator with which a column contains image paths, else several are numbers.
 
     Returns:
-        The table, what to say of the separator, whether there is a header, and the columns of images.
+        The table, the separator for the spec, whether there is a header, and the columns of images.
     """
     problem: OpError | None = None
     for separator in _SEPARATORS:
@@ -229,34 +229,24 @@ def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
         except OpError as error:
             problem = problem or error
             continue
-        columns = _image_columns(table)
+        columns = _image_columns(table, table.rows[1:] or table.rows)  # the first row may be a header
         if columns:
-            header = not _is_image(table.rows[0][columns[0]])
+            header = not is_image_path(table.rows[0][columns[0]].strip())
             return read_table("", file, separator=separator, header=True) if header else table, separator, header, columns
     numbers = numbers_in(file, _SEPARATORS)
     if numbers is not None:
         return *numbers, []
     if problem is not None and problem.code != "PG421":
         raise CannotRun(problem.message, *problem.lines)
-    raise CannotRun(
-        f"no column of {file} names image files, and no two hold numbers",
-        _DUE,
-    )
+    raise CannotRun(f"{file} has no column of image paths, and no two columns of numbers", _DUE)
 
 
-def _is_image(cell: str) -> bool:
-    return os.path.splitext(cell.strip().lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
-
-
-def _image_columns(table: TextTable) -> list[int]:
-    """The columns with image paths in every row but the first, which may be a header."""
-    body = table.rows[1:] or table.rows
-    columns = range(len(table.rows[0])) if table.rows else range(0)
-    return [column for column in columns if all(_is_image(row[column]) for row in body)]
+def _image_columns(table: TextTable, rows: Sequence[tuple[str, ...]]) -> list[int]:
+    return [column for column in range(table.width) if rows and all(is_image_path(row[column].strip()) for row in rows)]
 
 
 def _with_mask(table: TextTable, columns: list[int]) -> tuple[int, int | None, Levels | None]:
-    """Chooses the column of images, and that of their masks, with what those hold, where the files of one are masks of the other's."""
+    """Chooses the column of images and, if there is one, that of their masks with their pixel values."""
     for image, mask in permutations(columns[:_MOST_COLUMNS], 2):
         told = table.names is not None and is_called_mask(table.names[mask]) and not is_called_mask(table.names[image])
         files = list(zip(_paths(table, image), _paths(table, mask), strict=True))
@@ -273,7 +263,7 @@ def _paths(table: TextTable, column: int) -> list[str]:
 
 
 def _label_column(table: TextTable, images: list[int]) -> int | None:
-    """The column that is called a label, or else the one with the fewest values, each of them in several rows."""
+    """Finds the column of labels: one with a usual name, else the one with the fewest values, each in several rows."""
     counted: dict[int, int] = {}
     for column in range(len(table.rows[0])):
         values = {row[column].strip() for row in table.rows}
@@ -284,7 +274,7 @@ def _label_column(table: TextTable, images: list[int]) -> int | None:
 
 
 def _root(table: TextTable, image: int) -> str | None:
-    """The folder that the paths are relative to, where it is not the table's: one below that which has the first file."""
+    """Finds the folder below the table's that contains the first file; `None` if it is the table's own."""
     first, own = table.rows[0][image].strip(), os.path.dirname(table.file)
     if os.path.isfile(os.path.join(own, first)):
         return None
@@ -302,15 +292,15 @@ _SPLITS = {"train": "train", "val": "validation", "valid": "validation", "valida
 
 @dataclass(frozen=True)
 class Pair:
-    """An array of images, and its labels where it has any.
+    """An array of images, with its labels.
 
     Attributes:
         image: Its name in the file.
         label: The name of the labels, or `None`.
-        split: The split that its name says, or an empty text.
-        count: How many rows it has.
+        split: The split in its name, or "".
+        count: The number of rows.
         type: The type of an image.
-        classes: How many classes there are, 0 without labels.
+        classes: The number of classes; 0 without labels.
     """
 
     image: str
@@ -325,10 +315,10 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
     """Writes the spec of a `.npz` file, of a `.npy` file or of a folder of those, with paths relative to the spec's folder.
 
     Returns:
-        The text of the spec, and what was found in a few words.
+        The text of the spec, and a summary of the data.
 
     Raises:
-        CannotRun: When the file cannot be read, or holds no images.
+        CannotRun: When the file cannot be read, or has no images.
     """
     try:
         arrays, places = (read_arrays(file), None) if file.lower().endswith(".npz") else _single(file, spec_folder)
@@ -337,7 +327,7 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
     pairs = _pairs(arrays)
     if not pairs:
         shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in arrays.items()) or "nothing"
-        raise CannotRun(f"{file} holds no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
+        raise CannotRun(f"{file} has no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
     first = pairs[0]
     summary = f"{sum(p.count for p in pairs):,} images of {first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
     summary += f", in {first.classes} classes" if first.label else ""
@@ -347,7 +337,7 @@ def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
 
 
 def _single(path: str, spec_folder: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The arrays of `.npy` files, by their names, and how the spec names each."""
+    """Reads the arrays of `.npy` files, by name, and their paths for the spec."""
     names = sorted(os.listdir(path)) if os.path.isdir(path) else [path]
     files = [os.path.join(path, name) if os.path.isdir(path) else name for name in names if name.lower().endswith(".npy")]
     stems = [os.path.splitext(os.path.basename(file))[0] for file in files]
@@ -356,7 +346,7 @@ def _single(path: str, spec_folder: str) -> tuple[dict[str, Any], dict[str, str]
 
 
 def _pairs(arrays: Mapping[str, Any]) -> list[Pair]:
-    """Images with their labels: of several, those whose names say a split, training first; else the first alone."""
+    """Pairs images with labels: those whose names contain a split, training first; else only the first pair."""
     found = []
     for name, array in arrays.items():
         try:
@@ -377,7 +367,7 @@ def _alike(pair: Pair, other: Pair) -> bool:
 
 
 def _label_array(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str | None, int]:
-    """The labels of an array of images: as many, of the same split, with names of classes or few numbers."""
+    """Finds the labels of an array of images: as many, of the same split, with names of classes or few numbers."""
     for name, array in arrays.items():
         if name == image or len(array.shape) not in (1, 2) or len(array) != count or _split(name) != _split(image):
             continue
@@ -401,7 +391,7 @@ def _source(pairs: list[Pair], path: str, places: Mapping[str, str] | None) -> l
 
 
 def _arrays(pair: Pair, path: str, places: Mapping[str, str] | None) -> str:
-    """The source of a pair: by the names of the arrays in the file `path`, or by the `places` of their own files."""
+    """Writes the source of a pair: by the names of the arrays in the file `path`, or by the `places` of their own files."""
 
     def place(name: str) -> str:
         return f"key: {flow_scalar(name)}" if places is None else f"path: {places[name]}"

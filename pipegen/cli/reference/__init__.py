@@ -1,8 +1,8 @@
-"""The reference: a page for each section of a spec, for the commands, the findings and Python's names, read off what they describe.
+"""The reference: generated pages for each section of a spec, the commands, the findings and the Python names.
 
-A section's page is `sections/NAME.md`: what the section is for, an example that is a whole spec, and remarks. A line
-`<!-- keys: MODEL -->` stands for the keys of a model, `<!-- sources -->` for the list of sources. The pages in `docs/reference/` and
-`pipegen help SECTION` are both made of it.
+A section's page is `sections/NAME.md`: the purpose of the section, an example that is a whole spec, and remarks. A line
+`<!-- keys: MODEL -->` is replaced by the keys of a model, `<!-- sources -->` by the list of sources. The pages in `docs/reference/` and
+`pipegen help SECTION` are both made from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def reference_pages(apps: Mapping[str, typer.Typer]) -> dict[str, str]:
-    """Returns every generated page of the documentation, by its path in pipegen's own repository; `apps` has the commands."""
+    """Generates every page of the documentation, by its path in pipegen's own repository; `apps` has the commands."""
     from pipegen.cli.reference.commands import commands_page, findings_page, migration_findings_page
     from pipegen.cli.reference.ops import reference
     from pipegen.cli.reference.other_libraries import pages as other_libraries

@@ -1,4 +1,4 @@
-"""The page of each section of a spec: its keys, what they accept, their defaults and what they mean."""
+"""Reference pages of the sections of a spec: keys, accepted values, defaults and meaning."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Key:
     """One key of a section.
 
     Attributes:
-        path: Its path below the section, such as `decode.skip.max_fraction`; capitals stand for any name.
-        accepts: The values that it accepts, in words.
-        default: The value that it has when it is not given, in words.
-        text: What it means.
+        path: Its path below the section, such as `decode.skip.max_fraction`; capitals are placeholders for names.
+        accepts: The accepted values, in words.
+        default: The default value, in words.
+        text: Its meaning.
     """
 
     path: str
@@ -67,11 +67,10 @@ class Key:
 
 
 def keys_named(what: str) -> list[Key]:
-    """Returns the keys that the marker `<!-- keys: WHAT -->` stands for.
+    """Lists the keys for the marker `<!-- keys: WHAT -->`.
 
     Args:
-        what: `Extends`, `Edits`, `Params`, a model's name, `MODEL.FIELD` for one field, or `MODEL own` for the fields that it does not
-            inherit.
+        what: `Extends`, `Edits`, `Params`, a model's name, `MODEL.FIELD` for one field, or `MODEL own` for fields that are not inherited.
 
     Raises:
         KeyError: For any other text.
@@ -96,7 +95,7 @@ def keys_named(what: str) -> list[Key]:
 
 
 def test_keys(cls: type[DataTest]) -> list[Key]:
-    """Returns the keys of a test that not every test has."""
+    """Lists the keys of a test, except those that every test has."""
     common = {*DataTest.model_fields, "sample"}
     return [key for key in _keys(cls) if key.path not in common]
 
@@ -128,7 +127,7 @@ def _keys(model: type[Model], prefix: str = "") -> Iterator[Key]:
 
 
 def _parts(annotation: Any, path: str) -> Iterator[tuple[str, type[Model]]]:
-    """Yields the models that a value may be made of, with the path that their keys stand under."""
+    """Yields the models that a value may contain, with the paths of their keys."""
     s = shape(annotation)
     if s.kind == "model" and issubclass(s.annotation, Model) and not issubclass(s.annotation, (Transform, Source, DataTest, Schedule)):
         yield path, s.annotation
@@ -172,10 +171,10 @@ _TITLE = re.compile(r"^```yaml title=\"(.+)\"$", re.MULTILINE)
 
 @cache
 def source_text(name: str) -> str:
-    """Returns a page as it was written, with its markers.
+    """Reads a page with its markers.
 
     Raises:
-        KeyError: If there is no page of this name.
+        KeyError: For an unknown page.
     """
     if name not in PAGES:
         raise KeyError(name)
@@ -183,7 +182,7 @@ def source_text(name: str) -> str:
 
 
 def markdown(name: str) -> str:
-    """Returns a page as Markdown, with its keys as a list."""
+    """Generates a page in Markdown, with its keys as a list."""
 
     def filled(match: re.Match[str]) -> str:
         if match[1] == "tests":
@@ -200,8 +199,7 @@ def markdown(name: str) -> str:
 
 
 def terminal(name: str) -> str:
-    """Returns a page as plain lines of Markdown: keys are paragraphs, titles of files stand before their blocks, and of a link there are
-    the words."""
+    """Generates a page for the terminal: keys are paragraphs, titles of files precede their blocks, and links are only their words."""
 
     def filled(match: re.Match[str]) -> str:
         if match[1] == "tests":
@@ -215,7 +213,7 @@ def terminal(name: str) -> str:
 
 
 def _filled(prose: str) -> str:
-    """Returns paragraphs and lists, filled to the width of a terminal's page."""
+    """Wraps paragraphs and lists to the width of a page."""
     paragraphs = []
     for paragraph in prose.split("\n\n"):
         items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", paragraph)]
@@ -228,23 +226,23 @@ def _filled(prose: str) -> str:
 
 
 def key_lines(key: Key) -> list[str]:
-    """Returns a key as lines of text: what it accepts and its default, then what it means, indented."""
+    """Writes a key as lines of text: accepted values and default, then its meaning, indented."""
     text = textwrap.wrap(key.text, _WIDTH - 6, break_on_hyphens=False)
     head = textwrap.wrap(f"{key.path}: {key.accepts}; {key.default}", 120, subsequent_indent="  ", break_on_hyphens=False)
     return [*head, *(f"    {line}" for line in text)]
 
 
 def find_keys(wanted: str) -> list[tuple[str, Key]]:
-    """Returns the keys of sections that have a name, such as `cache`, or a path, such as `runtime.cache`.
+    """Finds keys of sections by name, such as `cache`, or path, such as `runtime.cache`.
 
     Returns:
-        Pairs of a page and a key of it; the path of the key begins with the section's name, except on the page of the whole spec.
+        Pairs of a page and a key.
     """
     return [(page, key) for page, full, key in _all_keys() if wanted in (full, key.path, key.path.rpartition(".")[2])]
 
 
 def key_names() -> list[str]:
-    """Returns the paths of all keys, section included, for suggestions."""
+    """Lists the paths of all keys, section included, for suggestions."""
     return list(dict.fromkeys(full for _, full, _ in _all_keys()))
 
 
@@ -257,7 +255,7 @@ def _all_keys() -> Iterator[tuple[str, str, Key]]:
 
 
 def _test(op: str) -> str:
-    """Returns a test as Markdown: its title, what it does, worked examples and its own keys."""
+    """Writes a test in Markdown: title, description, examples and its own keys."""
     cls = datatests()[op]
     examples = " ".join(f"`{example}`" for example in cls.examples)
     keys = "\n".join(_bullet(key, False) for key in test_keys(cls))

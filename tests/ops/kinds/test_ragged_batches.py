@@ -194,9 +194,9 @@ def model(keras: Any, points: tuple[int | None, ...], there: tuple[int | None, .
     ("plain", (10,), (5,), OWN, "output `points`: the model gives 10 for each example, and `points` is padded to 5×2"),
     ("plain", (4, 2), (5,), OWN, "the model gives 4×2 for each example, and `points` is padded to 5×2"),
     ("plain", (5, 2), (1,), OWN, "output `there`: the model gives 1 for each example, and `points_valid` is padded to 5"),
-    ("bucketed", (5, 2), (None,), OWN, "`points` is ?×2, as long as the batch needs: one of 2, 4, 5; give the model an open length"),
-    ("plain", (5, 2), (5,), ("mse", "sparse_categorical_crossentropy"), "`points_valid` holds truth values; binary_crossentropy fits them"),
-    ("plain", (5, 2), (5,), ("categorical_crossentropy", "mse"), "`points` holds numbers; mean_squared_error fits them"),
+    ("bucketed", (5, 2), (None,), OWN, "`points` is ?×2, as long as the batch needs: one of 2, 4, 5; make the model's length `None`"),
+    ("plain", (5, 2), (5,), ("mse", "sparse_categorical_crossentropy"), "`points_valid` has truth values; use binary_crossentropy"),
+    ("plain", (5, 2), (5,), ("categorical_crossentropy", "mse"), "`points` has numbers; use mean_squared_error"),
 ], ids=str)  # fmt: skip
 def test_check_compares_places_with_what_a_model_gives(
     pipe: str, points: Any, there: Any, losses: Any, says: str | None, keras: Any, request: pytest.FixtureRequest
@@ -209,7 +209,7 @@ def test_check_compares_places_with_what_a_model_gives(
         return
     line = made.check(asked)
     assert "the model fits" in line
-    assert ("the loss counts the zeros that pad `points`, too" in line) == bool(losses)
+    assert ("the loss also counts the zeros that pad `points`" in line) == bool(losses)
     assert ("{points: your own, there: binary_crossentropy}; `points` is padded" in line) != bool(losses)
 
 
