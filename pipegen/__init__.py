@@ -73,7 +73,7 @@ if not TYPE_CHECKING:  # with it, a type checker would accept every name
             raise AttributeError(f"module 'pipegen' has no attribute {name!r}")
         import importlib
 
-        from pipegen.garbage import uncollected
+        from pipegen.lazy import uncollected
 
         with uncollected():
             value = getattr(importlib.import_module(f"pipegen.{_HOMES[name]}"), name)

@@ -15,7 +15,7 @@ from pipegen.data.collect import warning_lines
 from pipegen.data.shares import unequal_parts
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.fixes import suppressed
-from pipegen.garbage import uncollected
+from pipegen.lazy import uncollected
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
 from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.hosts import share_line

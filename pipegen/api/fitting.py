@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipegen.cache.key import read_statistics, statistics_file, statistics_key, write_statistics
+from pipegen.cache.store import read_statistics, statistics_file, statistics_key, write_statistics
 from pipegen.kept import STATISTICS, kept_folder
 from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.phases.compilation import bind, optimise

@@ -16,8 +16,8 @@ from pipegen.locking.entries import data_of, differences, entry_name, entry_of, 
 from pipegen.locking.git import Repositories, Resolving
 from pipegen.locking.writing import drop_texts, put_file, write_lock
 from pipegen.phases.compilation import bind, collect_data, inspect
-from pipegen.spec.bases.lock_file import LOCK, Entry, Lock, find_lock, read_lock
-from pipegen.spec.bases.packages import BaseProblem
+from pipegen.spec.lock_file import LOCK, Entry, Lock, find_lock, read_lock
+from pipegen.spec.shared_bases import BaseProblem
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import FittedSpec, Inspection, Learned, Spec
-    from pipegen.spec.bases.lock_file import Data, Pin
+    from pipegen.spec.lock_file import Data, Pin
 
 
 _AGAIN = "run `pipegen lock` with this spec, and commit the lock"

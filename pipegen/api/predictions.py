@@ -24,10 +24,9 @@ from pipegen.data.sides import InBuckets, ignores_exif, image_of, in_buckets
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
-from pipegen.ops.acting import runs_on
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.mixing import MixingTransform, runs_on
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.array_rows.rows import Rows, read_image

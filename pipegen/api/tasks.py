@@ -18,7 +18,7 @@ from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.fixes import suppressed
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import DataError, OpError, SpecError
-from pipegen.ops.testing.base import ExampleTest
+from pipegen.ops.data_test import ExampleTest
 from pipegen.phases.compilation import bind, collect_data, load
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files, with_test_functions
 from pipegen.phases.functions import allowed_modules, with_functions
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pipegen.data.manifest import Manifest
     from pipegen.data.testing import Chosen
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.testing.base import Watch
+    from pipegen.ops.data_test import Watch
     from pipegen.page import Page
     from pipegen.phases.data_tests import Run
     from pipegen.phases.specs import BoundSpec, Spec

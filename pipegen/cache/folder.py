@@ -10,8 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from pipegen.cache.key import describe_cache
-from pipegen.cache.store import About, read_about, read_store, remove_store
+from pipegen.cache.store import About, describe_cache, read_about, read_store, remove_store
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, SpecError
 from pipegen.kept import COLUMNS, INDEXES, LOOKS, SPLITS, STATISTICS

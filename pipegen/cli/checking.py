@@ -22,7 +22,7 @@ from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.functions import with_functions
 from pipegen.phases.memory import memory_findings
 from pipegen.spec.extends import through_chain
-from pipegen.spec.stages import of_stage
+from pipegen.spec.load import of_stage
 from pipegen.terminal import note, progress
 
 if TYPE_CHECKING:

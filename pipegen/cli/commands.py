@@ -22,7 +22,7 @@ _COMMANDS = (
 )
 """In the order of `pipegen --help`. Each is a module of this folder with a function of its name (`help_` for a name of Python's), or with
 a Typer `app` if it needs settings."""
-_MODULES = {"init": "init.command"}
+_MODULES = {"init": "init.command", "ops": "lookup", "rule": "lookup", "schema": "lookup", "version": "lookup"}
 """Modules of commands that have another name."""
 
 _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")

@@ -34,7 +34,7 @@ def diff(
     from pipegen.comparing.comparison import compare
     from pipegen.comparing.render import render_github, render_text
     from pipegen.comparing.sides import RevisionError, UnreadableSideError
-    from pipegen.spec.bases.packages import BaseProblem
+    from pipegen.spec.shared_bases import BaseProblem
 
     if a == b == "-":
         raise typer.BadParameter("standard input has only one spec", param_hint="'B'")

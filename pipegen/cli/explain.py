@@ -57,8 +57,7 @@ def explain(
     """
     from pipegen.memory import available_cores
     from pipegen.phases.machine import circumstances
-    from pipegen.views.explanation import explain_json, explain_text, physical_plans
-    from pipegen.views.stages import stages_text
+    from pipegen.views.explanation import explain_json, explain_text, physical_plans, stages_text
 
     if data and output_format != "html":
         raise typer.BadParameter("needs `--format html`; `pipe.explain()` in Python uses the data, too", param_hint="'--data'")

@@ -44,9 +44,9 @@ def help_(
         for line in _table():
             say(line)
         return
+    from pipegen.cli.lookup import page_text, render_page
     from pipegen.cli.reference.ops import all_ops, op_page
     from pipegen.cli.reference.sections import PAGES, terminal
-    from pipegen.cli.rule import page_text, render_page
 
     if topic in PAGES:
         found: list[str | None] = [render_page(terminal(topic))]

@@ -13,7 +13,7 @@ from pipegen.terminal import json_text, note, progress, say
 
 if TYPE_CHECKING:
     from pipegen.api.lock import Compared, Locked
-    from pipegen.spec.bases.lock_file import Entry
+    from pipegen.spec.lock_file import Entry
 
 _DIGITS = 12
 """Digits of a hash that identify it for people."""

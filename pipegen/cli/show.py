@@ -18,7 +18,7 @@ from pipegen.terminal import json_text, masked_value, one_line, say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.ops.testing.base import DataTest
+    from pipegen.ops.data_test import DataTest
     from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
     from pipegen.spec.models import PipelineSpec

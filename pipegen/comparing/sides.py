@@ -16,8 +16,8 @@ from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Span
 from pipegen.errors import PipegenError
 from pipegen.phases.compilation import inspect
 from pipegen.phases.specs import Spec
-from pipegen.spec.bases.lock_file import Data, Entry, FunctionSource, Lock, read_lock
 from pipegen.spec.compose import MAX_BYTES, compose, decode
+from pipegen.spec.lock_file import Data, Entry, FunctionSource, Lock, read_lock
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.spec_hash import in_words, meaning
 

@@ -9,8 +9,7 @@ from pipegen.compat.arguments import name_of
 from pipegen.compat.checks import warn
 from pipegen.compat.frames import Frame, read_frame
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.specs import channels_of, reading_steps, rows_spec
-from pipegen.compat.subsets import rows_of, seed_of
+from pipegen.compat.specs import channels_of, reading_steps, rows_of, rows_spec, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

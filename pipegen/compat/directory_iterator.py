@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.compat.checks import UnsupportedArgument, warn
 from pipegen.compat.functions import handing
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.specs import UNLABELLED, channels_of
-from pipegen.compat.subsets import seed_of
+from pipegen.compat.specs import UNLABELLED, channels_of, seed_of
 from pipegen.errors import SpecError
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from pipegen.compat.base_iterator import Iterator
 from pipegen.compat.checks import UnsupportedArgument
 from pipegen.compat.functions import with_function, with_matrix
 from pipegen.compat.images import Saving
-from pipegen.compat.specs import Described
-from pipegen.compat.subsets import check_subset
+from pipegen.compat.specs import Described, check_subset
 from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:

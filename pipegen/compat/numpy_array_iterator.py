@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.checks import warn
 from pipegen.compat.iterator import CompiledIterator
-from pipegen.compat.specs import rows_spec
-from pipegen.compat.subsets import rows_of, seed_of
+from pipegen.compat.specs import rows_of, rows_spec, seed_of
 
 if TYPE_CHECKING:
     import tensorflow as tf

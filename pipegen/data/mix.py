@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from pipegen.data.epochs import Easiest, Repeats
 from pipegen.data.exclude import below, excluded_keys
 from pipegen.data.manifest import Manifest
 from pipegen.data.mix_counts import epoch_examples, mixture, part_seed
 from pipegen.data.one_source import Collected, chosen, collect_part, collected, list_part
 from pipegen.data.ownership import finding_of
-from pipegen.data.sampling import epochs_of, paced
+from pipegen.data.sampling import Easiest, Repeats, epochs_of, paced
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.errors import OpError
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipegen.data.epochs import Epochs, Paced
     from pipegen.data.mix_counts import Mixture
+    from pipegen.data.sampling import Epochs, Paced
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.mix import Mix

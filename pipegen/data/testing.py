@@ -15,8 +15,8 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import InternalError, OpError
+from pipegen.ops.data_test import ExampleTest, Failure
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.testing.base import ExampleTest, Failure
 from pipegen.spec.steps import ids_of
 from pipegen.terminal import one_line
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.testing.base import Copies, DataTest, Known, Outcome
+    from pipegen.ops.data_test import Copies, DataTest, Known, Outcome
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath

@@ -7,15 +7,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipegen.cache.key import tensorflow_version
+from pipegen.cache.store import tensorflow_version
 from pipegen.comparing.sides import meaning_changes
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import is_address
 from pipegen.locking.functions import distribution_of, function_source, python_functions
 from pipegen.release import __version__
-from pipegen.spec.bases.lock_file import Data, Entry, digest
-from pipegen.spec.bases.packages import PackageFile, parse
 from pipegen.spec.extends import through_chain
+from pipegen.spec.lock_file import Data, Entry, digest
+from pipegen.spec.shared_bases import PackageFile, parse
 from pipegen.spec.source_map import format_path
 from pipegen.spec.spec_hash import meaning
 from pipegen.spec.steps import ids_of

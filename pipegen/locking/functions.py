@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.spec.bases.lock_file import FunctionSource, digest
-from pipegen.spec.bases.packages import package_file, search_path
+from pipegen.spec.lock_file import FunctionSource, digest
+from pipegen.spec.shared_bases import package_file, search_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pipegen.ops.transform import Transform
-    from pipegen.spec.bases.packages import PackageFile
     from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.shared_bases import PackageFile
 
 
 _HOPS = 8

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.suggest import closest
-from pipegen.spec.bases.lock_file import Pin, digest, kept_text, text_path
-from pipegen.spec.bases.packages import BaseProblem
+from pipegen.spec.lock_file import Pin, digest, kept_text, text_path
+from pipegen.spec.shared_bases import BaseProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from pipegen.spec.bases.packages import GitFile
+    from pipegen.spec.shared_bases import GitFile
 
 
 _PATIENCE = 120.0

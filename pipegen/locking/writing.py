@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pipegen.files import write_whole
-from pipegen.spec.bases.lock_file import Entry, Lock, Pin, text_path
-from pipegen.spec.bases.packages import BaseProblem, GitFile, parse
+from pipegen.spec.lock_file import Entry, Lock, Pin, text_path
+from pipegen.spec.shared_bases import BaseProblem, GitFile, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,21 +15,19 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pipegen.errors import InternalError
+from pipegen.ops.data_test import DataTest
 from pipegen.ops.sources.listing.base import Source
-from pipegen.ops.testing.base import DataTest
 from pipegen.ops.transform import Transform
 
 _T = TypeVar("_T", Transform, Source, DataTest)
 _DECODER = "decode"
 _STEPS = {
-    "affine": "affine random_affine",
+    "affine": "affine random_affine random_rotation random_shear random_translation random_zoom rotation shear translation zoom",
     "auto_augment": "aug_mix auto_augment rand_augment trivial_augment",
-    "auto_contrast": "auto_contrast random_auto_contrast",
     "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur "
     "random_defocus_blur random_gaussian_blur random_glass_blur random_median_blur random_motion_blur random_zoom_blur",
     "box_crops": "random_box_crop random_box_safe_crop random_crop_around random_iou_crop",
     "brightness": "brightness random_brightness",
-    "cast": "cast",
     "channels": "random_channel_drop random_channel_shift random_channel_shuffle random_rgb_shift",
     "chromatic_aberration": "random_chromatic_aberration",
     "color_jitter": "random_color_jitter random_photometric_distort",
@@ -42,11 +40,9 @@ _STEPS = {
     "dropout": "random_coarse_dropout random_erasing random_grid_dropout random_grid_mask random_pixel_dropout",
     "equalization": "clahe equalization random_clahe random_equalization",
     "flip": "flip random_flip",
-    "gamma": "gamma random_gamma random_tone_curve",
-    "grayscale": "grayscale random_grayscale",
+    "grayscale": "grayscale random_grayscale random_sepia sepia",
     "grid_shuffle": "random_grid_shuffle",
-    "hue": "hue random_hsv random_hue",
-    "invert": "invert random_invert",
+    "hue": "hue random_hsv random_hue random_saturation saturation",
     "jpeg": "jpeg random_jpeg",
     "light": "random_color_temperature random_illumination random_pca_lighting random_plasma random_plasma_shadow random_shadow",
     "mixup": "copy_paste cutmix mixup mosaic",
@@ -56,23 +52,17 @@ _STEPS = {
     "one_of": "one_of random_order some_of",
     "pad": "pad random_zoom_out",
     "perspective": "perspective random_perspective",
-    "posterization": "posterization random_posterization",
     "python": "python random_python",
     "random_resized_crop": "random_resized_crop",
-    "rescale": "rescale",
+    "rescale": "cast rescale",
     "resize": "random_shorter_side resize scale_jitter",
     "rotate_90": "random_d4 random_rotate_90 random_transpose rotate_90 transpose",
-    "rotation": "random_rotation rotation",
-    "saturation": "random_saturation saturation",
-    "sepia": "random_sepia sepia",
     "sharpness": "random_emboss random_sharpness random_unsharp_mask sharpness",
-    "shear": "random_shear shear",
-    "solarization": "random_solarization random_solarize_add solarization",
     "standardize": "standardize",
-    "translation": "random_translation translation",
+    "tones": "auto_contrast gamma invert posterization random_auto_contrast random_gamma "
+    "random_invert random_posterization random_solarization random_solarize_add random_tone_curve solarization",
     "weather": "random_fog random_rain random_snow random_spatter random_sun_flare",
     "whiten": "whiten",
-    "zoom": "random_zoom zoom",
 }
 """The steps of each file of `ops/transforms`."""
 _DATA_TESTS = {

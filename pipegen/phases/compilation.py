@@ -17,8 +17,8 @@ from pipegen.diagnostics.fixes import suppressed
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.references import references_of
+from pipegen.phases.functions import service_findings
 from pipegen.phases.machine import machine
-from pipegen.phases.service import service_findings
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
 from pipegen.plan.check import Checked, check, check_draft, check_stages, possible_types
 from pipegen.plan.fitting_plans import with_given
@@ -28,7 +28,7 @@ from pipegen.plan.recipe import step_path
 from pipegen.spec.allowed import CHECKED, NOTHING, Allowed
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import load as load_spec
-from pipegen.spec.stages import of_stage
+from pipegen.spec.load import of_stage
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from pipegen.passes import Compiled
     from pipegen.phases.specs import FittedSpec
     from pipegen.plan.nodes import Node, Plan
-    from pipegen.spec.bases.packages import GitFile
     from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.shared_bases import GitFile
 
 
 def inspect(

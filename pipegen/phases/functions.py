@@ -18,16 +18,23 @@ from pipegen.arguments import got
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
+from pipegen.memory import ram_budget
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.phases.layered import read_by_reader, source_of
+from pipegen.plan.check import PREPARE, SERVICE, WITHOUT
 from pipegen.plan.recipe import step_path
+from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
+    from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import Spec
+    from pipegen.plan.nodes import Plan
     from pipegen.spec.source_map import KeyPath
+
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -193,3 +200,29 @@ def _check_call(step: Calls, function: Callable[..., Any]) -> None:
         see = f", or see `pipegen ops {other}`" if isinstance(step, CustomTransform) else ""
         message = f"`{step.function}` takes {signature}, and `{step.op}` calls it as `{step.call}`"
         raise _Unusable("PG241", message, (f"give it those arguments and no more{see}",)) from None
+
+
+LARGEST = 2**31 - 2**28
+"""The most bytes of arrays in a graph, which has at most 2 GiB when it is serialised."""
+
+
+def service_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> Iterator[Diagnostic]:
+    """Reports records of the training split that are read by Python, or are too large for the graph that workers get."""
+    plan = plans.get("train")
+    if spec.model.runtime.service is None or plan is None:
+        return
+    locate, budget, held = spec.loaded.locate.label, ram_budget(spec.model.runtime), 0
+    asked = locate(SERVICE, "workers are asked for here", key=True)
+    parts = manifest.of("train")
+    for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
+        place, features = locate(source_of(spec, name), key=True), read_by_reader(part, "train", read)
+        reader = part.listing.reader("train")
+        python = reader.python(features, budget)
+        if python:
+            message = f"the training split reads {python} by Python, which workers do not have"
+            yield make("PG486", message, place, asked, help=(PREPARE, WITHOUT))
+        held += reader.held_bytes(features, budget)
+        if held > LARGEST:
+            message = f"the arrays of the training split have {format_bytes(held)}, too much for a worker's graph of less than 2 GiB"
+            yield make("PG487", message, place, asked, help=(PREPARE, WITHOUT))
+            return

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
-from pipegen.ops.acting import anchor as anchor_of
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop, window_name
 from pipegen.ops.families.decoder import Decode, DecodeTransform
 from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.mixing import anchor as anchor_of
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StagedTransform, StepRef

@@ -11,8 +11,8 @@ from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
-from pipegen.ops.acting import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
+from pipegen.ops.families.mixing import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.bucketed import build_plan, check_buckets, check_sampling
 from pipegen.plan.fitting_plans import check_fitting
@@ -31,7 +31,7 @@ from pipegen.spec.variants import relocated as relocated_view
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
-    from pipegen.ops.testing.base import DataTest, Known
+    from pipegen.ops.data_test import DataTest, Known
     from pipegen.spec.source_map import KeyPath
 
 
@@ -48,7 +48,7 @@ def check_data_tests(spec: PipelineSpec, plans: Mapping[str, Plan], locate: Loca
 
 def known_of(spec: PipelineSpec, plans: Mapping[str, Plan]) -> Known:
     """What tests can know of a spec without its data."""
-    from pipegen.ops.testing.base import Known  # here, as most specs have no tests
+    from pipegen.ops.data_test import Known  # here, as most specs have no tests
 
     return Known(spec.split_names(), spec.source, {split: plan.out for split, plan in plans.items()})
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
-from pipegen.ops.acting import anchor
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.families.crops import ItemCrop
@@ -29,6 +28,7 @@ from pipegen.ops.families.items import (
     Renumber,
     Shorten,
 )
+from pipegen.ops.families.mixing import anchor
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef

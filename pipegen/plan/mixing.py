@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
-from pipegen.ops.acting import anchor
 from pipegen.ops.families.items import MixInstances, MixItems, Paste, PasteInstances, PastePoints, PastingTransform
-from pipegen.ops.families.mixing import Mix, MixingTransform
+from pipegen.ops.families.mixing import Mix, MixingTransform, anchor
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.traits import Family

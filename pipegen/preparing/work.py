@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pipegen.backend.datasets.engine import Engine
-from pipegen.cache.key import key_of, plain
+from pipegen.cache.store import key_of, plain
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole

@@ -14,11 +14,11 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, write
 from pipegen.diagnostics.foreign import meanings, plain
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.mix import Mix
-from pipegen.ops.testing.base import DataTest
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.spec.compose import flow, resolve
 from pipegen.spec.edits import is_edit

@@ -16,10 +16,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, may_be_shown, says_so
 from pipegen.diagnostics.suggest import closest
 from pipegen.files import read_regular
-from pipegen.spec.bases.packages import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.compose import MAX_BYTES, compose, decode, needs_quotes, quoted
 from pipegen.spec.edits import edited
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.source_map import KeyPath, Tree, format_path
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Files:
             BaseProblem: If it is not available.
         """
         if self.git is None:
-            from pipegen.spec.bases.lock_file import LockedTexts
+            from pipegen.spec.lock_file import LockedTexts
 
             self.git = LockedTexts(folder).text
         return self.git(address, MAX_BYTES + 1)
@@ -226,7 +226,7 @@ class _Layers:
         if isinstance(base.address, GitFile):
             data = self.files.from_git(base.address, self.home)
         else:
-            from pipegen.spec.bases.packages import read_package_file
+            from pipegen.spec.shared_bases import read_package_file
 
             try:
                 data = read_package_file(base.path or Path(name), MAX_BYTES + 1)
@@ -247,7 +247,7 @@ def _base(value: str, by: _Base) -> _Base:
     if address is None and by.address is not None:
         address = by.address.beside(value)
     if isinstance(address, PackageFile):
-        from pipegen.spec.bases.packages import package_file
+        from pipegen.spec.shared_bases import package_file
 
         path = package_file(address)
         return _Base(str(address), path, path.parent, address)

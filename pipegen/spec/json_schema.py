@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import STEP_SCHEMA
 from pipegen.ops.model import Model, field_docs
 from pipegen.ops.registry import datatests, goes_bare, sources, transforms
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.mix import SOURCE_SCHEMA
-from pipegen.ops.testing.base import DataTest
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import Param, PipelineSpec
 

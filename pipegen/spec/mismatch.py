@@ -18,6 +18,7 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import BUCKET
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.buckets import sized
+from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.mixing import MixingTransform
@@ -27,7 +28,6 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, transforms
 from pipegen.ops.sources.listing.base import Source
-from pipegen.ops.testing.base import DataTest
 from pipegen.ops.traits import IMAGE_224, Family, Traits
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import bool_trap, has_one_reading, number_trap, quoted, quoted_number

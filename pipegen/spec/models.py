@@ -13,11 +13,11 @@ from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_s
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.buckets import Buckets
+from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
 from pipegen.ops.sampling import Curriculum, FeatureName, Sampling, Seed, Splits
 from pipegen.ops.sources.listing.base import Source
-from pipegen.ops.testing.base import DataTest
 from pipegen.ops.transform import SplitName, Transform, When
 from pipegen.spec.units import ByteSize, Seconds
 

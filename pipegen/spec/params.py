@@ -14,9 +14,9 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.spec.allowed import NOTHING, Allowed
-from pipegen.spec.bases.homeless import homeless
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, flow, resolve
 from pipegen.spec.expect import one_of, shorten, show
+from pipegen.spec.homeless import homeless
 from pipegen.spec.locate import Filled, Locator, Place
 from pipegen.spec.models import Param
 from pipegen.spec.source_map import KeyPath, Tree, format_path

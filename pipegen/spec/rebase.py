@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipegen.ops.registry import sources
-from pipegen.spec.bases.homeless import homeless
+from pipegen.spec.homeless import homeless
 from pipegen.spec.locate import Place
 from pipegen.spec.params import absolute
 from pipegen.spec.source_map import KeyPath

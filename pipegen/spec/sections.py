@@ -21,9 +21,9 @@ from pipegen.spec.choices import build_source, build_steps, build_tests, steps_o
 from pipegen.spec.compose import has_one_reading, number_trap
 from pipegen.spec.expect import field_type, one_of, show
 from pipegen.spec.locate import Place
-from pipegen.spec.mapping import endless
 from pipegen.spec.mismatch import AnyStep, UnknownStep, certain, keeps_shape, name_of, replacement, stand_ins, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
+from pipegen.spec.overrides import endless
 from pipegen.spec.source_map import Tree, lookup
 from pipegen.spec.split_sizes import bare_sizes
 from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id

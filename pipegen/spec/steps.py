@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
-from pipegen.ops.testing.base import DataTest
+from pipegen.ops.data_test import DataTest
 from pipegen.ops.transform import Transform
 from pipegen.spec.source_map import KeyPath
 

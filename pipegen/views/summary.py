@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import describe, leaves, parts
 from pipegen.data.collect import left_out
-from pipegen.data.epochs import Easiest
 from pipegen.data.mix import MixedManifest
-from pipegen.data.sampling import epochs_of, examples_of_epoch
+from pipegen.data.sampling import Easiest, epochs_of, examples_of_epoch
 from pipegen.data.shares import window_bytes
 from pipegen.data.sides import bucket_line
 from pipegen.memory import available_cores
@@ -23,9 +22,8 @@ from pipegen.phases.machine import circumstances
 from pipegen.phases.specs import step_texts
 from pipegen.plan.render import order_text
 from pipegen.spec.variants import joined
-from pipegen.views.explanation import cut_items, explain_text
+from pipegen.views.explanation import cut_items, explain_text, stage_rows
 from pipegen.views.model_check import fitting_loss, targets_of
-from pipegen.views.stages import stage_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.running.execute import Executor
-    from pipegen.data.epochs import Epochs, Repeats
     from pipegen.data.manifest import Manifest
+    from pipegen.data.sampling import Epochs, Repeats
     from pipegen.page import Explanation, Page
     from pipegen.passes import Compiled
     from pipegen.phases.specs import CompiledSpec

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipegen.backend.kernels.words import as_words, planes, read_words
+from pipegen.backend.kernels.canvas_crops import as_words, planes, read_words
 
 pytestmark = pytest.mark.tf
 

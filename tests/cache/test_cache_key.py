@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from planning import built, compiled, load_spec
 
-from pipegen.cache import key as module
-from pipegen.cache.key import cache_key, describe_cache, plain, steps_in_words, upstream
+from pipegen.cache import store as module
+from pipegen.cache.store import cache_key, describe_cache, plain, steps_in_words, upstream
 from pipegen.data.manifest import Manifest
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.sources.listing.base import Listing

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from planning import load_spec
 
-from pipegen.cache.key import read_statistics, statistics_file, statistics_key, write_statistics
+from pipegen.cache.store import read_statistics, statistics_file, statistics_key, write_statistics
 from pipegen.data.manifest import Manifest
 from pipegen.kept import kept_folder
 from pipegen.ops.arguments.learned import Moments, Whitening

@@ -321,7 +321,7 @@ def of_page(code: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.setattr("pipegen.data.remote.block_cache.WAITS", 0.0)
     if code == "PG487":
-        monkeypatch.setattr("pipegen.phases.service.LARGEST", 1000)
+        monkeypatch.setattr("pipegen.phases.functions.LARGEST", 1000)
     (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / name)
     return findings(code, told, told.bad_bytes if name == "bad" else told.good.encode())

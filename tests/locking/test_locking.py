@@ -21,7 +21,7 @@ from pipegen.errors import SpecError
 from pipegen.locking import entries
 from pipegen.locking.functions import distribution_of, function_source
 from pipegen.phases.compilation import load
-from pipegen.spec.bases.packages import PackageFile
+from pipegen.spec.shared_bases import PackageFile
 
 SPEC = """\
 pipegen: 1

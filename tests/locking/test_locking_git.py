@@ -17,7 +17,7 @@ from pipegen.api.lock import check_specs, lock_specs
 from pipegen.errors import SpecError
 from pipegen.locking import git as fetching
 from pipegen.phases.compilation import inspect
-from pipegen.spec.bases.packages import BaseProblem, parse
+from pipegen.spec.shared_bases import BaseProblem, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,6 +16,7 @@ from planning import callee_of
 from pipegen.ops import registry
 from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
+from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.chains import ChainsTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
@@ -28,7 +29,6 @@ from pipegen.ops.families.policies import Policy
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import default_decoder, transforms
 from pipegen.ops.stage import StepRef, step_kwargs
-from pipegen.ops.testing.base import DataTest
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
 

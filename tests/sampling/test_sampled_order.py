@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.data.epochs import UNIT
-from pipegen.data.sampling import balanced, easiest_first, repeated, weighted
+from pipegen.data.sampling import UNIT, balanced, easiest_first, repeated, weighted
 from tests.sampling.counting import groups_of_slots
 
 pytestmark = pytest.mark.tf

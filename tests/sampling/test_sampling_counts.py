@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipegen.data.epochs import UNIT, settled
-from pipegen.data.sampling import balanced, easiest_first, repeated, weighted
+from pipegen.data.sampling import UNIT, balanced, easiest_first, repeated, settled, weighted
 from tests.sampling.counting import groups_of_slots
 
 Labels = st.lists(st.integers(0, 6), min_size=1, max_size=150).map(lambda v: np.array(v))

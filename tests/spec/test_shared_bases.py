@@ -16,9 +16,9 @@ from pipegen.data.ownership import missing_data
 from pipegen.diagnostics.machine import render_github, render_sarif
 from pipegen.diagnostics.text import render_text
 from pipegen.phases.compilation import inspect
-from pipegen.spec.bases.lock_file import digest, find_lock
-from pipegen.spec.bases.packages import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.load import Loaded, load
+from pipegen.spec.lock_file import digest, find_lock
+from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.spec_hash import spec_hash
 
 BASE = """\

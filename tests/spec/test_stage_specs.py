@@ -13,7 +13,7 @@ from pipegen.comparing.sides import meaning_changes
 from pipegen.phases.compilation import inspect
 from pipegen.spec.models import Stretch
 from pipegen.spec.spec_hash import explain_difference, meaning
-from pipegen.views.stages import stage_rows, stages_json, stages_text
+from pipegen.views.explanation import stage_rows, stages_json, stages_text
 
 if TYPE_CHECKING:
     from pipegen.phases.specs import Inspection, Spec

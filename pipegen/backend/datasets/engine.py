@@ -23,15 +23,14 @@ from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.failures import find_problem, place_of_decode
 from pipegen.backend.service.feed import Fed
 from pipegen.cache.folder import cache_folder, unusable
-from pipegen.cache.key import cache_key, describe_cache
-from pipegen.cache.store import open_store
+from pipegen.cache.store import cache_key, describe_cache, open_store
 from pipegen.data.sampling import epochs_of
 from pipegen.data.shares import last_batch
 from pipegen.data.sides import epoch_counts, in_buckets
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import DataError, SpecError
-from pipegen.garbage import uncollected
+from pipegen.lazy import uncollected
 from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share

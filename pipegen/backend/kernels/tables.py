@@ -13,8 +13,8 @@ from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.warp import fits_int32, fixed_matrix, locate, outside, read, sides
 from pipegen.ops.families.chains import PLAIN, STRETCH, BlendChains, Chains
 from pipegen.ops.families.lookup_tables import LookupTable
+from pipegen.ops.lowering.colours import as_bytes, auto_contrasted, equalized
 from pipegen.ops.lowering.filters import BITS, rounded_shift
-from pipegen.ops.lowering.tables import as_bytes, auto_contrasted, equalized
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params, Phase

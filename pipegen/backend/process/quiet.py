@@ -14,7 +14,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pipegen.garbage import uncollected
+from pipegen.lazy import uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipegen.backend.features import Features
-    from pipegen.data.epochs import Paced, Repeats
     from pipegen.data.manifest import Manifest
     from pipegen.data.mix_counts import Mixture
+    from pipegen.data.sampling import Paced, Repeats
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Runtime
     from pipegen.types import ElementType

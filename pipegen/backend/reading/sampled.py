@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import permuted
 from pipegen.backend.reading.columns import Column
-from pipegen.data.epochs import GOLDEN, UNIT, Easiest, Paced
+from pipegen.data.sampling import GOLDEN, UNIT, Easiest, Paced
 
 if TYPE_CHECKING:
-    from pipegen.data.epochs import Epochs, Repeats
+    from pipegen.data.sampling import Epochs, Repeats
 
 _WITHIN = -2
 _EASIEST = -3

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pipegen.backend.process.graphs import Traced
     from pipegen.backend.reading.damage import Quarantine
     from pipegen.backend.reading.records import Records
-    from pipegen.data.epochs import Epochs
+    from pipegen.data.sampling import Epochs
     from pipegen.data.sides import InBuckets
     from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Form, Physical, Prepare

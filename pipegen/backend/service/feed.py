@@ -15,8 +15,7 @@ import tensorflow as tf
 
 from pipegen.backend.index.order import From
 from pipegen.backend.process.graphs import plain_flat_map, plain_map
-from pipegen.backend.service.origin import Origin, origin_here
-from pipegen.backend.service.servers import steps_dataset, through_service
+from pipegen.backend.service.servers import Origin, origin_here, steps_dataset, through_service
 from pipegen.errors import StateError
 from pipegen.ops.lowering.python_calls import py_function
 from pipegen.physical.extent import Position

@@ -9,13 +9,13 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.testing.base import DataTest, Failure, Listed, Outcome, listed_splits, many, named
+from pipegen.ops.data_test import DataTest, Failure, Listed, Outcome, listed_splits, many, named
 from pipegen.patterns import compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.testing.base import Known
+    from pipegen.ops.data_test import Known
 
 
 Name = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]

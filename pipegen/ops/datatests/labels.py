@@ -8,14 +8,14 @@ from pydantic import Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.ops.data_test import DataTest, Failure, Listed, Outcome, listed_splits, many, unknown_feature
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.testing.base import DataTest, Failure, Listed, Outcome, listed_splits, many, unknown_feature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipegen.ops.testing.base import Counted, Known
+    from pipegen.ops.data_test import Counted, Known
 
 
 class Examples(DataTest):

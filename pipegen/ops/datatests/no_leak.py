@@ -6,13 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import OpError
+from pipegen.ops.data_test import DataTest, Failure, Listed, Outcome, listed_splits, many
 from pipegen.ops.datatests.columns import needs_two_splits
-from pipegen.ops.testing.base import DataTest, Failure, Listed, Outcome, listed_splits, many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.testing.base import Copies, Known, Reads
+    from pipegen.ops.data_test import Copies, Known, Reads
 
 _SHOWN = 3
 

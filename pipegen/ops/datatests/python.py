@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PrivateAttr, field_validator
 
+from pipegen.ops.data_test import ExampleTest, Failure, Outcome, Watch, many, named
 from pipegen.ops.families.custom import NamedFunction, as_written
-from pipegen.ops.testing.base import ExampleTest, Failure, Outcome, Watch, many, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.testing.base import Array, Known, Listed
+    from pipegen.ops.data_test import Array, Known, Listed
 
 
 class Python(NamedFunction, ExampleTest):

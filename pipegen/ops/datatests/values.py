@@ -11,8 +11,7 @@ from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Range as Bounds
 from pipegen.ops.arguments.magnitudes import checked
-from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.testing.base import (
+from pipegen.ops.data_test import (
     SLACK,
     DataTest,
     Failure,
@@ -26,12 +25,13 @@ from pipegen.ops.testing.base import (
     type_of,
     unknown_feature,
 )
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.types import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.testing.base import Array, Known
+    from pipegen.ops.data_test import Array, Known
 
 
 class Range(ValueTest):

@@ -16,8 +16,8 @@ from pipegen.ops.base import ColourTransform, GeometricTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.sharpening import SharpenTransform, gains
+from pipegen.ops.lowering.colours import auto_contrasted, equalized, posterized, solarized
 from pipegen.ops.lowering.linear import LUMA, multiply, radians, stack
-from pipegen.ops.lowering.tables import auto_contrasted, equalized, posterized, solarized
 from pipegen.ops.transform import Part, Transform
 
 if TYPE_CHECKING:

@@ -11,10 +11,12 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range, most
 from pipegen.ops.base import require_image
+from pipegen.ops.families.decoder import DecodeTransform
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, Stage, StepRef, only_identities, use
 from pipegen.ops.traits import Family
-from pipegen.ops.transform import Transform
-from pipegen.types import FeatureType
+from pipegen.ops.transform import Transform, When
+from pipegen.types import ElementType, FeatureType
 
 GROUP = 8
 """The number of consecutive positions of an epoch's order whose examples mix with one another."""
@@ -229,3 +231,32 @@ def symmetric_beta(u: tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
     cosine = tf.cos(u[..., 1] * (2 * math.pi))
     squared = tf.math.expm1(-tf.math.log(u[..., 0]) / alpha) * cosine * cosine  # T^2 / v; infinite at U = 0, which is right
     return 0.5 + 0.5 * tf.sign(cosine) / tf.sqrt(1.0 + 1.0 / squared)
+
+
+def anchor(type_: ElementType, feature: str) -> str:
+    """Returns the feature that one is aligned with, if present, else itself."""
+    of = type_[feature].of
+    return of if of is not None and of in type_ else feature
+
+
+def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
+    """Lists the features that a step acts on, unless it names one.
+
+    By default, features aligned with an image change only if a step moves pixels.
+    """
+    follows = isinstance(step, (DecodeTransform, MixingTransform))
+    known = [(name, t) for name, t in type_.items() if step.acts_on(kind_of(t))]
+    return tuple(name for name, t in known if follows or step.reaches(t) or anchor(type_, name) == name)
+
+
+def runs_on(step: Transform, split: str) -> bool:
+    """Checks that a step acts on a split: by default, random steps only on `train`, others on all."""
+    when = step.when if step.when is not None else ("train" if step.random else "all")
+    return named_by(when, split)
+
+
+def named_by(when: When, split: str) -> bool:
+    """Checks that a `when` names a split."""
+    if isinstance(when, list):
+        return split in when
+    return when == "all" or (split == "train") == (when == "train")

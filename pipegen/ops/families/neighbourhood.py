@@ -104,7 +104,7 @@ class NeighbourhoodTransform(StagedTransform):
 
     def entering(self, images: tf.Tensor) -> tf.Tensor:
         """The images as `phases` and `finish` take them."""
-        from pipegen.ops.lowering.tables import as_bytes  # not every spec needs it
+        from pipegen.ops.lowering.colours import as_bytes  # not every spec needs it
 
         return as_bytes(images) if self.on_bytes else images
 

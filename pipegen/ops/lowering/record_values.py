@@ -10,9 +10,9 @@ from pipegen.ops.lowering.graphs import asserted
 from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.reader import Read
+    from pipegen.ops.sources.listing.reader import Read, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.labels import Lookup
@@ -281,5 +281,29 @@ def same_for_all(value: Any) -> Read:
         found = tf.broadcast_to(held, tf.concat([tf.shape(place[0]), tf.shape(held)], 0))
         found.set_shape([*place[0].shape, *value.shape])
         return found
+
+    return read
+
+
+def parsed(messages: Together, parse: Callable[[Sequence[str], Any], dict[str, Any]]) -> Together:
+    """Makes a reader of several features of records that are one message each.
+
+    Args:
+        messages: Reads the messages, under the name `""`.
+        parse: From the names of features and one message, a string scalar, to these features.
+    """
+
+    def read(names: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> dict[str, Any]:
+        found = messages(("",), shard, row)[""]
+        count = shard.shape[0]
+        if count is None:
+            like = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), _like(names))
+            return tf.map_fn(lambda message: parse(names, message), found, fn_output_signature=like)
+        each = [parse(names, message) for message in tf.unstack(found, num=count)]
+        return {name: [record[name] for record in each] for name in names}
+
+    def _like(names: Sequence[str]) -> dict[str, Any]:
+        with tf.Graph().as_default():  # only for dtypes and shapes
+            return parse(names, tf.constant(""))
 
     return read

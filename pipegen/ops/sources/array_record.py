@@ -90,8 +90,7 @@ class _Messages(StoreReader):
         return messages if self.content == "bytes" else [bytes_in(message, self.source.key_of(feature)) for message in messages]
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.python_records import parsed
-        from pipegen.ops.lowering.record_values import parse_example
+        from pipegen.ops.lowering.record_values import parse_example, parsed
         from pipegen.ops.lowering.stored import called
 
         self.check()

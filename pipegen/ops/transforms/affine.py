@@ -1,10 +1,10 @@
-"""Zoom, slant, turn and move images in one step."""
+"""Zoom, slant, turn and move images: each by itself, or all in one step."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
@@ -20,11 +20,14 @@ from pipegen.ops.arguments.magnitudes import (
     Number,
     Odd,
     factor_lints,
+    factor_range,
     needs_one,
+    symmetric_range,
 )
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
-from pipegen.ops.lowering.affine import affine
+from pipegen.ops.lowering.affine import affine, magnified, moved, slanted, turned
+from pipegen.ops.lowering.linear import radians
 from pipegen.ops.traits import same_type
 
 Angle = Annotated[float, Field(ge=-89, le=89), STEEP]
@@ -98,3 +101,225 @@ class RandomAffine(UniformTransform, AffineTransform):
     -10 to 10, a pair is the range."""
     factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.2, high=5.0)] = 0.0
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
+
+
+class RotationTransform(AmountTransform, GeometricTransform):
+    """A rotation about the centre."""
+
+    def reach(self) -> Reach:
+        return Reach()
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        return turned(radians(self.amounts(u)["degrees"]), height, width)
+
+
+class Rotation(FixedTransform, RotationTransform):
+    """Turns every image about its centre by one angle.
+
+    Positive angles turn the picture counter-clockwise as you see it. The canvas keeps its size; what turns in from
+    outside is `fill`.
+    """
+
+    op = "rotation"
+    examples = same_type("rotation: {degrees: 90}", "rotation: {degrees: -15, fill: {constant: 0}}")
+
+    degrees: Annotated[Number, TURN]
+    """The angle in degrees, counter-clockwise."""
+
+
+class RandomRotation(UniformTransform, RotationTransform):
+    """Turns an image about its centre by an angle drawn uniformly.
+
+    Positive angles turn the picture counter-clockwise as you see it. The canvas keeps its size; what turns in from
+    outside is `fill`.
+    """
+
+    op = "random_rotation"
+    examples = same_type("random_rotation: {degrees: 20}", "random_rotation: {degrees: [0, 90], fill: {constant: 0}}")
+
+    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
+    """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
+
+
+class ShearTransform(AmountTransform, GeometricTransform):
+    """A shear about the centre, along one axis or both."""
+
+    if TYPE_CHECKING:  # an argument of each form, documented there
+        axis: Literal["x", "y", "both"]
+
+    def reach(self) -> Reach:
+        bounds = next(iter(self.ranges().values()))
+        return Reach.of_slant(*[bounds] * (2 if self.axis == "both" else 1))
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        slopes = [tf.tan(radians(degrees)) for degrees in self.amounts(u).values()]
+        first, last = slopes[0], slopes[-1]
+        return slanted(first if self.axis != "y" else 0.0, last if self.axis != "x" else 0.0, first, height, width)
+
+
+class Shear(FixedTransform, ShearTransform):
+    """Slants every image about its centre by one angle; areas keep their size.
+
+    With (x, y) measured from the centre, x to the right and y down: `axis: x` moves content to
+    x' = x + tan(angle) y, so that a positive angle moves the lower half to the right; `axis: y` moves it to
+    y' = y + tan(angle) x; `axis: both` slants along x first, then along y.
+    """
+
+    op = "shear"
+    examples = same_type("shear: {degrees: 10}", "shear: {degrees: -5, axis: y, fill: wrap}")
+
+    degrees: Annotated[float, Field(ge=-89, le=89), STEEP]
+    """The angle in degrees, below 90."""
+    axis: Literal["x", "y", "both"] = "x"
+    """The direction in which content moves: `x` (rows slide), `y` (columns slide), or `both`, by the same angle."""
+
+
+class RandomShear(UniformTransform, ShearTransform):
+    """Slants an image about its centre by an angle drawn uniformly; areas keep their size.
+
+    With (x, y) measured from the centre, x to the right and y down: `axis: x` moves content to
+    x' = x + tan(angle) y, so that a positive angle moves the lower half to the right; `axis: y` moves it to
+    y' = y + tan(angle) x; `axis: both` draws two angles and slants along x first, then along y.
+    """
+
+    op = "random_shear"
+    examples = same_type("random_shear: {degrees: 10}", "random_shear: {degrees: [0, 15], axis: both}")
+
+    degrees: Annotated[Magnitude, SLANT, STEEP]
+    """The angle in degrees, below 90: 10 means from -10 to 10, a pair is the range."""
+    axis: Literal["x", "y", "both"] = "x"
+    """The direction in which content moves: `x` (rows slide), `y` (columns slide), or `both`, by an angle each."""
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return dict.fromkeys(("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",), symmetric_range(self.degrees))
+
+
+class TranslationTransform(AmountTransform, GeometricTransform):
+    """A move by fractions of the sides."""
+
+    keeps_axes = True
+
+    _given = needs_one("x", "y", message="give `x` (a fraction of the width), `y` (a fraction of the height), or both")
+
+    def reach(self) -> Reach:
+        return Reach.of_move(*self.ranges().values())
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        amounts = self.amounts(u)
+        return moved(amounts["x"] * width, amounts["y"] * height)
+
+
+class Translation(FixedTransform, TranslationTransform):
+    """Moves every picture by fractions of its sides.
+
+    Positive `x` moves the picture to the right and positive `y` moves it down: with `x: 0.1` an image 200 pixels wide
+    shows its first column at column 20.
+    """
+
+    op = "translation"
+    examples = same_type("translation: {x: 0.1, y: -0.05}", "translation: {y: 0.25, fill: nearest}")
+
+    x: Annotated[Number, FAR] = 0.0
+    """The distance to the right, as a fraction of the width."""
+    y: Annotated[Number, FAR] = 0.0
+    """The distance down, as a fraction of the height."""
+
+
+class RandomTranslation(UniformTransform, TranslationTransform):
+    """Moves the picture by fractions of its sides, drawn uniformly and independently.
+
+    Positive `x` moves the picture to the right and positive `y` moves it down: with `x: [0.1, 0.1]` an image 200
+    pixels wide shows its first column at column 20.
+    """
+
+    op = "random_translation"
+    examples = same_type("random_translation: {x: 0.1, y: 0.1}", "random_translation: {x: [0, 0.25], fill: nearest}")
+
+    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
+    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
+
+
+Factor = Annotated[Number, Field(gt=0)]
+EXTREME = Odd(factor_lints, low=0.2, high=5.0, drawn=False)
+EXTREMES = Odd(factor_lints, low=0.2, high=5.0)
+
+
+class ZoomTransform(AmountTransform, GeometricTransform):
+    """A magnification about the centre, by one factor or by one for each side."""
+
+    keeps_axes = True
+    factors = frozenset({"factor", "x", "y"})
+
+    if TYPE_CHECKING:  # arguments of each form, documented there
+        factor: Any
+        x: Any
+        y: Any
+
+    @model_validator(mode="after")
+    def _one_form(self) -> ZoomTransform:
+        sides = self.x is not None or self.y is not None
+        if (self.factor is not None) == sides:
+            raise ValueError("give either `factor`, which keeps the proportions, or `x` and `y`")
+        return self
+
+    def reach(self) -> Reach:
+        return Reach.of_zoom(*self.ranges().values())
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        factors = list(self.amounts(u).values())
+        return magnified(factors[0], factors[-1], height, width)
+
+
+class Zoom(FixedTransform, ZoomTransform):
+    """Magnifies or shrinks every image about its centre by one factor; the canvas keeps its size.
+
+    A factor of 2 shows the middle half of each side at twice its size; a factor of 0.5 shows the whole image at half
+    its size, with `fill` around it. `factor` keeps the proportions; `x` and `y` give a factor for each side.
+    """
+
+    op = "zoom"
+    examples = same_type("zoom: {factor: 1.25}", "zoom: {x: 1.1, y: 0.9, fill: {constant: 0}}")
+
+    factor: Annotated[Factor | None, EXTREME] = None
+    """The factor for both sides; above 1 magnifies."""
+    x: Annotated[Factor | None, EXTREME] = None
+    """The factor for the width alone; above 1 widens."""
+    y: Annotated[Factor | None, EXTREME] = None
+    """The factor for the height alone; above 1 heightens."""
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        across, down = (self.factor if self.factor is not None else 1.0 if side is None else side for side in (self.x, self.y))
+        return {"x": (across, across), "y": (down, down)}
+
+    def meaning(self) -> dict[str, Any]:
+        (across, _), (down, _) = self.ranges().values()
+        return super().meaning() | ({"factor": across, "x": None, "y": None} if across == down else {"x": across, "y": down})
+
+
+class RandomZoom(UniformTransform, ZoomTransform):
+    """Magnifies or shrinks an image about its centre by a factor drawn uniformly; the canvas keeps its size.
+
+    A factor of 2 shows the middle half of each side at twice its size; a factor of 0.5 shows the whole image at half
+    its size, with `fill` around it. `factor` keeps the proportions; `x` and `y` draw a factor for each side. (Keras'
+    layer counts the other way: its -0.2 is the factor 1 / 0.8 here.)
+    """
+
+    op = "random_zoom"
+    examples = same_type("random_zoom: {factor: 0.2}", "random_zoom: {factor: [1.0, 1.5]}", "random_zoom: {x: 0.1, y: 0.2}")
+
+    factor: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
+    """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
+    x: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
+    """The factor for the width alone; above 1 widens: 0.2 means from 0.8 to 1.2, a pair is the range."""
+    y: Annotated[Magnitude | None, ABOVE_ZERO, EXTREMES] = None
+    """The factor for the height alone; above 1 heightens: 0.2 means from 0.8 to 1.2, a pair is the range."""
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        given = {"factor": self.factor} if self.factor is not None else {"x": self.x, "y": self.y}
+        return {name: (1.0, 1.0) if m is None else factor_range(m) for name, m in given.items()}
+
+    def meaning(self) -> dict[str, Any]:
+        values = super().meaning()
+        return values if self.factor is not None else {**values, "x": values["x"] or 0.0, "y": values["y"] or 0.0}

@@ -24,10 +24,10 @@ from pipegen.ops.families.augmentation import (
 )
 from pipegen.ops.families.chains import PLAIN, SPREAD, STRETCH, Chains, ChainsTransform
 from pipegen.ops.families.mixing import symmetric_beta
+from pipegen.ops.lowering.colours import posterized, solarized
 from pipegen.ops.lowering.filters import whole_weights
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import symmetric_dirichlet
-from pipegen.ops.lowering.tables import posterized, solarized
 from pipegen.ops.traits import same_type, to_float32
 
 FULL_LEVEL = 9

@@ -1,4 +1,4 @@
-"""Turn the hue of images, and shift their saturation and value."""
+"""Turn the hue of images, and change how strong their colours are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from typing import Annotated
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ZERO, TURN, TURNS, Magnitude, Number, check_magnitude, checked, delta_lints, needs_one
+from pipegen.ops.arguments.magnitudes import (
+    AROUND_ONE,
+    AROUND_ZERO,
+    TURN,
+    TURNS,
+    Magnitude,
+    Number,
+    Odd,
+    check_magnitude,
+    check_range,
+    checked,
+    delta_lints,
+    factor_lints,
+    needs_one,
+)
 from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, RgbTransform, UniformTransform
-from pipegen.ops.lowering.colours import channels, hue, shifted, whole_shifts
+from pipegen.ops.lowering.colours import channels, hue, saturation, shifted, whole_shifts
 from pipegen.ops.lowering.linear import radians
 from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import BYTE_RANGE, FeatureType
@@ -102,3 +116,41 @@ class RandomHsv(RgbTransform):
 
 def _shift(images: tf.Tensor, *shifts: tf.Tensor) -> tuple[tf.Tensor, ...]:
     return shifted(images, *(shift[:, None, None] for shift in shifts))
+
+
+class SaturationTransform(AmountTransform, ColourTransform):
+    """A change of saturation about the luma of each pixel."""
+
+    factors = frozenset({"factor"})
+    min_channels = 3
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return saturation(self.amounts(u)["factor"])
+
+
+class Saturation(FixedTransform, SaturationTransform):
+    """Moves every pixel away from its own gray, or towards it: y = factor · x + (1 - factor) · luma(x).
+
+    The luma of a pixel is 0.299 R + 0.587 G + 0.114 B, as in Pillow and torchvision. As a matrix on (R, G, B):
+    factor · I + (1 - factor) · L, where every row of L is (0.299, 0.587, 0.114).
+    """
+
+    op = "saturation"
+    examples = to_float32("saturation: {factor: 0.5}")
+
+    factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=None, high=5.0, drawn=False)]
+    """The saturation, at least 0; 0 is gray, 1 changes nothing."""
+
+
+class RandomSaturation(UniformTransform, SaturationTransform):
+    """Moves every pixel away from its own gray, or towards it: y = factor · x + (1 - factor) · luma(x).
+
+    The luma of a pixel is 0.299 R + 0.587 G + 0.114 B, as in Pillow and torchvision. (`tf.image` scales the S of HSV
+    instead.)
+    """
+
+    op = "random_saturation"
+    examples = to_float32("random_saturation: {factor: 0.3}", "random_saturation: {factor: [0.0, 1.0]}")
+
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)]
+    """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""

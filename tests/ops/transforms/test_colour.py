@@ -16,8 +16,7 @@ from pipegen.ops.transforms.channels import RandomChannelShift
 from pipegen.ops.transforms.color_jitter import RandomColorJitter
 from pipegen.ops.transforms.contrast import Contrast, RandomContrast
 from pipegen.ops.transforms.grayscale import Grayscale, RandomGrayscale
-from pipegen.ops.transforms.hue import Hue, RandomHue
-from pipegen.ops.transforms.saturation import RandomSaturation, Saturation
+from pipegen.ops.transforms.hue import Hue, RandomHue, RandomSaturation, Saturation
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 LUMA = np.array([0.299, 0.587, 0.114])

@@ -14,10 +14,9 @@ from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
 from pipegen.ops.transforms.channels import RandomChannelDrop, RandomChannelShuffle, RandomRgbShift
 from pipegen.ops.transforms.color_jitter import RandomPhotometricDistort
-from pipegen.ops.transforms.gamma import RandomToneCurve
+from pipegen.ops.transforms.grayscale import RandomSepia, Sepia
 from pipegen.ops.transforms.light import RandomColorTemperature, RandomPcaLighting
-from pipegen.ops.transforms.sepia import RandomSepia, Sepia
-from pipegen.ops.transforms.solarization import RandomSolarizeAdd
+from pipegen.ops.transforms.tones import RandomSolarizeAdd, RandomToneCurve
 from pipegen.types import FeatureType, Interval
 
 pytestmark = pytest.mark.tf

@@ -13,12 +13,19 @@ from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.registry import transforms
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.auto_contrast import AutoContrast, RandomAutoContrast
 from pipegen.ops.transforms.equalization import Equalization, RandomEqualization
-from pipegen.ops.transforms.gamma import Gamma, RandomGamma
-from pipegen.ops.transforms.invert import Invert, RandomInvert
-from pipegen.ops.transforms.posterization import Posterization, RandomPosterization
-from pipegen.ops.transforms.solarization import RandomSolarization, Solarization
+from pipegen.ops.transforms.tones import (
+    AutoContrast,
+    Gamma,
+    Invert,
+    Posterization,
+    RandomAutoContrast,
+    RandomGamma,
+    RandomInvert,
+    RandomPosterization,
+    RandomSolarization,
+    Solarization,
+)
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -90,7 +97,7 @@ def test_auto_contrast_rounds_as_pillow_does() -> None:
     """One range of every seven, in XLA and out of it: Pillow is 1 below the exact quotient in places."""
     import tensorflow as tf
 
-    from pipegen.ops.lowering.tables import auto_contrasted
+    from pipegen.ops.lowering.colours import auto_contrasted
 
     low, high = (v[::7] for v in np.nonzero(np.less.outer(np.arange(256), np.arange(256))))
     histogram: Array = np.zeros((len(low), 1, 256), np.int32)

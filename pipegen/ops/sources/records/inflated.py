@@ -131,7 +131,7 @@ class InflatedReader(RecordReader):
         return "compressed files"
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.python_records import parsed
+        from pipegen.ops.lowering.record_values import parsed
         from pipegen.ops.lowering.stored import called
 
         self.check()

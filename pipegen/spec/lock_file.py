@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipegen.files import is_irregular, read_regular
-from pipegen.spec.bases.packages import BaseProblem
+from pipegen.spec.shared_bases import BaseProblem
 
 if TYPE_CHECKING:
-    from pipegen.spec.bases.packages import GitFile
+    from pipegen.spec.shared_bases import GitFile
+
 
 LOCK = "pipegen.lock"
 TEXTS = f"{LOCK}.d"

@@ -1,4 +1,4 @@
-"""Addresses of shared base specs, and those in installed packages, which are found without running the package."""
+"""Base specs that `extends` names: in installed packages, found without running a line of them, and in git."""
 
 from __future__ import annotations
 

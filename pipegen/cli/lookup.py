@@ -1,0 +1,251 @@
+"""`pipegen ops`, `rule`, `schema` and `version`: what pipegen knows, printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipegen.cli.common import write_text
+from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.terminal import aligned, bold, note, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipegen.diagnostics.catalog import Code
+    from pipegen.migrate.findings import Rule
+
+
+def _complete(incomplete: str) -> list[tuple[str, str]]:
+    from pipegen.cli.reference.ops import all_ops, summary
+
+    return [(name, summary(cls)) for name, cls in all_ops().items() if name.startswith(incomplete)]
+
+
+def ops(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A step or a source, such as random_flip.", autocompletion=_complete)
+    ] = None,
+) -> None:
+    """List the steps and sources, or explain one.
+
+    Examples:
+      pipegen ops                    every step and source in one table
+      pipegen ops random_rotation
+    """
+    from pipegen.cli.reference.ops import all_ops, op_page, op_table
+
+    if name is None:
+        say(op_table())
+        return
+    known = all_ops()
+    if name not in known:
+        from pipegen.cli.reference.sections import PAGES
+        from pipegen.diagnostics.suggest import closest
+        from pipegen.spec.translate import instead_of_source, instead_of_step
+
+        if name in PAGES:
+            raise CannotRun(f"`{name}` is not a step or a source", f"it is a section of a spec: `pipegen help {name}`")
+        near = closest(name, known)
+        near_by = f"did you mean `{near}`?" if near else "`pipegen ops` lists them all"
+        elsewhere = next(iter([*instead_of_step(name, None), *instead_of_source(name, None)]), None)
+        raise CannotRun(f"there is no step or source `{name}`", str(elsewhere or near_by))
+    say(op_page(known[name]))
+
+
+def _complete_code(incomplete: str) -> list[tuple[str, str]]:
+    return [(c.code, c.title) for c in _every() if c.code.startswith(incomplete.upper())]
+
+
+def rule(
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="A code such as PG214, or its name.", autocompletion=_complete_code)
+    ] = None,
+) -> None:
+    """List the findings, or explain one.
+
+    A page explains the finding and why it matters, and shows a spec with it and the same spec corrected. The codes of
+    `pipegen migrate`, from PG601 to PG658 with gaps, are about Python code, and their pages show code.
+
+    Examples:
+      pipegen rule            every code in one table
+      pipegen rule PG214
+      pipegen rule standardised-values
+    """
+    if code is None:
+        for line in _table():
+            say(line)
+        return
+    page = page_text(code)
+    if page is None:
+        from pipegen.diagnostics.suggest import closest
+
+        near = closest(code.strip(), [*(c.name for c in _every()), *(c.code for c in _every())])
+        raise CannotRun(f"there is no code {code.strip()!r}", f"did you mean {near}?" if near else "`pipegen rule` lists every code")
+    say(page)
+
+
+def page_text(wanted: str) -> str | None:
+    """Renders the page of a finding by its code or name; `None` for any other word."""
+    from pipegen.diagnostics.catalog import CODES, page
+    from pipegen.diagnostics.page_files import with_files_in_words
+    from pipegen.migrate.pages import migration_page
+
+    word = wanted.strip()
+    code = next((c.code for c in _every() if word.upper() == c.code or word.lower() == c.name), None)
+    if code is None:
+        return None
+    return render_page(with_files_in_words((page(code) if code in CODES else migration_page(code)).text))
+
+
+def _every() -> list[Code | Rule]:
+    """Lists the findings in specs, and then those in code."""
+    from pipegen.diagnostics.catalog import CODES
+    from pipegen.migrate.findings import RULES
+
+    return [*CODES.values(), *RULES.values()]
+
+
+def _table() -> Iterator[str]:
+    from pipegen.diagnostics.catalog import Code
+
+    every = _every()
+    width = max(len(c.name) for c in every)
+    for c in every:
+        sort = c.severity.value if isinstance(c, Code) else c.kind
+        yield f"{c.code}  {sort:<10}  {c.name:<{width}}  {c.title}"
+
+
+def render_page(markdown: str) -> str:
+    """Renders a page as plain text: bold headings, indented specs, no fences."""
+    lines: list[str] = []
+    fenced = False
+    for line in markdown.rstrip().splitlines():
+        if line.startswith("```"):
+            fenced = not fenced
+            if not fenced and lines and lines[-1]:
+                lines.append("")
+        elif fenced:
+            lines.append(f"    {line}".rstrip())
+        elif line.startswith("#"):
+            title = line.lstrip("# ").strip()
+            lines += [bold(title), "─" * len(title)] if line.startswith("# ") else [bold(title)]
+        else:
+            lines.append(f"  {line}".rstrip())
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n")
+
+
+_SCHEMA, _DOCS, _REFERENCE = os.path.join("schemas", "pipegen.schema.json"), "docs", os.path.join("docs", "reference")
+_MARK = "<!-- Generated by `pipegen schema --write`"
+
+
+def schema(
+    ctx: typer.Context,
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help="With --write or --check: another file for the schema.")] = None,
+    write: Annotated[bool, typer.Option("--write", help=f"Renew {_SCHEMA} and the reference in {_DOCS}.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 when a file is out of date.")] = False,
+) -> None:
+    """Print the JSON Schema of specs, for editors.
+
+    With it, an editor completes, explains and checks a spec as you type. Keep it beside your specs, and begin each
+    spec with `# yaml-language-server: $schema=pipegen.schema.json`.
+
+    Examples:
+      pipegen schema > pipegen.schema.json
+      pipegen schema --check                  in pipegen's own repository
+    """
+    if write and check:
+        raise typer.BadParameter("use one of `--write` and `--check`", param_hint="'--check'")
+    if not write and not check:
+        if file is not None:
+            raise typer.BadParameter(f"to write {file}, use `pipegen schema --write {file}`", param_hint="FILE")
+        say(_schema_text().rstrip())
+        return
+    generated = _generated(file or _SCHEMA, ctx.obj, docs=file is None)
+    stale = [name for name, text in generated.items() if _read(name) != text]
+    left_over = _left_over(generated) if file is None else []
+    if check:
+        for name in stale:
+            note(f"{name} is out of date; `pipegen schema --write` renews it")
+        for name in left_over:
+            note(f"{name} describes what pipegen no longer has; `pipegen schema --write` removes it")
+        raise typer.Exit(FOUND if stale or left_over else 0)
+    for name in left_over:
+        os.remove(name)
+        say(f"removed {name}")
+    for name in stale:
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        write_text(name, generated[name])
+    for name in generated:
+        say(f"{'wrote' if name in stale else 'up to date:'} {name}")
+
+
+def _schema_text() -> str:
+    from pipegen.spec.json_schema import json_schema
+
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _generated(file: str, apps: Mapping[str, typer.Typer], *, docs: bool) -> dict[str, str]:
+    """Generates the text of each file: the schema and, with `docs` and in pipegen's own repository, the reference, commands included."""
+    texts = {file: _schema_text()}
+    if docs and os.path.isdir(_DOCS) and os.path.isdir("pipegen"):
+        from pipegen.cli.reference import reference_pages
+
+        texts |= reference_pages(apps)
+    return texts
+
+
+def _left_over(generated: dict[str, str]) -> list[str]:
+    """Lists generated pages that this version no longer generates."""
+    present = [os.path.join(_REFERENCE, name) for name in sorted(os.listdir(_REFERENCE))] if os.path.isdir(_REFERENCE) else []
+    return [path for path in present if path not in generated and path.endswith(".md") and _MARK in (_read(path) or "")]
+
+
+def _read(file: str) -> str | None:
+    try:
+        with open(file, encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotRun(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from error
+
+
+_LIBRARIES = (
+    ("TensorFlow", ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")),
+    ("Keras", ("keras",)),
+    ("pydantic", ("pydantic",)),
+)
+
+
+def version() -> None:
+    """Print the versions of pipegen, Python and TensorFlow.
+
+    Example:
+      pipegen version
+    """
+    import platform
+
+    from pipegen.release import __version__
+
+    python = f"{platform.python_version()} ({platform.python_implementation()})"
+    libraries = [(name, _installed(distributions) or "not installed") for name, distributions in _LIBRARIES]
+    for line in aligned([("pipegen", __version__), ("Python", python), *libraries, ("platform", platform.platform())]):
+        say(line)
+
+
+def _installed(distributions: tuple[str, ...]) -> str | None:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as of
+
+    for name in distributions:
+        try:
+            return of(name)
+        except PackageNotFoundError:
+            continue
+    return None
