@@ -194,7 +194,7 @@ def test_voc_s_masks_number_the_boxes_that_are_left(tmp_path: Path) -> None:
     pipe = pipegen.build({**spec, "shuffle": "none"}, runtime={"jit": "never"})
     assert pipe.num_examples("train") == 7
     said = [note.message for note in pipe._manifest.listing.notes]
-    assert any("3 images of 10 have no mask below" in message for message in said)
+    assert any("3 images of 10 left out: no mask below" in message for message in said)
     (_, y), *_ = list(pipe.dataset("train", epoch=0))
     seen = 0
     for i, (boxes, labels, there, mask) in enumerate(

@@ -247,7 +247,7 @@ def test_the_page_of_code_is_a_page(page: Any, photos: Pipeline, home: Path) -> 
 
 def test_a_stage_that_is_unknown_is_told_with_those_that_are_there(page: Any) -> None:
     assert "resize" in list(page.train)
-    with pytest.raises(KeyError, match="is 'resize' meant"):
+    with pytest.raises(KeyError, match="did you mean 'resize'"):
         page.train["resiz"]
 
 

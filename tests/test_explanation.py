@@ -140,7 +140,7 @@ def test_json_has_what_runs_in_every_form() -> None:
     rest = ["one epoch", f"one epoch{derived}", "requested batches", served, "export", "preview", "records tried one by one"]
     sent = ", for a device stage"
     assert forms == {"train": ["training", f"training{derived}", *rest, f"training{sent}"], "validation": [*rest, f"one epoch{sent}"]}
-    assert [f["function"] for f in shown["train"]["physical"][-1]["operations"][-3]["functions"]] == ["send"]
+    assert [f["function"] for f in shown["train"]["physical"][-1]["operations"][-3]["functions"]] == ["split_for_device"]
     for plan in shown["train"]["physical"][:-1]:
         alone = f"one epoch{derived}", served
         assert plan["portable"] == (plan["form"] in alone), "no variable, and Python for rare kinds of files alone"

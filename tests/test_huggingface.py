@@ -84,7 +84,7 @@ def test_what_is_no_data_set_is_told(tmp_path: Path) -> None:
     with_splits(tmp_path / "sets" / "pets")
     with pytest.raises(OpError, match="not a dataset written by `save_to_disk`") as error:
         listed(path=str(tmp_path / "sets"))
-    assert error.value.help == "'pets' in it is one"
+    assert error.value.help == "use 'pets' in it"
     with pytest.raises(OpError, match="has no split 'tests'") as error:
         listed(path=str(tmp_path / "sets" / "pets"), split="tests")
     assert error.value.help == "is 'test' meant?"

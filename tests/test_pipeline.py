@@ -79,7 +79,7 @@ def test_build_takes_a_path_a_mapping_and_a_spec(photo_folder: Path, tmp_path: P
     assert pipegen.build(path, runtime={"threads": 1}).spec.model.name == "flowers"
     with pytest.raises(SpecError, match="PG418") as caught:
         pipegen.build(path, data={"image": np.zeros((2, 4, 4, 3))})
-    assert "the source `image_folder` reads files" in str(caught.value)
+    assert "`image_folder` reads files" in str(caught.value)
     assert "leave `data` out; `arrays` without a `path` and `dataframe` take it" in str(caught.value)
 
 
@@ -352,7 +352,7 @@ def test_several_targets() -> None:
     ({"shape": (32, 24, 3)}, "takes 32×24×3, and the pipeline gives 24×24×3"),
     ({"shape": (3, 24, 24)}, "takes 3×24×24"),
     ({"units": 5}, "ends in 5 units, and there are 3 classes"),
-    ({"loss": "categorical_crossentropy"}, "`categorical_crossentropy` does not fit `encode: {label: int}`; sparse"),
+    ({"loss": "categorical_crossentropy"}, "`categorical_crossentropy` does not fit `encode: {label: int}`; use sparse"),
     ({"units": 3, "loss": "binary_crossentropy"}, "binary"),
     ({"dtype": "int32"}, "takes int32, and the pipeline gives float32"),
 ])  # fmt: skip
@@ -367,7 +367,7 @@ def test_everything_that_does_not_fit_is_listed_at_once(photo_folder: Path) -> N
     with pytest.raises(ModelMismatchError) as caught:
         made.check(model(units=4, loss="sparse_categorical_crossentropy"))
     text = str(caught.value)
-    for words in ("`image`", "`photo`", "4 units", "categorical_crossentropy does"):
+    for words in ("`image`", "`photo`", "4 units", "`sparse_categorical_crossentropy` does not fit"):
         assert words in text
     assert text.count("\n  - ") == 4
 

@@ -143,7 +143,7 @@ def test_positions_that_are_none_are_refused(pipe: Any, own: dict[str, Any]) -> 
 @pytest.mark.parametrize("text", ["{", "[]", ""])
 def test_a_damaged_state_file_is_named(pipe: Any, tmp_path: Path, text: str) -> None:
     (tmp_path / "pipegen.state.json").write_text(text)
-    with pytest.raises(StateError, match=r"pipegen\.state\.json.*remove it to start anew"):
+    with pytest.raises(StateError, match=r"pipegen\.state\.json.*remove it to start again"):
         pipe.callback(tmp_path).on_train_begin()
 
 

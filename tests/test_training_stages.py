@@ -88,7 +88,7 @@ def test_a_stage_that_is_over_says_so_and_one_to_come_begins_at_its_epoch() -> N
     pipe = numbered(8, 4, stages=STAGES)
     first, second, _ = pipe.stages
     pipe.seek(2)
-    with pytest.raises(StateError, match=r"ends before epoch 2, and the training is at epoch 2: go on with the next stage"):
+    with pytest.raises(StateError, match=r"ends before epoch 2, but the training is at epoch 2: continue with the next stage"):
         next(iter(first.train))
     assert list(first.train.map(lambda x, y: y).take(0)) == []
     pipe.seek(0)

@@ -31,7 +31,7 @@ _EARLIER = "put it before `rescale` and `normalize`, where the values are still 
 def require_image(step: Transform, x: FeatureType) -> None:
     """Rejects all but decoded images: another kind as `PG203`, a wrong rank as `PG204`."""
     if x.encoded:
-        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="put `decode` first")
+        raise OpError("PG203", f"`{step.op}` needs a decoded image and gets an encoded file", help="`decode` must come first")
     if not step.acts_on(kind_of(x)):
         known = f"it knows: {', '.join(step.known_kinds())}"
         raise OpError("PG203", f"`{step.op}` has no rule for a feature of kind `{x.kind}`", help=known)

@@ -99,7 +99,7 @@ def refusal(file: str, label: Label) -> SpecError:
     """Makes the error for a file that the spec decodes at a fraction of its size: `PG573`."""
     message = f"the spec decodes large JPEGs, such as {file}, at a fraction of their size, which depends on the steps after the cut"
     help_ = (
-        "write `decode: {scaled: never}` in the spec: then the store is equal to it, bit for bit",
+        "with `decode: {scaled: never}` in the spec, the store is equal to it, bit for bit",
         "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes the results",
     )
     return SpecError([make("PG573", message, label, help=help_)])

@@ -60,7 +60,7 @@ for epoch in range(2):
 
 - The epoch determines the order and the random draws, so increment it. `{first}.batches(3, 2)` starts at step 2 of epoch 3.
 {moved}- A batch is the same to the bit as in pipegen, on the same version of TensorFlow and the same kind of processor.
-- Nothing is cached: each epoch is computed again. For a split without random steps, such as validation, add `.cache()`.
+- Nothing is cached: each epoch is computed again. For a split without random steps, such as validation, append `.cache()`.
 - `{about}` has the same for programs: steps, types of a batch, classes.
 
 | split | examples | steps | a batch |

@@ -255,7 +255,7 @@ def physical_plans(spec: PipelineSpec, compiled: dict[str, Compiled], threads: i
         extent = extent_of(spec, done.plan, assumed_examples(done.plan), shard)
         replaces = spec.errors.skip is not None and split == "train"
         blocks = fetches_blocks(spec.source, spec.runtime)
-        python = "files of other machines" if blocks else ""
+        python = "remote files" if blocks else ""
         ahead = blocks and not spec.source.mixed()
         setting = Setting(extent, threads, spec.runtime.jit != "never", replaces, python, fetches=ahead)
         found[split] = decide_forms(done.plan, setting, every=every)

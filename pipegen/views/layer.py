@@ -59,7 +59,7 @@ def layer_mismatches(model: Any, own: Mapping[str, Any], split: str, *, element:
     """Lists mismatches of the layers in a model, for complete batches, or for those of `stages="element"`."""
     held = list(layers_in(model))
     if element and not held:
-        return [f"these batches leave {steps_said(own)} to a layer, but the model has none: put `pipe.layer()` behind its input"]
+        return [f"these batches leave {steps_said(own)} to a layer, but the model has none: use `pipe.layer()` behind its input"]
     if held and not element:
         done = f"the model does {steps_said(held[0].steps)} in its layer `{held[0].name}`, but the pipeline has done so already"
         return [f'{done}: feed it `pipe.dataset({split!r}, stages="element")`, or leave the layer out']

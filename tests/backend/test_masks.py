@@ -136,7 +136,7 @@ def test_one_hot_leaves_out_what_is_ignored(folder: Path) -> None:
     pipe = pipegen.build(sections, data={"image": np.zeros((3, 2, 2, 3), np.uint8), "mask": masks})
     _, found = stream(pipe, "validation")
     np.testing.assert_array_equal(found[0], [[[1, 0], [0, 1]], [[0, 0], [0, 1]]])
-    for wrong, says in ((masks + 3, "`mask` holds 3"), (masks[:, :1], "has 1×2 pixels, and `image`"), (masks / 2, "are float64")):
+    for wrong, says in ((masks + 3, "`mask` holds 3"), (masks[:, :1], "has 1×2 pixels, but `image`"), (masks / 2, "are float64")):
         with pytest.raises(pipegen.SpecError, match=says):
             pipegen.build(sections, data={"image": np.zeros((3, 2, 2, 3), np.uint8), "mask": wrong})
 

@@ -14,6 +14,7 @@ import pytest
 
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import Facts, facts, inside
+from pipegen.physical.nodes import node_name
 from pipegen.physical.render import physical_json
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def printed(operation: p.Map, made: p.Physical) -> Found:
     """What the lines of a map say."""
     lines: list[tuple[str, Facts]] = []
     for function in operation.functions:
-        name = type(function).__name__.lower()
+        name = node_name(function)
         lines.append((name, facts(function, made)))
         lines += [(f"{name}/{type(node).__name__.lower()}", facts(node, made)) for node in inside(function)]
     found: Found = set()
@@ -138,7 +139,7 @@ def printed(operation: p.Map, made: p.Physical) -> Found:
 def place_of(scopes: list[str], operation: p.Map) -> str:
     """The line that an operation of a graph belongs to."""
     plain = [re.sub(r"_\d+$", "", scope) for scope in scopes]
-    names = {type(function).__name__.lower(): function for function in operation.functions}
+    names = {node_name(function): function for function in operation.functions}
     assert plain[0] in names, scopes
     held = {type(node).__name__.lower() for node in inside(names[plain[0]])}
     return "/".join([plain[0], *[scope for scope in plain[1:] if scope in held][:1]])

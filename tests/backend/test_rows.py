@@ -175,7 +175,7 @@ def test_prediction_on_other_arrays() -> None:
         ("photos/", "built on arrays"),
         (["a.jpg"], "built on arrays"),
         (IMAGES[0], "looks like one image"),
-        (IMAGES / 255, "float32, and the pipeline was built on uint8"),
+        (IMAGES / 255, "float32, but the pipeline was built on uint8"),
         (IMAGES[..., :1], "1 channel, not 3"),
     ):
         with pytest.raises(TypeError, match=said):

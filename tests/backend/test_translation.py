@@ -10,6 +10,7 @@ import pytest
 
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.physical import nodes as p
+from pipegen.physical.nodes import node_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +72,7 @@ def test_a_dataset_has_the_operations_and_scopes_of_its_plan(
                 stack = stacks[name.rpartition("_")[2]]
                 assert (int(size), ds._pipegen_own["drop_remainder"]) == (stack.size, stack.full)
             scopes = {op.name.split("/")[0] for op in ds._pipegen_function.graph.get_operations() if "/" in op.name}
-            assert scopes <= {type(function).__name__.lower() for function in operation.functions}
+            assert scopes <= {node_name(function) for function in operation.functions}
 
 
 def test_what_is_handed_over_is_noted_as_the_plan_says(photo_folder: Path) -> None:

@@ -172,7 +172,7 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
         ("x.parquet", "cannot be read as Parquet"),
         ("x.csv", "x.csv has no column of image paths"),
         ("x.txt", "is not a folder"),
-        ("nowhere", "does not exist"),
+        ("nowhere", "there is no folder nowhere"),
     ],
 )
 def test_what_it_cannot_look_at(cli: Cli, tmp_path: Path, name: str, says: str) -> None:
@@ -433,7 +433,7 @@ def test_tables_that_are_no_text(cli: Cli, tmp_path: Path, name: str) -> None:
     (tmp_path / "odd.jsonl").write_text("{}\n")
     assert "odd.jsonl has no column of image paths" in cli("init", "odd.jsonl").stderr
     (tmp_path / "odd.jsonl").write_text("{\n")
-    assert "is no JSON" in cli("init", "odd.jsonl").stderr
+    assert "is not JSON" in cli("init", "odd.jsonl").stderr
 
 
 def test_a_table_of_neither_images_nor_numbers(cli: Cli, tmp_path: Path) -> None:

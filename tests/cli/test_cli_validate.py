@@ -235,7 +235,7 @@ def test_data_that_is_not_there_is_a_note(cli: Cli, tmp_path: Path, good: Path) 
     result = cli("validate", "good.pipegen.yaml", "--strict")
     assert result.exit_code == 0
     assert "fine" in result.stdout
-    assert "note: good.pipegen.yaml:2:31: the folder" in result.stderr
+    assert "note: good.pipegen.yaml:2:31: there is no folder" in result.stderr
     assert "holds 'photo'" in result.stderr
     assert json.loads(cli("validate", "good.pipegen.yaml", "--format", "json").stdout)["diagnostics"] == []
     (tmp_path / "photo").rename(tmp_path / "photos")

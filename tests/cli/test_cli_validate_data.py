@@ -205,4 +205,4 @@ def test_data_that_is_missing_is_found_beside_other_errors(cli: Cli, good: Path)
     result = cli("validate", "good.pipegen.yaml", "--data")
     assert result.exit_code == 1
     assert [line[:12] for line in result.stdout.splitlines() if line.startswith("error")] == ["error[PG201]", "error[PG401]"]
-    assert "does not exist" in result.stdout
+    assert "there is no folder" in result.stdout

@@ -136,7 +136,7 @@ def test_data_that_is_elsewhere_is_passed_over_and_stays_locked(project: Path) -
     Path("photos").rename("away")
     compared = check_specs(["mine.pipegen.yaml"])
     assert (compared.findings, compared.fine) == ([], ["mine.pipegen.yaml"])
-    assert "the data was not checked: the folder" in compared.notes[0]
+    assert "the data was not checked: there is no folder" in compared.notes[0]
     (done,) = lock_specs(["mine.pipegen.yaml"])
     assert "its entry in the lock stays" in done.notes[0]
     assert Path("pipegen.lock").read_text() == text

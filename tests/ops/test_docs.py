@@ -20,4 +20,4 @@ def test_every_field_of_every_section_and_source_has_some() -> None:
 
 
 def test_line_breaks_stay_and_indentation_goes() -> None:
-    assert field_docs(Batch)["remainder"].splitlines()[1].startswith("word for every split")
+    assert field_docs(Batch)["remainder"].splitlines()[1].startswith("every split, or one per split")

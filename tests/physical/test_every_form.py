@@ -94,7 +94,7 @@ def decide_all(stride: int) -> int:
             held = any(isinstance(n, Shuffle) for n in plan.nodes)
             kinds = {type(n) for n in plan.nodes}
             if (held and form.single) or (Cache in kinds and kinds & {Shuffle, Shard}):
-                with pytest.raises(InternalError, match=r"no single steps|from its reading on"):
+                with pytest.raises(InternalError, match=r"no single steps|from their reading on"):
                     decide(plan, form, setting)
                 continue
             try:

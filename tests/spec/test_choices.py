@@ -52,7 +52,7 @@ def test_a_dangling_colon_is_mended() -> None:
 def test_arguments_beside_the_step_are_explained() -> None:
     finding = only(read("transforms:\n  - resize:\n    size: 224\n"))
     assert finding.code == "PG112"
-    assert "deeper" in finding.help[0]
+    assert "indent the arguments" in finding.help[0]
 
 
 def test_a_number_in_place_of_arguments_shows_how() -> None:

@@ -128,14 +128,14 @@ def test_show_says_where_a_value_is_from() -> None:
         ("transforms.random_flip.axes=both", "PG102", "did you mean `axis`"),
         ("transforms.random_flip.axis=bth", "PG105", "`both`"),
         ("transforms[9].axis=both", "PG102", "5 entries"),
-        ("batch[0]=1", "PG102", "no list"),
+        ("batch[0]=1", "PG102", "is not a list"),
         ("transforms.random_flip=both", "PG102", "name the argument"),
         ("splits.parts={train: 0.8", "PG102", "not valid YAML"),
         ("splits.parts.train=0.9", "PG301", "--set splits.parts.train=0.9"),
-        ("batch..size=1", "PG102", "no path"),
+        ("batch..size=1", "PG102", "invalid path"),
         ("extends=x", "PG102", "cannot be set"),
         ("siz=1", "PG108", "did you mean `size`"),
-        ("bathc=1", "PG108", "by its path"),
+        ("bathc=1", "PG108", "use its path"),
     ],
 )
 def test_a_wrong_one_is_found_where_it_was_given(given: str, code: str, said: str) -> None:

@@ -91,7 +91,7 @@ def test_the_shortest_spec_and_its_defaults() -> None:
             "`splits.parts.train` is a fraction above 0 and below 1 or a whole number of examples, got `all`",
         ),
         ("output: {dtype: double}", "`output.dtype` is `float32`, `float16`, `bfloat16` or `uint8`, got `double`"),
-        ("output: {x: 3}", "`output.x` is text, a list of texts or a map `{NAME: VALUE, …}`, and `3` is a number"),
+        ("output: {x: 3}", "`output.x` is text, a list of texts or a map `{NAME: VALUE, …}`, but `3` is a number"),
         ("errors: {decode: skip}", "`errors.decode` is `raise` or `{skip: {…}}`, got `skip`"),
         ("errors: {decode: {skip: {max_fraction: 2}}}", "`errors.decode.skip.max_fraction` is a number from 0 to 1, got `2`"),
         ("runtime: {cache: momory}", "`runtime.cache` is `auto`, `memory`, `none` or `{disk: DISK}`, got `momory`"),

@@ -117,7 +117,7 @@ def test_what_stages_share_is_out_of_their_reach(own: dict[str, Any], reached: s
     params = {**BASE["params"], "n": {"type": "int", "default": 0}}
     found = look(**own, params=params, stages=[{"epochs": 1, "params": {"n": 1}}, {"epochs": 1}])
     assert codes(found) == ["PG560"]
-    assert f"reaches `{reached}`" in found.diagnostics.items[0].message
+    assert f"changes `{reached}`" in found.diagnostics.items[0].message
     assert codes(look(**own, params=params)) == [], "the same without the stage's value"
 
 

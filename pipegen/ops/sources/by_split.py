@@ -72,7 +72,7 @@ class BySplit(Source):
     @classmethod
     def _alike(cls, parts: dict[str, Source]) -> dict[str, Source]:
         if not parts:
-            raise ValueError("`by_split` is empty; write `train: SOURCE` and the other splits")
+            raise ValueError("`by_split` is empty; name its splits, such as `train: SOURCE`")
         for split, source in parts.items():
             if source.split_names() is not None:
                 raise ValueError(f"`{split}` is a `{source.op}`, which has splits of its own; use a plain source such as `image_folder`")

@@ -269,9 +269,9 @@ def _feature(**more: Any) -> Any:
     ([[[0.1, 0.2, 0.5, 0.9]]], {}, "the boxes seem to be parts of the image"),
     ([[[10, 20, 50, 90]]], {"format": "rel_xyxy"}, "is in parts of the image, from 0 to 1"),
     ([[], [[1, 2, 3, 4]]], {"empty": "refuse"}, "row 0 of `boxes` has no boxes"),
-    ([[[1, 2, 3]]], {}, "each item has to have the shape"),
-    ([[[1, 2, 3, float("nan")]]], {}, "holds values that are no numbers"),
-    (3, {}, "is no list of arrays"),
+    ([[[1, 2, 3]]], {}, "each item needs the shape"),
+    ([[[1, 2, 3, float("nan")]]], {}, "holds values that are not finite numbers"),
+    (3, {}, "must be a list of arrays, not"),
 ])  # fmt: skip
 def test_boxes_that_are_none(given: Any, more: dict[str, Any], says: str) -> None:
     feature = _feature(**more)
@@ -280,8 +280,8 @@ def test_boxes_that_are_none(given: Any, more: dict[str, Any], says: str) -> Non
 
 
 @pytest.mark.parametrize(("change", "says"), [
-    ({"names": {"kind": "label", "with": "box"}}, "did you mean `boxes`"),
-    ({"names": {"kind": "weight", "with": "boxes"}}, "is for labels, tensors, keypoints and masks of boxes, and `names` is `kind: weight`"),
+    ({"names": {"kind": "label", "with": "box"}}, "is `boxes` meant"),
+    ({"names": {"kind": "weight", "with": "boxes"}}, "is for labels, tensors, keypoints and masks of boxes, but `names` is `kind: weight`"),
     ({"names": {"kind": "label", "max": 3}}, "belongs to boxes"),
 ])  # fmt: skip
 def test_what_cannot_stand_beside_boxes(change: dict[str, Any], says: str) -> None:

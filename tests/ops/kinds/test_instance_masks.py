@@ -151,22 +151,22 @@ def test_an_image_with_its_instances_is_drawn_and_exported(tmp_path: Any) -> Non
 
 def test_steps_that_blend_refuse_it() -> None:
     found = inspect(spec(["mixup"]))
-    says = "has no rule for a feature of kind `mask`, which `mask` is"
+    says = "`mixup` has no rule to mix `mask`, a feature of kind `mask`"
     assert any(d.code == "PG203" and says in d.message for d in found.diagnostics.items)
 
 
 def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = spec([], mask={"with": "boxs"})
-    assert any("did you mean `boxes`?" in str(d.help) for d in inspect(wrong).diagnostics.items)
+    assert any("is `boxes` meant?" in str(d.help) for d in inspect(wrong).diagnostics.items)
     wrong = spec([], mask={"ignore": 7})
     assert any("its `ignore` must be 0 or 255" in d.message for d in inspect(wrong).diagnostics.items)
     data = scenes()
     data["mask"][3, 0, 0] = 9
-    with pytest.raises(SpecError, match=r"row 3 of `mask` holds 9, and the image has 3 of `boxes`"):
+    with pytest.raises(SpecError, match=r"row 3 of `mask` holds 9, but the image has 3 of `boxes`"):
         pipegen.build(spec([]), data=data)
     many = {"image": np.zeros((12, *SIZE, 3), np.uint8), "mask": np.zeros((12, *SIZE), np.uint8)}
     many["boxes"] = [np.array([[0, 0, 4, 4]] * 255, np.float32)] * 12
-    with pytest.raises(SpecError, match=r"has 255 of `boxes`, and `mask` can tell 254 apart"):
+    with pytest.raises(SpecError, match=r"has 255 of `boxes`; `mask` can hold 254"):
         pipegen.build(spec([]), data=many)
 
 

@@ -391,8 +391,8 @@ def test_masks_and_boxes_are_those_of_albumentations() -> None:
 @pytest.mark.parametrize(("masks", "says"), [
     ({"ignore": 3}, "its `ignore` must be 0 or 255"),
     ({"classes": 4}, "classes` belongs to labels"),
-    ({"with": "box"}, "did you mean `boxes`"),
-    ({"with": "which"}, "which is no feature of boxes"),
+    ({"with": "box"}, "is `boxes` meant"),
+    ({"with": "which"}, "which is not a feature of boxes"),
 ])  # fmt: skip
 def test_what_a_mask_of_instances_cannot_say(masks: dict[str, Any], says: str) -> None:
     with pytest.raises(SpecError, match=says):
@@ -404,7 +404,7 @@ def test_the_name_of_the_numbers_is_taken() -> None:
     given["source"]["arrays"]["features"]["boxes_number"] = {"kind": "tensor"}
     import pipegen
 
-    with pytest.raises(SpecError, match="give the feature another name"):
+    with pytest.raises(SpecError, match="rename the feature"):
         pipegen.build(given, data=scenes() | {"boxes_number": np.zeros(COUNT)})
 
 

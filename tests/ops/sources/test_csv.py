@@ -281,7 +281,7 @@ def test_a_backslash_in_a_name_stays(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize(("cell", "helps"), [
-    ("a", "'a.jpg' exists; add `ending: .jpg`"),
+    ("a", "'a.jpg' exists; use `ending: .jpg`"),
     ("A.JPG", "holds 'a.jpg', which differs in upper and lower case"),
     ("http://example.com/a.jpg", "put the address into `root`"),
     ("a.png", "holds 'a.jpg'; correct the ending in the column"),

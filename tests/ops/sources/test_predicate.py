@@ -79,7 +79,7 @@ def test_what_the_left_side_has_settled_is_not_asked_of_the_right() -> None:
         (
             "gap > 0",
             "row 1 has an empty cell in the column `gap`; `where` compares it with numbers",
-            "write `gap != '' and …` to leave such rows out",
+            "use `gap != '' and …` to leave such rows out",
         ),
         ("gap != '' and gap > 0", "row 2 has 'x' in the column `gap`; `where` compares it with numbers", "in quotes"),
         ("site", "row 0 has 'a' in the column `site`; `where` compares it with true or false", "in quotes"),

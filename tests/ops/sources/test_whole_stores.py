@@ -349,7 +349,7 @@ def test_a_virtual_data_set_has_all_its_files(tmp_path: Path) -> None:
             hdf5(tmp_path / "a.h5").list(tmp_path)
     (tmp_path / "part1.h5").write_bytes(part)
     assert hdf5(tmp_path / "a.h5").list(tmp_path).shards.total == 40
-    with pytest.raises(OpError, match=r"its sources are 3,600 of its 5,400 values"):
+    with pytest.raises(OpError, match=r"its sources have 3,600 of its 5,400 values"):
         hdf5(virtual(tmp_path / "longer", 60)).list(tmp_path)
 
 

@@ -156,7 +156,7 @@ def test_a_file_of_another_depth_is_refused(kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "name"), [("JPEG", "a JPEG"), ("GIF", "a GIF"), ("BMP", "a BMP image"), ("WEBP", "a WebP image")])
 def test_formats_without_16_bits_are_refused(kind: str, name: str) -> None:
-    assert refusal(saved(pixels(3, 8), kind), 16).startswith(f"is {name}, and `bits: 16`")
+    assert refusal(saved(pixels(3, 8), kind), 16).startswith(f"is {name}, but `bits: 16`")
 
 
 @pytest.mark.parametrize("bits", [8, 16])

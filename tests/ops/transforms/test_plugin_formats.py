@@ -115,5 +115,5 @@ def test_a_missing_plugin_is_a_finding_with_the_extra(name: str, tmp_path: Path,
     with pytest.raises(UnreadableError, match=r"which pillow-\S+ reads: pip install"):
         read(contents(name), 3, 8)
     (tmp_path / "a" / "two.png").unlink()
-    with pytest.raises(OpError, match=f"1 image of a format that is not read .{name}."):
+    with pytest.raises(OpError, match=f"1 image of unsupported formats .{name}."):
         source.list(tmp_path)

@@ -277,7 +277,7 @@ def test_a_fill_that_is_no_level_is_an_error() -> None:
     ({}, "either `size`"),
     ({"size": 8, "shorter_side": 8}, "either `size`"),
     ({"shorter_side": 8, "mode": "pad"}, "needs `size`"),
-    ({"size": 8, "fill": {"constant": 3}}, "for `mode: pad`"),
+    ({"size": 8, "fill": {"constant": 3}}, "`fill` needs `mode: pad`"),
     ({"size": 8, "method": "nearest", "antialias": True}, "no effect"),
     ({"size": [8, 8, 8]}, "at most 2"),
 ])  # fmt: skip

@@ -34,7 +34,7 @@ def why_missing(path: str) -> str:
     longer = sorted(other for other in names if other.startswith(f"{name}."))
     if name and longer:
         ending = longer[0][len(name) :]
-        return f"{longer[0]!r} exists; add `ending: {ending}`"
+        return f"{longer[0]!r} exists; use `ending: {ending}`"
     other = next((other for other in names if other.casefold() == name.casefold()), None)
     if other is not None:
         return f"{folder!r} holds {other!r}, which differs in upper and lower case"

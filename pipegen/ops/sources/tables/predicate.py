@@ -182,7 +182,7 @@ def _not_comparable(column: Column, cell: str, place: str, due: str) -> OpError:
         return OpError("PG452", f"{place} holds a list in the column {column}; `where` compares single values", field=_FIELD)
     if not cell:
         message = f"{place} has an empty cell in the column {column}; `where` compares it with {due}"
-        said = f"write `{column.name} != '' and …` to leave such rows out, `{column.name} == '' or …` to keep them"
+        said = f"use `{column.name} != '' and …` to leave such rows out, `{column.name} == '' or …` to keep them"
         return OpError("PG452", message, field=_FIELD, help=said)
     message = f"{place} has {cell!r} in the column {column}; `where` compares it with {due}"
     helps = ("put the value in quotes to compare text", f"or leave such rows out with `{column.name} != {cell!r} and …`")
