@@ -35,7 +35,7 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: Num
             rows = [without_fractions(_row(name, i, row, shape), dtype) for i, row in enumerate(given)]
         except TypeError:
             raise OpError(
-                "PG418", f"`{name}` must be a list of arrays, not a {type(given).__name__}", help="pass one array per image"
+                "PG418", f"`{name}` must be a list of arrays, not `{type(given).__name__}`", help="pass one array per image"
             ) from None
         lengths = np.array([len(row) for row in rows], np.int64)
         full = [row for row in rows if len(row)]

@@ -133,7 +133,7 @@ def given_arrays(features: Mapping[str, ArrayFeature], data: object) -> dict[str
             help=f"pass them: `pipegen.build(spec, {given})`",
         )
     if not isinstance(data, Mapping):
-        message = f"`data` must be a map from names to arrays, not a {type(data).__name__}"
+        message = f"`data` must be a map from names to arrays, not `{type(data).__name__}`"
         raise OpError("PG418", message, help=f"pass `{given}`")
     missing = [key for key in wanted if key not in data]
     if missing:
