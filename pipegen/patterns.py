@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from pipegen.frozen import dataclass
 
 MOST = 2000
 """Maximal number of characters of a pattern, far above patterns written by hand."""

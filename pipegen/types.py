@@ -6,9 +6,11 @@ Inference uses these alone: it reads no data and imports no array library.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
+
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Label, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
+from pipegen.frozen import dataclass
 from pipegen.locking.entries import data_of, differences, entry_name, entry_of, numbers_of, unfound_functions
 from pipegen.locking.git import Repositories, Resolving
 from pipegen.locking.writing import drop_texts, put_file, write_lock

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,6 +22,7 @@ from pipegen.data.fingerprint import example_ids
 from pipegen.data.sides import InBuckets, ignores_exif, image_of, in_buckets
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
+from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform

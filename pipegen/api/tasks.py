@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -18,6 +17,7 @@ from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.fixes import suppressed
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import DataError, OpError, SpecError
+from pipegen.frozen import dataclass
 from pipegen.ops.data_test import ExampleTest
 from pipegen.phases.compilation import bind, collect_data, load
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files, with_test_functions

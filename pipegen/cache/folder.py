@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from pipegen.cache.store import About, describe_cache, read_about, read_store, remove_store
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, SpecError
+from pipegen.frozen import dataclass
 from pipegen.kept import COLUMNS, INDEXES, LOOKS, SPLITS, STATISTICS
 from pipegen.plan.nodes import Cache
 from pipegen.spec.models import DiskCache

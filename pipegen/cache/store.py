@@ -24,7 +24,7 @@ import struct
 import weakref
 import zlib
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime, timezone
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -35,6 +35,7 @@ from pydantic import BaseModel
 
 from pipegen.errors import InternalError
 from pipegen.files import NotRegularError, remove_parts
+from pipegen.frozen import dataclass
 from pipegen.kept import Inside, keep, make_folder, open_kept
 from pipegen.ops.arguments.learned import Statistics
 from pipegen.ops.kinds.registry import kind_of

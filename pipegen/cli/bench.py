@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +12,7 @@ import typer
 
 from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, StageNumber, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun
+from pipegen.frozen import dataclass
 from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned, progress, say
 

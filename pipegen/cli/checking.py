@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.fixes import suppressed
 from pipegen.files import write_whole
+from pipegen.frozen import dataclass
 from pipegen.phases.compilation import bind, compile_plans, findings_with_data
 from pipegen.phases.data_tests import cheap_results
 from pipegen.phases.functions import with_functions

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import Span, relative_path
+from pipegen.frozen import dataclass
 from pipegen.spec.compose import flow
 from pipegen.spec.rebase import ADDRESS, places, settings
 from pipegen.spec.source_map import KeyPath, format_path

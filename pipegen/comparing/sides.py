@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipegen.comparing.changes import GONE, Change, Draws, Kind, fold_runs, section_changes, step_changes
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Span
 from pipegen.errors import PipegenError
+from pipegen.frozen import dataclass
 from pipegen.phases.compilation import inspect
 from pipegen.phases.specs import Spec
 from pipegen.spec.compose import MAX_BYTES, compose, decode

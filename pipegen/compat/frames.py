@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.checks import warn
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from pipegen.compat.images import Array

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pipegen
 from pipegen.compat.checks import UnsupportedArgument
+from pipegen.frozen import dataclass
 from pipegen.ops.arguments.arithmetic import PRESETS
 from pipegen.ops.families.custom import CustomTransform
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.memory import available_cores
 from pipegen.mounts import Opened, size_of
 from pipegen.ops.sources.listing.strings import encode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from pipegen.data.fingerprint import example_ids, fingerprint, tuple_text
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.strings import as_places, shareable
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,7 @@ from pipegen.data.sampling import Easiest, Repeats, epochs_of, paced
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.sources.listing.base import Files, Listing

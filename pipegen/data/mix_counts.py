@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from pipegen.data.rounding import exact
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from pipegen.data.verdict import check_assignment, far_from_asked
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
 from pipegen.errors import OpError, OpErrors
+from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.spec.models import MissingFraction

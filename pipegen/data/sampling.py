@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -16,6 +15,7 @@ from pipegen.data.rounding import exact
 from pipegen.data.shards import mix64, seed_salt
 from pipegen.data.splits import Ranked, deal_by_class
 from pipegen.errors import InternalError, OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.strings import as_places, shareable
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.predicate_syntax import parse_predicate

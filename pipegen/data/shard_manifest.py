@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from pipegen.data.manifest import Manifest
 from pipegen.data.shards import InShards, Names, Selected, assign_shards, bitmap_of, mix64, shard_bases, with_any
+from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, kept_folder
 from pipegen.ops.sources.listing.base import listed_labels, shards_of
 

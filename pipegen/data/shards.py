@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
@@ -18,6 +18,7 @@ from pipegen.data.fingerprint import example_ids, fingerprint
 from pipegen.data.splits import assign, intervals, shares
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import InternalError, OpError
+from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, keep, open_kept
 from pipegen.ops.sources.listing.base import Parts, listed_labels, shards_of
 from pipegen.ops.sources.listing.strings import Strings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import last_batch
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import mounted

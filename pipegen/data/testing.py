@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +14,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import InternalError, OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.data_test import ExampleTest, Failure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.spec.steps import ids_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from pipegen.data.splits import count_groups
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity, write
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sampling import ColumnMethod
 from pipegen.ops.sources.listing.wording import count, quoted

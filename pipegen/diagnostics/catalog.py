@@ -9,10 +9,10 @@ code; the good one is the corrected spec, and yields no error and not that code.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from pipegen.diagnostics.diagnostic import Diagnostic, Fix, Label, Severity
+from pipegen.frozen import dataclass
 from pipegen.terminal import masked
 
 _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Literal
+
+from pipegen.frozen import dataclass
 
 PACKAGE, GIT = "pkg:", "git+"
 """Beginnings of the addresses of shared base specs."""

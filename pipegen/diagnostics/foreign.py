@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal, cast
+
+from pipegen.frozen import dataclass
 
 LONGEST = 80
 """The longest word that is looked up, as damaged files may have any number of longer ones."""

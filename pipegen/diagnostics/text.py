@@ -17,11 +17,11 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Label, Severity, Span, may_be_shown, split_lines
+from pipegen.frozen import dataclass
 from pipegen.terminal import ODD, masked, one_line, sign_for
 
 _TAB = 4

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.nodes import Row
 from pipegen.migrate.signatures import is_keras

@@ -6,9 +6,9 @@ A comprehension becomes `[pipe.train, pipe.validation]`; a call in a loop over `
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import cast
 
+from pipegen.frozen import dataclass
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.groups import Group
 from pipegen.migrate.nodes import Comprehension

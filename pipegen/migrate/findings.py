@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
+
+from pipegen.frozen import dataclass
 
 Kind = Literal["broken", "mistake", "meaning", "missing", "unresolved", "by hand"]
 

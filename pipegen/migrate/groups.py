@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from pipegen.frozen import dataclass
 from pipegen.migrate.amounts import Knob
 from pipegen.migrate.collected import Collected
 from pipegen.migrate.nodes import called

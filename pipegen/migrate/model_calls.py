@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import math
 import re
-from dataclasses import dataclass
 from typing import cast
 
+from pipegen.frozen import dataclass
 from pipegen.migrate.collected import ModelCall
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from pipegen.frozen import dataclass
 from pipegen.migrate.arithmetic import KnownPath
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Row, called
 from pipegen.migrate.values import Const, Dotted, Frame, Options, Parser, Seq, Unknown, Value, derived, origins_of, plain, setting

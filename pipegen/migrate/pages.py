@@ -8,9 +8,9 @@ the finding, perhaps among others; the second is the corrected or migrated code,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pipegen.diagnostics.catalog import page_sections
+from pipegen.frozen import dataclass
 from pipegen.migrate.findings import RULES
 
 _FENCE = re.compile(r"^```(python|notebook) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-from dataclasses import dataclass
 
+from pipegen.frozen import dataclass
 from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.labels import folder_below

@@ -9,9 +9,10 @@ import os
 import re
 import tokenize
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.texts import plain_text
 

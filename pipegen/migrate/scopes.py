@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.migrate.nodes import (
     DEFINITIONS,
     Comprehension,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.observe.asking import ask
 from pipegen.observe.machine import Machine
 from pipegen.observe.storage import files_of

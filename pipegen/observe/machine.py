@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
+from pipegen.frozen import dataclass
 from pipegen.memory import Cgroup, read_text
 
 _OCTAL = re.compile(r"\\([0-7]{3})")

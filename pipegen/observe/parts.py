@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.compilation import optimise

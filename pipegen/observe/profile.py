@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipegen.frozen import dataclass
 from pipegen.observe.parts import blocked_share, is_blocked, measured_parts, remedies, run_sizes
 from pipegen.page import bar, element, page, table
 from pipegen.physical.nodes import forms_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipegen.frozen import dataclass
 from pipegen.memory import Cgroup, available_cores
 
 _TICK = os.sysconf("SC_CLK_TCK")

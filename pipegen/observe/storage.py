@@ -8,7 +8,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from pipegen.data.ownership import source_paths
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import SpecError
+from pipegen.frozen import dataclass
 from pipegen.phases.compilation import collect_data
 from pipegen.phases.machine import circumstances
 from pipegen.plan.cost import plan_cost

@@ -16,11 +16,12 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipegen.frozen import dataclass
 from pipegen.memory import read_text
 from pipegen.physical.facts import BATCH, scope_in
 

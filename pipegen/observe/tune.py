@@ -10,10 +10,11 @@ from __future__ import annotations
 import datetime
 import statistics
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
+from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
 from pipegen.observe.measured import warm_steps
 from pipegen.observe.trace import Usage

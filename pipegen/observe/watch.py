@@ -14,10 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipegen.frozen import dataclass
 from pipegen.observe.records import Record, Row, Steps, Summary, live_line
 from pipegen.observe.sampler import Sampler
 from pipegen.waiting import VARIABLE, Wait

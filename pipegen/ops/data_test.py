@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model

@@ -7,10 +7,10 @@ derived from `Stage`). A stage has all properties that passes, costs and explana
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.ops.arguments.magnitudes import most
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.transform import Transform

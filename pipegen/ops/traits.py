@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from pipegen.frozen import dataclass
 from pipegen.types import BYTE_RANGE, FeatureType
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import Size
 from pipegen.ops.arguments.magnitudes import Magnitude, Odd, Schedule, canonical, has_type, is_level, least, level_range, most, resolved
 from pipegen.ops.kinds.registry import named_kinds

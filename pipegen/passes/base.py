@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeVar
 
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Batch, Element, Kernel, Node, Plan, Read, for_buckets
 from pipegen.plan.verify import same_output, verify

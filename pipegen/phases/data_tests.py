@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.ops.datatests.python import Python
 from pipegen.phases.compilation import of_first_view

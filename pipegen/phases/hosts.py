@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
+from pipegen.frozen import dataclass
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:

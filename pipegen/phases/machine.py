@@ -11,10 +11,11 @@ import json
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipegen.frozen import dataclass
 from pipegen.kept import keep, open_kept, user_folder
 from pipegen.memory import available_cores
 from pipegen.phases.hosts import resolve_share

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from pipegen.data.shares import HELD, window_bytes
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import SpecError
+from pipegen.frozen import dataclass
 from pipegen.memory import granted_memory, ram_budget, threads
 from pipegen.phases.compilation import bind, compile_plans
 from pipegen.phases.hosts import resolve_share

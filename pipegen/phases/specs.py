@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipegen.frozen import dataclass
 from pipegen.phases.machine import machine
 from pipegen.spec.models import ALWAYS
 from pipegen.spec.spec_hash import spec_hash

@@ -6,11 +6,12 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import StateError
 from pipegen.files import remove_parts, whole_file
+from pipegen.frozen import dataclass
 from pipegen.physical.extent import Position
 from pipegen.spec.spec_hash import explain_difference, meaning, spec_hash
 from pipegen.spec.variants import bucketed

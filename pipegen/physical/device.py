@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from pipegen.frozen import dataclass
 from pipegen.ops.families.mixing import GROUP
 from pipegen.plan.cost import Circumstances, plan_cost
 from pipegen.plan.nodes import Kernel, Plan

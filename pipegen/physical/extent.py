@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipegen.frozen import dataclass
 from pipegen.ops.families.mixing import GROUP
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.kinds.registry import kind_of

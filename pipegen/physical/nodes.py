@@ -8,10 +8,11 @@ is a batch.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, Union
 
+from pipegen.frozen import dataclass
 from pipegen.plan import nodes as logical
 from pipegen.plan.cost import LARGE
 

@@ -6,9 +6,9 @@ To add a kind: a class here, its reader and writer in `backend/reading/caches.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pipegen.frozen import dataclass
 from pipegen.spec.models import DiskCache
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
@@ -11,6 +11,7 @@ from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.mixing import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of

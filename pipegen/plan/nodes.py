@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Union
 
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.caches import IN_MEMORY, CacheKind
 from pipegen.spec.models import Output, Remainder

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError, OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.families.crops import PaddedWindow

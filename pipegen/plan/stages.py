@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Generic
 
+from pipegen.frozen import dataclass
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
 from pipegen.files import write_whole
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.prepared_store.layout import SHARDS
 from pipegen.ops.sources.stores.base import MissingLibrary
 from pipegen.phases.compilation import load

@@ -6,10 +6,10 @@ every split.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.items import Enter, Measure
 from pipegen.ops.kinds.registry import kind_of

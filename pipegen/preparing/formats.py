@@ -6,13 +6,13 @@ import io
 import json
 import tarfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
 
+from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, RECORDS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.terminal import masked
 
 if TYPE_CHECKING:

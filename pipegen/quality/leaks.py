@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, look_at
 from pipegen.quality.perceptual import distance, gray, near_pairs

@@ -9,13 +9,13 @@ import warnings
 from bisect import bisect_right
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from PIL import Image
 from PIL import __version__ as pillow_version
 
+from pipegen.frozen import dataclass
 from pipegen.kept import LOOKS, keep, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import content_of

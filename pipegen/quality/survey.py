@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from pipegen.data.verdict import class_counts, place_of, shown_label
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.quality.leaks import Leaks, content_numbers, equal_contents, find_leaks
 from pipegen.quality.looks import SEEN, UNREADABLE, flat

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.base import Source
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from pipegen.arguments import got
+from pipegen.frozen import dataclass
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

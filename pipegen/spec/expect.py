@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
+from pipegen.frozen import dataclass
 from pipegen.ops.arguments.magnitudes import Schedule
 from pipegen.ops.transform import Transform
 from pipegen.spec.units import parse_bytes

@@ -7,7 +7,7 @@ bases. Every value keeps its place, in whichever file that is.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, may_be_shown, says_so
 from pipegen.diagnostics.suggest import closest
 from pipegen.files import read_regular
+from pipegen.frozen import dataclass
 from pipegen.spec.compose import MAX_BYTES, compose, decode, needs_quotes, quoted
 from pipegen.spec.edits import edited
 from pipegen.spec.models import PipelineSpec

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, FullError, Label
+from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed, granted
 from pipegen.spec.compose import decode
 from pipegen.spec.extends import Files, follow, merge, read_file, read_text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Span, split_lines
+from pipegen.frozen import dataclass
 from pipegen.spec.extends import Files
 from pipegen.spec.source_map import ABSENT, KeyPath, SourceMap, format_path, lookup
 

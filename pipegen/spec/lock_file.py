@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipegen.files import is_irregular, read_regular
+from pipegen.frozen import dataclass
 from pipegen.spec.shared_bases import BaseProblem
 
 if TYPE_CHECKING:

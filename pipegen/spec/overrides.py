@@ -10,12 +10,12 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
 from pipegen.diagnostics.suggest import closest
+from pipegen.frozen import dataclass
 from pipegen.spec.compose import MAX_DEPTH, compose, resolve
 from pipegen.spec.edits import FORMS, STEPS, edit_steps, is_edit
 from pipegen.spec.expect import one_of, show

@@ -6,13 +6,14 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, write
 from pipegen.diagnostics.suggest import closest
+from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, flow, resolve
 from pipegen.spec.expect import one_of, shorten, show

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
@@ -13,6 +12,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostics, Edit, Fix, Label, Severity, Span, write
 from pipegen.diagnostics.foreign import meanings, rows
 from pipegen.diagnostics.suggest import closest
+from pipegen.frozen import dataclass
 from pipegen.ops.registry import sources
 from pipegen.ops.sampling import Splits
 from pipegen.ops.sources.listing.base import Source

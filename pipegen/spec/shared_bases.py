@@ -7,7 +7,7 @@ import pkgutil
 import posixpath
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from pipegen.diagnostics.diagnostic import GIT, PACKAGE
 from pipegen.diagnostics.suggest import closest
 from pipegen.files import read_regular
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from yaml.error import Mark, MarkedYAMLError

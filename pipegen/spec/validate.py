@@ -7,12 +7,12 @@ a choice gives one finding for all of its forms.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from pipegen.errors import PartError
+from pipegen.frozen import dataclass
 from pipegen.spec.expect import Shape, field_type, shape, validated
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import bad_key, mismatch, missing, rejected, unknown

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import Label
+from pipegen.frozen import dataclass
 from pipegen.ops.buckets import says_bucket, sized
 from pipegen.ops.families.mixing import named_by, runs_on
 from pipegen.ops.sources.listing.base import Listing, Source

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
 from pipegen.diagnostics.machine import render_json
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
+from pipegen.frozen import dataclass
 from pipegen.page import box, notebook_table, preformatted
 from pipegen.terminal import ODD, aligned, sign_for, visible
 

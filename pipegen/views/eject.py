@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from pipegen.backend.running.lowered import lowered_plan, one_by_one, stage_name
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import InternalError, SpecError
 from pipegen.files import whole_place, write_whole
+from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.phases.compilation import optimise
 from pipegen.phases.layered import ejection_findings, given_data, replaced_records

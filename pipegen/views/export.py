@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -20,6 +20,7 @@ import tensorflow as tf
 from pipegen.backend.running.failures import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.files import write_whole
+from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.ops.families.mixing import GROUP
 from pipegen.ops.kinds.registry import kind_of, several_labels

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
+from pipegen.frozen import dataclass
 from pipegen.ops.base import centred_values
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.outputs import encoding_of

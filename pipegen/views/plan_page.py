@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipegen.frozen import dataclass
 from pipegen.page import bar, element, folded, page, picture, table
 from pipegen.physical.device import sent
 from pipegen.physical.render import render_physical

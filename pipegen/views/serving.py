@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from pathlib import Path
@@ -23,6 +22,7 @@ from pipegen.backend.running.requests import arrange, scope_of, served
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import ModelMismatchError, SpecError
 from pipegen.files import whole_place, write_whole
+from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.graphs import made_for
 from pipegen.phases.compilation import optimise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import tensorflow as tf
 from pipegen import jpeg_damage
 from pipegen.backend.running.failures import find_problem
 from pipegen.backend.running.walk import batches_of, handed_over
+from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.passes import PASSES, PassContext, run_passes

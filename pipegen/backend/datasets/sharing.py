@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from pipegen.errors import StateError
+from pipegen.frozen import dataclass
 
 _BUILDS = ("tensorflow.python.distribute.input_lib", "_create_cloned_datasets_from_dataset")
 _SHARE_AGAIN = {

@@ -7,7 +7,6 @@ is found by a permutation, so any step can be the first, and the slot of an exam
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import keys, permute
 from pipegen.backend.index.order import STAND_INS, START, Found, From, Order
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from pipegen.backend.reading.columns import Column

@@ -8,7 +8,6 @@ in the number of parts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import keys, permute
 from pipegen.backend.index.order import START, Found, From, Order
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

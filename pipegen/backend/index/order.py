@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
 from pipegen.backend.index.draws import keys, permute
+from pipegen.frozen import dataclass
 from pipegen.physical.extent import Extent
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ One example is a batch of one, so the unoptimised and the optimised plan share t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -43,6 +42,7 @@ from pipegen.backend.kernels.moving import (
 from pipegen.backend.kernels.tables import blend_chains, chain_phases, histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import around, outside, read, sides
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.ops.families.chains import BlendChains
 from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow

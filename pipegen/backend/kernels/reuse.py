@@ -11,13 +11,13 @@ So the results of a kernel are assigned to variables in turn. A batch that is st
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
 import tensorflow as tf
 
 from pipegen.backend.process.devices import on_this_host, untouched
 from pipegen.backend.process.graphs import compiled
+from pipegen.frozen import dataclass
 from pipegen.plan.cost import LARGE
 
 

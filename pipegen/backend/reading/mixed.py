@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import tensorflow as tf
 from pipegen.backend.reading.records import Records, RecordTensors, files_of, records_from
 from pipegen.data.mix import MixedManifest
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:

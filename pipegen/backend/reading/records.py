@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import tensorflow as tf
 from pipegen.backend.reading.columns import Column, Paths
 from pipegen.backend.reading.shards import MappedShards, ShardTensors
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
 from pipegen.ops.families.crops import place_name, size_name, store_name
 from pipegen.ops.kinds.packed import Packed

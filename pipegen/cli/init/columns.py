@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.cli.init.spec import plain
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.spec.compose import flow_scalar
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from pipegen.cli.init.spec import DROPS, OUTPUT, PARTS, RESCALE, about_sample, batch_for, pixels_of, plain, relative, size_for, spec_text
 from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders, spread
+from pipegen.frozen import dataclass
 from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.spec.compose import flow_scalar

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +18,7 @@ from pipegen.cli.init.columns import LABEL_KEYS, Values, image_among, label_amon
 from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, parts_of, relative, size_for, spec_text
 from pipegen.cli.init.survey import sample_of_bytes, sample_of_records, spread
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.folders.scan import is_hidden

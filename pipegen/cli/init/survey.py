@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from pipegen.cli.failures import CannotRun
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.wording import quoted

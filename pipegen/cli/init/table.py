@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from pipegen.cli.init.records import database_tables
 from pipegen.cli.init.spec import FLIP, OUTPUT, PARTS, RESCALE, ROTATION, batch_for, beside, pixels_of, relative_to, size_for, spec_text
 from pipegen.cli.init.survey import sample_of
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
 from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature

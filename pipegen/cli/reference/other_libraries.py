@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from pipegen.diagnostics.foreign import NOTHING, Row, plain, rows
+from pipegen.frozen import dataclass
 from pipegen.spec.compose import flow
 from pipegen.spec.peers.words import Meaning, shown, shown_arguments
 from pipegen.spec.templates import fitting_rows, marks_of, steps_of, written

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
+
+from pipegen.frozen import dataclass
 
 NAMES = ("python", "compat")
 """The pages."""

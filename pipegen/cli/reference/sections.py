@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.reference.ops import default_of, summary
+from pipegen.frozen import dataclass
 from pipegen.ops.arguments.magnitudes import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.data_test import DataTest, ExampleTest

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -21,6 +21,7 @@ from pipegen.data.remote.block_cache import AT_ONCE, RUN, BlockCache, DroppedErr
 from pipegen.data.remote.cache import FullError, RemoteCache
 from pipegen.data.remote.listing import ACCESS, AGAIN, FolderError, file_system, listed, matching
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
 from pipegen.ops.sources.listing.base import Files, Listing, Source

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import Literal, get_args
 
+from pipegen.frozen import dataclass
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 

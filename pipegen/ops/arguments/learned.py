@@ -6,9 +6,11 @@ import hashlib
 import io
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Fill, Interpolation
 from pipegen.ops.families.neighbourhood import Neighbourhood, NeighbourhoodTransform

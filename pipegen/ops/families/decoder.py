@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.lowering.library import plugin_format
 from pipegen.ops.stage import Stage, StepRef, use, weight_ns

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import COUNTS, GROUP, MixingTransform

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability, Schedule, Span, span_range
 from pipegen.ops.base import require_bytes, require_image

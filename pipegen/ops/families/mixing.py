@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range, most
 from pipegen.ops.base import require_image

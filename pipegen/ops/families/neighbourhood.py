@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Fill, Interpolation, filled, interpolated
 from pipegen.ops.arguments.magnitudes import Probability

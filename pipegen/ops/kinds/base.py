@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.traits import Family
 

@@ -8,10 +8,10 @@ the bit as Pillow; `tensorflow` is FAST with fancy upsampling, the default of `t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.lowering.exif import of_jpeg, orient, orientation, swaps_sides, upright_png
 from pipegen.ops.lowering.formats import GRAY_TYPES, decode_other, head_of, is_jpeg, kind, luma, refused, sure, with_opacity

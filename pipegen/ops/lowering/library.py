@@ -9,10 +9,10 @@ from __future__ import annotations
 import io
 import re
 import struct
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
 from pipegen.ops.lowering.exif import TURNS
 from pipegen.ops.lowering.graphs import target

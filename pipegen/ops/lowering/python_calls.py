@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
+from pipegen.frozen import dataclass
 from pipegen.lazy import np, tf
 from pipegen.types import FLOATING, Dim, Interval, times
 

@@ -7,12 +7,12 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.mounts import Opened
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted

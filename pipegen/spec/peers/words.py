@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 from pipegen.diagnostics.foreign import plain, rows
+from pipegen.frozen import dataclass
 from pipegen.spec.peers.converting import Steps, Unsuited
 from pipegen.spec.templates import accepts, is_long
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, is_are, quoted

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, read_text
 from pipegen.ops.sources.listing.wording import find_root
 

@@ -6,12 +6,12 @@ import math
 import os
 import warnings
 import zipfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.wording import quoted
 
 if TYPE_CHECKING:

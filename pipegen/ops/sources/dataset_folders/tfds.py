@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.wording import close_names, nearest_folder, quoted
 
 if TYPE_CHECKING:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.features.columns import parts
 from pipegen.ops.sources.features.label_values import LIST, Values, plain
 from pipegen.ops.sources.listing.base import Note

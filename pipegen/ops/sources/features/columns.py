@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.kinds.ragged import Ragged, changed
 from pipegen.ops.sources.features.classes import check_written_lists, read_labels
 from pipegen.ops.sources.features.label_values import LIST, Values

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

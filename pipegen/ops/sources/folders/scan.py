@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.lowering.library import is_readable
 from pipegen.ops.sources.folders.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff

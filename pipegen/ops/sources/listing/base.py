@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.missing import taken
 from pipegen.ops.sources.listing.reader import FileReader

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.strings import Strings
 
 if TYPE_CHECKING:

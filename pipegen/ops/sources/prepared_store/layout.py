@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.errors import OpError
 from pipegen.files import write_whole
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.prepared_store.layout import PAGE, RECORDS, read_column, shard_files
 

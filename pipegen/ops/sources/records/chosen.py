@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.features.chosen_classes import chosen_labels
 from pipegen.ops.sources.features.label_values import meaning_of
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with

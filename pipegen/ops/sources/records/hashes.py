@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import is_are, quoted

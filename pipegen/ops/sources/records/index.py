@@ -9,10 +9,11 @@ import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep, open_kept
 from pipegen.memory import available_cores
 from pipegen.terminal import log

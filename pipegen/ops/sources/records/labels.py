@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep, open_kept
 from pipegen.memory import available_cores
 from pipegen.ops.sources.features.classes import as_values, read_labels

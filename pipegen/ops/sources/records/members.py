@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints, Strings

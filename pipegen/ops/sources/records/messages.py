@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
+from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.json_fields import column_and_path, field_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from glob import glob, has_magic
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.listing.wording import close_names, nearest_folder, quoted
 from pipegen.ops.sources.records.shard_folders import check_links, is_file, shards_below

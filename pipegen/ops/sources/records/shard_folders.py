@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, is_are, quoted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.arrays import FeatureName

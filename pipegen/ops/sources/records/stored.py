@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.records.json_fields import field_of
 

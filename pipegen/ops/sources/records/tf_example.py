@@ -9,8 +9,9 @@ the number 2.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

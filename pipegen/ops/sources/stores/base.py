@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pipegen.errors import InternalError
+from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 
 if TYPE_CHECKING:

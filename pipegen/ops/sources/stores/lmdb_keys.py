@@ -11,12 +11,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.stores.base import MissingLibrary, StoreError
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import zipfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted

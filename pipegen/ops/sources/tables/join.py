@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator, model_validator
 
 from pipegen.errors import OpError, OpErrors
+from pipegen.frozen import dataclass
 from pipegen.ops.model import Model
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.tables.csv import CsvTable

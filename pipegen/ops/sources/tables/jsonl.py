@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.tables.reading import TableReading
 from pipegen.ops.sources.tables.table import Table, find_table, not_text
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.features.label_values import LIST
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ list       = "[" literal {"," literal} "]"
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
 from pydantic import AfterValidator, Field
 
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.tables.predicate import Among, And, Column, Compare, Not, Or, Truth
 
 if TYPE_CHECKING:

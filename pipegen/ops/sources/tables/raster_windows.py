@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import DataError, OpError
+from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.sources.listing.reader import Reader
 

@@ -10,11 +10,11 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from pipegen.files import inert, whole_file
+from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,11 +6,12 @@ import csv
 import json
 import os
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.sources.features.label_values import LIST, is_missing, label_texts
 from pipegen.ops.sources.listing.strings import Strings

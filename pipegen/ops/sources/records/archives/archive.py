@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.mounts import Opened
 from pipegen.ops.sources.records.findings import KINDS, finding_notes, tallied, unpacked_name
 from pipegen.ops.sources.records.members import unpacked_member

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipegen.frozen import dataclass
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.records.archives.reader import MemberReader
