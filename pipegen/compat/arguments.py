@@ -7,8 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.defaults import floatx, image_data_format
+from pipegen.compat.checks import UnsupportedArgument, floatx, image_data_format, warn
 from pipegen.compat.geometry import Geometry, check_geometry
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pipegen.compat.defaults import floatx, image_data_format, scipy_ndimage
+from pipegen.compat.checks import floatx, image_data_format, scipy_ndimage
 from pipegen.compat.images import array_to_img, img_to_array
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.checks import warn
-from pipegen.compat.defaults import floatx, image_data_format
+from pipegen.compat.checks import floatx, image_data_format, warn
 from pipegen.files import whole_file
 
 if TYPE_CHECKING:
