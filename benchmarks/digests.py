@@ -314,6 +314,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = folder
         here = Path.cwd()
+        sys.path.append(str(Path(__file__).parents[1] / "tests"))  # the functions of the worked examples
         os.chdir(folder)
         write_data()
         for name, spec in track([(name, spec) for name, spec in every_spec() if told.only in name], "specs"):
