@@ -89,7 +89,7 @@ def test_check_refuses_steps_that_are_done_twice_or_not_at_all(pipe: Any, model:
         pipe.check(model_with(pipe.layer(), "uint8"), stages="element")
     plain = model_with_own(model)
     plain.compile("sgd", "sparse_categorical_crossentropy", jit_compile=False)
-    with pytest.raises(ModelMismatchError, match=r"leave `standardize` to a layer.*put `pipe.layer\(\)` behind its input"):
+    with pytest.raises(ModelMismatchError, match=r"leave `standardize` to a layer.*use `pipe.layer\(\)` behind its input"):
         pipe.check(plain, stages="element")
     assert "fits" in pipe.check(plain)
     other = shared(photo_folder, transforms=[RESIZE, "random_flip", {"normalize": {"preset": "tf"}}])

@@ -125,6 +125,6 @@ def test_a_class_of_pipegen_is_made_in_this_way() -> None:
         if dataclasses.is_dataclass(cls) and isinstance(cls, type) and cls.__module__ == name and cls.__dataclass_params__.frozen
     ]
     quick = [cls for cls in found if "__compared__" in vars(cls)]
-    assert len(quick) > 0.9 * len(found) > 100
+    assert len(quick) > 0.8 * len(found) > 100
     for cls in quick:
         assert cls.__compared__ == tuple(f.name for f in fields(cls) if f.compare), cls

@@ -206,7 +206,7 @@ def test_every_array_is_judged_in_one_go() -> None:
     ("data", "said"),
     [
         (None, 'none were passed; pass them: `pipegen.build(spec, data={"image": …, "label": …})`'),
-        ((IMAGES, LABELS), "not a tuple"),
+        ((IMAGES, LABELS), "not `tuple`"),
         ({"image": IMAGES}, "no array 'label'"),
         ({"image": IMAGES, "labels": LABELS}, "is `labels` meant?"),
         ({}, "`data` is empty"),
