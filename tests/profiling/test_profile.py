@@ -326,12 +326,12 @@ def test_the_processor_time_is_in_the_parts(photos_of_cameras: Path, name: str) 
     for _ in range(WARM):
         next(batches)
     seen = []
-    for _ in range(3):
+    for _ in range(5):
         with traced(frozenset(scopes(executor.plan).values())) as trace:
             for _ in range(6):
                 next(batches)
         seen.append(trace.unattributed)
-    assert statistics.median(seen) <= UNATTRIBUTED, seen
+    assert sorted(seen)[1] <= UNATTRIBUTED, seen  # a thread that waits for a core adds to what is in no part, and never takes away
 
 
 @pytest.mark.nightly
