@@ -177,8 +177,9 @@ def explain_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
 
     If both have the effects of their steps, another spelling of the same effect is not a difference.
     """
-    old, new = (_readable(side) for side in _alike(a, b))
-    return _lines({**old, "transforms": []}, {**new, "transforms": []}, ()) + _steps(old["transforms"], new["transforms"])
+    *sides, places = _alike(a, b)
+    old, new = (_readable(side) for side in sides)
+    return _lines({**old, "transforms": []}, {**new, "transforms": []}, ()) + _steps(old["transforms"], new["transforms"], *places)
 
 
 def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str, str]]:
@@ -214,19 +215,22 @@ def _lines(a: Any, b: Any, path: KeyPath) -> list[str]:
     return [f"{format_path(at)}: {old} -> {new}" for at, old, new in differences(a, b, path)]
 
 
-def _alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Removes the effects of steps; steps of the second with equal effects get the spelling of the first."""
+def _alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[list[int]]]:
+    """Removes the effects of steps; steps of the second with equal effects get the spelling of the first.
+
+    A `decode` that stands for nothing is left out, so the places of the other steps in their specs come with them.
+    """
     from difflib import SequenceMatcher
 
     sides = [{k: v for k, v in side.items() if k not in ("effects", "inner")} for side in alike(a, b)]
     if not (a.get("effects") and b.get("effects")):
-        return sides[0], sides[1]
+        return sides[0], sides[1], [list(range(len(side.get("transforms", [])))) for side in sides]
     done = [[i for i, effect in enumerate(side["effects"]) if effect is not None] for side in (a, b)]
     steps = [[side["transforms"][i] for i in kept] for side, kept in zip((a, b), done, strict=True)]
     keys = [[json.dumps(side["effects"][i], sort_keys=True) for i in kept] for side, kept in zip((a, b), done, strict=True)]
     for i, j, n in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks():
         steps[1][j : j + n] = steps[0][i : i + n]
-    return {**sides[0], "transforms": steps[0]}, {**sides[1], "transforms": steps[1]}
+    return {**sides[0], "transforms": steps[0]}, {**sides[1], "transforms": steps[1]}, done
 
 
 def _unsaid(path: KeyPath) -> str:
@@ -236,22 +240,24 @@ def _unsaid(path: KeyPath) -> str:
     return UNENCODED if path[:2] == ("output", "encode") else _ABSENT
 
 
-def _steps(a: list[Any], b: list[Any]) -> list[str]:
-    """Describes the differences of steps; if steps were only added or removed, those alone."""
-    names = [next(iter(s)) for s in a], [next(iter(s)) for s in b]
-    if names[0] == names[1]:
-        return [line for i, (x, y) in enumerate(zip(a, b, strict=True)) for line in _lines(x, y, ("transforms", i))]
+def _steps(a: list[Any], b: list[Any], old_places: list[int], new_places: list[int]) -> list[str]:
+    """Describes the differences of steps by their places; if steps were only added or removed, those alone."""
+
+    def pairs(start: int, end: int) -> list[str]:
+        return [line for i in range(start, end) for line in _lines(a[i], b[i], ("transforms", new_places[i]))]
+
+    if [next(iter(s)) for s in a] == [next(iter(s)) for s in b]:
+        return pairs(0, len(a))
     start = 0
     while start < min(len(a), len(b)) and a[start] == b[start]:
         start += 1
     end = 0
     while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
         end += 1
-    old, new = a[start : len(a) - end], b[start : len(b) - end]
-    if len(old) == len(new):
-        return [line for i, (x, y) in enumerate(zip(old, new, strict=True), start) for line in _lines(x, y, ("transforms", i))]
-    removed = [f"transforms[{start + i}]: {in_words(next(iter(s)))} is no longer there" for i, s in enumerate(old)]
-    return removed + [f"transforms[{start + i}]: {in_words(next(iter(s)))} is new" for i, s in enumerate(new)]
+    if len(a) == len(b):
+        return pairs(start, len(a) - end)
+    removed = [f"transforms[{old_places[i]}]: {in_words(next(iter(a[i])))} is no longer there" for i in range(start, len(a) - end)]
+    return removed + [f"transforms[{new_places[i]}]: {in_words(next(iter(b[i])))} is new" for i in range(start, len(b) - end)]
 
 
 def in_words(value: Any) -> str:

@@ -137,7 +137,7 @@ def test_a_state_goes_on_with_another_batch_size() -> None:
     assert saved_with(spec, state) == (3, 2)
     half = spec_of(*STEPS, more=SPLITS + "batch: {size: 4}\n")
     assert saved_with(half, state) == (3, 4)
-    with pytest.raises(StateError, match=r"rescale.to: \[0.0, 1.0\] -> \[-1.0, 1.0\]"):
+    with pytest.raises(StateError, match=r"transforms\[4\].rescale.to: \[0.0, 1.0\] -> \[-1.0, 1.0\]"):
         saved_with(spec_of(*STEPS[:4], "rescale: {to: [-1, 1]}", STEPS[5], more=SPLITS + "batch: {size: 8}\n"), state)
 
 
