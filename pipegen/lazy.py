@@ -1,4 +1,4 @@
-"""TensorFlow and NumPy, imported on first use; advice for libraries that cannot be imported; `untraced`."""
+"""TensorFlow and NumPy, imported on first use; advice for libraries that cannot be imported."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module, metadata
-from inspect import isfunction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["how_to_install", "np", "tf", "untraced", "what_to_install"]
+__all__ = ["how_to_install", "np", "tf", "what_to_install"]
 
 
 class _Later:
@@ -64,21 +63,6 @@ def _series(version: str) -> str:
     parts = version.split(".")
     first = next((place for place, part in enumerate(parts) if part != "0"), 0)
     return ".".join(parts[: first + 1])
-
-
-C = TypeVar("C", bound=type)
-
-
-def untraced(cls: C) -> C:
-    """Keeps AutoGraph from converting the methods of a class; a class decorator.
-
-    Otherwise a call in a traced function would convert the method with all that it calls, which takes seconds. The mark is that of
-    `tf.autograph.experimental.do_not_convert`. Functions passed to a method are converted as usual.
-    """
-    for method in vars(cls).values():
-        if isfunction(method):
-            vars(method)["autograph_info__"] = None
-    return cls
 
 
 _MANY = 100

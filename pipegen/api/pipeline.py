@@ -17,10 +17,10 @@ from pipegen.data.check import meant_split
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.sides import in_buckets
 from pipegen.diagnostics.foreign import member
-from pipegen.lazy import untraced
 from pipegen.phases.state import make_state, position_from
 from pipegen.physical.decide import extent_of
 from pipegen.physical.extent import FIRST, Position
+from pipegen.private.autograph import untraced
 from pipegen.terminal import visible
 
 if TYPE_CHECKING:

@@ -160,12 +160,10 @@ class Iterator(Explains):
 
     # As a dataset, which it is by type alone without compiled batches
 
-    @property
-    def _variant_tensor(self) -> tf.Tensor:
-        return self._compiled()._variant_tensor
+    def _pipegen_variant(self) -> tf.Tensor:
+        import tensorflow as tf
 
-    def _inputs(self) -> list[tf.data.Dataset]:
-        return []
+        return tf.data.experimental.to_variant(self._compiled())
 
     def _pipegen_source(self) -> tf.data.Dataset:
         return self._compiled()._pipegen_source()

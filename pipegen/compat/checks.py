@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from types import FrameType
 from typing import Any
 
 from pipegen.errors import PipegenError
+from pipegen.private.callers import callers
 from pipegen.terminal import visible
 
 
@@ -27,10 +27,8 @@ class UnsupportedArgument(PipegenError, NotImplementedError):
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the line of the user's program that called into `pipegen.compat`."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 2
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("pipegen.compat"):
-        frame, level = frame.f_back, level + 1
+    modules = [caller.name[0] for caller in [*callers()]]
+    level = 1 + next((at for at, module in enumerate(modules) if not module.startswith("pipegen.compat")), 0)
     warnings.warn(visible(message), category, stacklevel=level)
 
 

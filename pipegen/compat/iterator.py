@@ -119,6 +119,8 @@ class CompiledIterator(Iterator):
         self._begin(self._one_epoch, shuffle, seed, saves)
 
     def _begin(self, epoch: tf.data.Dataset, shuffle: bool, seed: int | None, saves: tuple[Any, str, str]) -> None:
+        import tensorflow as tf
+
         self.samples = self.n
         self.seed = seed
         self.batch_index = self.total_batches_seen = 0
@@ -126,7 +128,7 @@ class CompiledIterator(Iterator):
         self._walk: Walk[Any] | None = None
         self.save_to_dir, self.save_prefix, self.save_format = saves
         self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
-        super(Iterator, self).__init__(epoch._variant_tensor)
+        super(Iterator, self).__init__(tf.data.experimental.to_variant(epoch))
         self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
         self.image_shape = tuple(_first(self._one_epoch.element_spec).shape[1:])
 
@@ -174,7 +176,7 @@ class CompiledIterator(Iterator):
 
     # As a dataset
 
-    def _inputs(self) -> list[tf.data.Dataset]:
+    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
         return [self._one_epoch]
 
     def _compiled(self) -> tf.data.Dataset:

@@ -26,8 +26,10 @@ def main() -> None:
     answer(doing="importing Keras")
     import keras
 
+    from pipegen.private.tensorflow import is_onednn_build
+
     answer(keras=keras.__version__, keras_backend=keras.backend.backend())
-    answer(onednn=_onednn())
+    answer(onednn=is_onednn_build())
     answer(doing="looking for GPUs")
     answer(driver_cuda=_driver_cuda())
     answer(gpus=[_name(tf, device) for device in tf.config.list_physical_devices("GPU")])
@@ -44,15 +46,6 @@ def answer(**answers: Any) -> None:
 def _build(tf: Any) -> dict[str, Any]:
     info = tf.sysconfig.get_build_info()
     return {"cuda": info.get("cuda_version"), "cudnn": info.get("cudnn_version"), "is_cuda": bool(info.get("is_cuda_build"))}
-
-
-def _onednn() -> bool | None:
-    try:
-        from tensorflow.python.util import _pywrap_util_port
-
-        return bool(_pywrap_util_port.IsMklEnabled())
-    except (ImportError, AttributeError):
-        return None
 
 
 def _driver_cuda() -> int | None:

@@ -1,4 +1,7 @@
-"""A fix that writes settings into the `runtime` section of a spec, without other changes to the file."""
+"""A fix that writes settings into the `runtime` section of a spec, without other changes to the file.
+
+It inserts text at a place that is known. ruamel.yaml, which writes a file anew, changes the indentation of lists in most specs.
+"""
 
 from __future__ import annotations
 

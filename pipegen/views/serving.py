@@ -30,6 +30,7 @@ from pipegen.phases.layered import before_layer, layer_config
 from pipegen.physical.decide import assumed_examples, decide, extent_of
 from pipegen.physical.nodes import SERVED, Setting
 from pipegen.plan.served import layered_plan, served_plan
+from pipegen.private.tensorflow import lite_errors
 from pipegen.release import __version__
 from pipegen.spec.expect import one_of
 from pipegen.views.model_check import ending_of, input_mismatches
@@ -333,16 +334,14 @@ def _beside(path: Path) -> Path:
 
 
 def _to_tflite(function: Any) -> tuple[bytes, _Missing]:
-    from tensorflow.lite.python.convert import ConverterError
-
     converter = tf.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()], function)
     try:
         with _quiet():
             return converter.convert(), []
-    except ConverterError as error:
+    except Exception as error:  # its class is not public
         lost = {
             (e.operator.name.removeprefix("tf."), next((c.name for c in e.location.call if c.name), ""))
-            for e in error.errors
+            for e in lite_errors(error)
             if e.operator.name.startswith("tf.") and "neither a custom op nor a flex op" in e.error_message
         }
         if not lost:

@@ -12,9 +12,9 @@ import tensorflow as tf
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
 from pipegen.backend.process.devices import GeneratedInTurn, InTurn
 from pipegen.errors import StateError
-from pipegen.lazy import untraced
 from pipegen.physical.extent import Position
 from pipegen.plan.cost import LARGE
+from pipegen.private.autograph import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner

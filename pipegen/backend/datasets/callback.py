@@ -16,6 +16,7 @@ from pipegen.errors import StateError
 from pipegen.files import remove_parts, whole_place
 from pipegen.phases.state import KERAS_FILE, KERAS_WEIGHTS, KEY, UNCOUNTED, Checkpoints, Place, Record, saved_sizes
 from pipegen.physical.extent import Position
+from pipegen.private.keras import initial_epoch, optimizer_runs, set_initial_epoch
 from pipegen.waiting import EpochRate, Waiting
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class ResumeCallback(keras.callbacks.Callback):
         with suppress(StateError):  # a callback behind this one may still restore the weights
             place, certain = self._find()
             if place is not None and certain:
-                self.model._initial_epoch = place.epoch
+                set_initial_epoch(self.model, place.epoch)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Moves the pipeline to the first batch that `fit` takes."""
@@ -154,7 +155,7 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Marks the run as finished: the next one begins at the epoch of `fit`."""
-        self.model._initial_epoch = None
+        set_initial_epoch(self.model, None)
         if self._record is not None and self._kept.exist:  # Keras may have removed the folder
             self._record = replace(self._record, finished=True)
             self._save()
@@ -168,7 +169,7 @@ class ResumeCallback(keras.callbacks.Callback):
             StateError: If the position of restored weights is unknown, or is not where `fit` begins.
         """
         place, certain = self._find()
-        self.model._initial_epoch = None  # `fit` has read it; otherwise the next `fit` would, too
+        set_initial_epoch(self.model, None)  # `fit` has read it; otherwise the next `fit` would, too
         if place is not None and place.epoch != epoch:
             if certain:
                 raise StateError(self._disagreement(place, epoch))
@@ -274,13 +275,12 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _told(self) -> int | None:
         """The epoch that weights were restored for; `None` if Keras has restored none."""
-        told = self._kept.keras().get("epoch", self.model._initial_epoch)
+        told = self._kept.keras().get("epoch", initial_epoch(self.model))
         return int(told) if told is not None else None
 
     def _iterations(self) -> int:
         """Counts the runs of the optimizer: one a batch, even while it accumulates gradients; -1 without an optimizer."""
-        optimizer = getattr(self.model, "optimizer", None)
-        counter = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_iterations", None)
+        counter = optimizer_runs(getattr(self.model, "optimizer", None))
         return -1 if counter is None else int(keras.ops.convert_to_numpy(counter))
 
     def _begun(self) -> Record:
@@ -414,7 +414,7 @@ class StageCallback(ResumeCallback):
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Ends the stage, even if `fit` stopped early, and moves the checkpoint back."""
-        self.model._initial_epoch = None
+        set_initial_epoch(self.model, None)
         record = self._record
         if record is None:  # no epoch was begun
             self._come_back()

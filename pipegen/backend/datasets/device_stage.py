@@ -11,11 +11,11 @@ from pipegen.arguments import share, text
 from pipegen.backend.datasets.distributed import DistributedBatches
 from pipegen.backend.process.graphs import available
 from pipegen.backend.running.requests import batch_of
-from pipegen.lazy import untraced
 from pipegen.ops.families.mixing import GROUP
 from pipegen.physical import nodes as p
 from pipegen.physical.device import device_kernels, obstacle
 from pipegen.physical.extent import FIRST
+from pipegen.private.autograph import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner

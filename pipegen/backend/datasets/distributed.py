@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, ahead
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
-from pipegen.backend.datasets.sharing import builds_model, fits
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import rows_of, unequal_parts
-from pipegen.lazy import untraced
 from pipegen.physical.extent import FIRST
+from pipegen.private.autograph import untraced
+from pipegen.private.keras import builds_model, fits
 from pipegen.terminal import log
 
 if TYPE_CHECKING:

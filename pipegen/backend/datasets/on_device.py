@@ -10,7 +10,8 @@ import keras
 import tensorflow as tf
 
 from pipegen.backend.datasets.device_stage import DeviceStage
-from pipegen.lazy import untraced
+from pipegen.private.autograph import untraced
+from pipegen.private.keras import build_symbolically
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner
@@ -113,13 +114,10 @@ class OnDevice:
 
     def _build(self, stage: DeviceStage) -> None:
         """Builds the model on a complete batch, before Keras sees one of the host."""
-        build = getattr(self._model, "_symbolic_build", None)
-        if build is None:
-            return
         features, params = stage.element_spec
         made = tf.function(stage.apply, autograph=False).get_concrete_function(features, params)
         with self._model.distribute_strategy.scope():
-            build(data_batch=made.structured_outputs)
+            build_symbolically(self._model, made.structured_outputs)
 
 
 def _with_kernels(step: Any, stage: DeviceStage) -> Any:

@@ -18,11 +18,12 @@ from pipegen.backend.running.failures import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.diagnostics.foreign import member
 from pipegen.errors import StateError
-from pipegen.lazy import untraced
 from pipegen.ops.families.mixing import GROUP
 from pipegen.page import box, notebook_table
 from pipegen.physical.extent import FIRST, Position
 from pipegen.physical.nodes import FIXED, TRAINING
+from pipegen.private.autograph import untraced
+from pipegen.private.tensorflow import PrivateDataset
 from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ Translate = Callable[[Exception, "Position | None"], Exception]
 
 
 @untraced
-class Explains(tf.data.Dataset):
+class Explains(PrivateDataset):
     """A dataset whose errors are translated, also after `repeat`, `map`, `prefetch`, `take` and `skip`, some of which `fit` calls.
 
     After other transformations the error is TensorFlow's and quotes ours.
@@ -281,15 +282,13 @@ class DerivedDataset(Explains):
         self._pipegen_length = inner.cardinality() if length is None else length
         self._pipegen_translate, self._pipegen_waiting = source._pipegen_translate, source._pipegen_waiting
         self._pipegen_check, self._pipegen_sharing = source._pipegen_check, source._pipegen_sharing
-        super().__init__(inner._variant_tensor)
+        super().__init__(tf.data.experimental.to_variant(inner))
 
-    @property
-    def _variant_tensor(self) -> tf.Tensor:
-        """The tensor that derived datasets are built on."""
+    def _pipegen_variant(self) -> tf.Tensor:
         self._pipegen_sharing.check()
-        return self._variant_tensor_attr
+        return super()._pipegen_variant()
 
-    def _inputs(self) -> list[tf.data.Dataset]:
+    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
         return [self._pipegen_inner]
 
     def _pipegen_source(self) -> tf.data.Dataset:
@@ -391,7 +390,7 @@ class PipelineDataset(Explains):
         self._pipegen_made: Callable[[tf.data.Dataset], tf.data.Dataset] = lambda entering: made(entering, form.built_on())
         """Makes the dataset to derive from, for a dataset of start positions."""
         self._pipegen_counted = Once(lambda: _counted(guarded(), steps))
-        super().__init__(numbered._variant_tensor)
+        super().__init__(tf.data.experimental.to_variant(numbered))
 
     @property
     def _pipegen_plain(self) -> tf.data.Dataset:
@@ -401,13 +400,11 @@ class PipelineDataset(Explains):
     def _pipegen_source(self) -> tf.data.Dataset:
         return self._pipegen_guarded()
 
-    @property
-    def _variant_tensor(self) -> tf.Tensor:
-        """The tensor that derived datasets are built on."""
+    def _pipegen_variant(self) -> tf.Tensor:
         self._pipegen_sharing.check()
-        return self._pipegen_counted()._variant_tensor
+        return tf.data.experimental.to_variant(self._pipegen_counted())
 
-    def _inputs(self) -> list[tf.data.Dataset]:
+    def _pipegen_inputs(self) -> list[tf.data.Dataset]:
         return [self._pipegen_marked]
 
     @property
@@ -485,11 +482,9 @@ class RepeatedDataset(DerivedDataset):
     def _pipegen_source(self) -> tf.data.Dataset:
         return self._pipegen_guarded()
 
-    @property
-    def _variant_tensor(self) -> tf.Tensor:
-        """The tensor that derived datasets are built on."""
+    def _pipegen_variant(self) -> tf.Tensor:
         self._pipegen_sharing.check()
-        return self._pipegen_source()._variant_tensor
+        return tf.data.experimental.to_variant(self._pipegen_source())
 
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from types import FrameType
-from typing import Any
-
 from pipegen.errors import StateError
 from pipegen.frozen import dataclass
+from pipegen.private import keras, tensorflow
+from pipegen.private.callers import Caller, callers
 
-_BUILDS = ("tensorflow.python.distribute.input_lib", "_create_cloned_datasets_from_dataset")
-_SHARE_AGAIN = {
-    _BUILDS: "`strategy.experimental_distribute_dataset`",
-    ("keras.src.distribution.distribution_lib", "distribute_dataset"): "Keras' `auto_shard_dataset`",
-}
-"""Functions that shard a dataset among processes. A dataset is not told; it finds them on the call stack."""
-_FIT = ("keras.src.backend.tensorflow.trainer", "fit")
-_BUILD_MODEL = ("keras.src.backend.tensorflow.trainer", "_maybe_symbolic_build")
 _AHEAD = 8
 """Steps that a strategy may read ahead of training: four were seen, with 2 and with 3 replicas."""
 
@@ -43,56 +32,27 @@ class ShareCheck:
         """
         if self.share[1] == 1 and not 0 < self.steps <= _AHEAD:
             return
-        frames = list(_frames())
-        for frame in frames:
-            who = _SHARE_AGAIN.get(_name(frame))
-            if who is not None and self.share[1] > 1 and _among_processes(frame):
+        found = list(callers())
+        for caller in found:
+            who = _shards(caller)
+            if who is not None and self.share[1] > 1:
                 raise RuntimeError(
                     f"{who} would shard these batches among the processes, but they are share {self.share[0]} of {self.share[1]} already: "
                     "use `pipe.distribute(strategy)`, or with Keras on JAX `DataParallel(auto_shard_dataset=False)`, or give each process "
                     "whole batches with `runtime: {shard: none}`"
                 )
-        distributes = any(_name(frame) == _BUILDS for frame in frames)
-        fit = next((frame for frame in frames if _name(frame) == _FIT), None)
-        if distributes and fit is not None and 0 < self.steps <= _AHEAD and not _counted(fit.f_locals):
+        fits = next((given for given in map(keras.callbacks_of_fit, found) if given is not None), None)
+        if fits is None or not 0 < self.steps <= _AHEAD or not any(map(tensorflow.distributes_dataset, found)):
+            return
+        if not any(getattr(type(one), "_pipegen_counts_epochs", False) for one in fits):  # of `pipe.callback()`
             raise StateError(
                 f"a distribution strategy may read all {self.steps} steps of an epoch ahead, and `fit` would then skip the first epoch: "
                 "pass it `pipe.distribute(strategy)`, or add `pipe.callback()` to `callbacks`, which sets the epoch"
             )
 
 
-def builds_model() -> bool:
-    """Checks for Keras on the call stack, taking a batch only for its shapes before `fit` or `evaluate` begin."""
-    return any(_name(frame) == _BUILD_MODEL for frame in _frames())
-
-
-def fits() -> bool:
-    """Checks for Keras' `fit` on the call stack."""
-    return any(_name(frame) == _FIT for frame in _frames())
-
-
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _name(frame: FrameType) -> tuple[str, str]:
-    return frame.f_globals.get("__name__", ""), frame.f_code.co_name
-
-
-def _among_processes(frame: FrameType) -> bool:
-    """Checks that a function of `_SHARE_AGAIN` shards among processes, not among the devices of one."""
-    names = frame.f_locals
-    if "input_context" in names:
-        return bool(getattr(names["input_context"], "num_input_pipelines", 1) > 1)
-    distribution = names.get("self")
-    return bool(getattr(distribution, "_is_multi_process", False) and getattr(distribution, "auto_shard_dataset", True))
-
-
-def _counted(names: dict[str, Any]) -> bool:
-    """Checks for `pipe.callback()`, which sets the epoch, among the callbacks of `fit`."""
-    given = names.get("callbacks")
-    listed = getattr(given, "callbacks", None) or (given if isinstance(given, (list, tuple)) else [given])
-    return any(getattr(type(one), "_pipegen_counts_epochs", False) for one in listed)
+def _shards(caller: Caller) -> str | None:
+    """Returns the name of a function that shards a dataset among processes; `None` for other callers."""
+    if tensorflow.shards_dataset(caller):
+        return "`strategy.experimental_distribute_dataset`"
+    return "Keras' `auto_shard_dataset`" if keras.shards_dataset(caller) else None

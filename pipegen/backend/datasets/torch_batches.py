@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, owned_arrays
-from pipegen.lazy import untraced
+from pipegen.private.autograph import untraced
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.owner import Owner

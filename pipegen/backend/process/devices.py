@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import tensorflow as tf
 
-from pipegen.lazy import untraced
 from pipegen.memory import ram_budget, threads
+from pipegen.private.autograph import untraced
 
 if TYPE_CHECKING:
     from pipegen.spec.models import Runtime

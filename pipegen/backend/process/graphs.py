@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from pipegen.backend.process.quiet import quietly
-from pipegen.lazy import untraced
 from pipegen.ops.lowering.graphs import call, for_xla
+from pipegen.private.tensorflow import Applied, function_here, not_optimized
 from pipegen.terminal import log
-
-_HERE = {"experimental_ints_on_device": True}
-"""Makes `tf.data` run a function on the device of the dataset.
-
-Otherwise it places each operation and optimises the graph for every new iterator, which takes two thirds of the time of making one. On
-integers the attribute has an effect only on accelerators, where our functions never run.
-"""
-
-
-@contextmanager
-def as_written() -> Iterator[None]:
-    """Switches graph optimisation off for functions called inside.
-
-    Otherwise TensorFlow optimises each of them for every new iterator, which takes a fifth of the time of making one. Functions that
-    would gain are compiled by XLA.
-    """
-    now = context.context()
-    usual = now.function_call_options
-    config = now.config
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    now.function_call_options = context.FunctionCallOptions(usual.executor_type, config)
-    try:
-        yield
-    finally:
-        now.function_call_options = usual
 
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,14 +36,13 @@ class Traced:
             made = function(*given) if type(given) is tuple else function(given)
             if isinstance(made, tf.data.Dataset):
                 self.element_spec = made.element_spec
-                return [made._variant_tensor]
+                return [tf.data.experimental.to_variant(made)]
             made = tf.nest.map_structure(tf.convert_to_tensor, tuple(made) if type(made) is list else made)
             self.element_spec = tf.nest.map_structure(tf.type_spec_from_value, made)
             return tf.nest.flatten(made)
 
-        traced = tf.function(flat, input_signature=tf.nest.flatten(entry), autograph=False, experimental_attributes=_HERE)
-        with as_written():
-            self.concrete = traced.get_concrete_function()
+        with not_optimized():
+            self.concrete = function_here(flat, tf.nest.flatten(entry)).get_concrete_function()
 
 
 def plain_map(
@@ -79,15 +51,15 @@ def plain_map(
     """Maps a dataset of dense tensors in order, on `calls` threads, like `tf.data.Dataset.map`, without AutoGraph and on this device."""
     traced = function if isinstance(function, Traced) else Traced(function, ds.element_spec)
     if calls is None:
-        return _Made(ds, traced, traced.element_spec, name, tf.raw_ops.MapDataset, preserve_cardinality=True)
+        return Applied(ds, traced.concrete, traced.element_spec, name, tf.raw_ops.MapDataset, preserve_cardinality=True)
     own = {"num_parallel_calls": tf.constant(calls, tf.int64), "deterministic": "true", "preserve_cardinality": True}
-    return _Made(ds, traced, traced.element_spec, name, tf.raw_ops.ParallelMapDatasetV2, **own)
+    return Applied(ds, traced.concrete, traced.element_spec, name, tf.raw_ops.ParallelMapDatasetV2, **own)
 
 
 def plain_flat_map(ds: tf.data.Dataset, function: Callable[..., tf.data.Dataset], name: str | None = None) -> tf.data.Dataset:
     """Maps each element to a dataset and concatenates them, like `tf.data.Dataset.flat_map`, without AutoGraph and on this device."""
     traced = Traced(function, ds.element_spec)
-    return _Made(ds, traced, traced.element_spec, name, tf.raw_ops.FlatMapDataset)
+    return Applied(ds, traced.concrete, traced.element_spec, name, tf.raw_ops.FlatMapDataset)
 
 
 def map_and_stack(ds: tf.data.Dataset, traced: Traced, calls: int | None, size: int, *, full: bool, name: str) -> tf.data.Dataset:
@@ -97,39 +69,13 @@ def map_and_stack(ds: tf.data.Dataset, traced: Traced, calls: int | None, size: 
     """
     spec = tf.nest.map_structure(lambda own: tf.TensorSpec([size if full else None, *own.shape], own.dtype), traced.element_spec)
     own = {"batch_size": tf.constant(size, tf.int64), "num_parallel_calls": tf.constant(calls or 1, tf.int64), "drop_remainder": full}
-    return _Made(ds, traced, spec, name, tf.raw_ops.MapAndBatchDataset, preserve_cardinality=True, **own)
+    return Applied(ds, traced.concrete, spec, name, tf.raw_ops.MapAndBatchDataset, preserve_cardinality=True, **own)
 
 
 def plain_unbatch(ds: tf.data.Dataset, name: str) -> tf.data.Dataset:
     """Unbatches a dataset of dense tensors like `tf.data.Dataset.unbatch`, which needs a map."""
     spec = tf.nest.map_structure(lambda own: tf.TensorSpec(own.shape[1:], own.dtype), ds.element_spec)
-    return _Made(ds, None, spec, name, tf.raw_ops.UnbatchDataset)
-
-
-@untraced
-class _Made(tf.data.Dataset):
-    """The result of an operation of `tf.data` on a dataset, with or without a function."""
-
-    def __init__(
-        self, ds: tf.data.Dataset, traced: Traced | None, spec: Any, name: str | None, operation: Callable[..., tf.Tensor], **own: Any
-    ) -> None:
-        self._pipegen_inner, self._name, self._pipegen_spec = ds, name, spec
-        self._pipegen_operation, self._pipegen_own = operation, own
-        function = {}
-        if traced is not None:
-            self._pipegen_function = traced.concrete  # must live as long as the dataset
-            if not tf.executing_eagerly():
-                self._pipegen_function.add_to_graph(tf.compat.v1.get_default_graph())
-            function = {"other_arguments": self._pipegen_function.captured_inputs, "f": self._pipegen_function}
-        super().__init__(operation(input_dataset=ds._variant_tensor, **function, **own, **self._common_args))
-
-    def _inputs(self) -> list[tf.data.Dataset]:
-        return [self._pipegen_inner]
-
-    @property
-    def element_spec(self) -> Any:
-        """Shapes and dtypes of an element."""
-        return self._pipegen_spec
+    return Applied(ds, None, spec, name, tf.raw_ops.UnbatchDataset)
 
 
 def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | None = None, *, jit: bool = True) -> Callable[..., Any]:

@@ -13,10 +13,10 @@ from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.process.graphs import plain
 from pipegen.backend.running.walk import Run
 from pipegen.diagnostics.suggest import closest
-from pipegen.lazy import untraced
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
 from pipegen.plan.nodes import Element, Kernel, Plan, Read
+from pipegen.private.autograph import untraced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,4 +1,8 @@
-"""Remote files, fetched whole or block by block with retries; blocks are kept in small files that processes share."""
+"""Remote files, fetched whole or block by block with retries; blocks are kept in small files that processes share.
+
+fsspec reads the remote files. Its caches of blocks and of whole files are not used: they have no limit to their size, no lock between
+processes and no retries, and note which blocks are there when a file is closed, so that a killed process loses them.
+"""
 
 from __future__ import annotations
 

@@ -117,13 +117,9 @@ def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     `(inner, columns)`, in full float32 precision, also on an accelerator."""
     if target() != "device" or a.dtype != tf.float32:
         return tf.linalg.matmul(a, b)
-    from tensorflow.compiler.tf2xla.python import xla
+    from pipegen.private.tensorflow import dot_in_full_precision
 
-    dimensions, precision = xla.DotDimensionNumbers(), xla.PrecisionConfig()
-    dimensions.lhs_contracting_dimensions.append(a.shape.rank - 1)
-    dimensions.rhs_contracting_dimensions.append(b.shape.rank - 2)
-    precision.operand_precision.extend([xla.PrecisionConfig.HIGHEST] * 2)
-    found = xla.dot_general(a, b, dimensions, precision)
+    found = dot_in_full_precision(a, b)
     several = b.shape.rank - 2  # the batch dimensions follow the rows now
     return tf.transpose(found, [*range(1, several + 1), 0, several + 1]) if several else found
 

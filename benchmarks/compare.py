@@ -1,0 +1,144 @@
+"""Compares the speed of two checkouts of pipegen in one interleaved run.
+
+    python -m benchmarks.compare OTHER FOLDER [--recipes geometric imagenet] [--turns 10]
+
+Two processes build each recipe, one with pipegen of this checkout and one with pipegen of OTHER, and then take turns over the same images
+while the other rests. Printed is the median over the turns of the processor time of an image here divided by that of OTHER, with the
+quartiles, and the same of the time on the clock. Both use the recipes of this checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+WARM_UP = 3
+"""Turns of each process that do not count: buffers fill, XLA compiles, AUTOTUNE settles."""
+
+
+class Side:
+    """A process with one checkout's pipegen and one recipe."""
+
+    def __init__(self, checkout: Path, folder: Path, recipe: str) -> None:
+        command = [sys.executable, str(Path(__file__).resolve()), "--serve", str(checkout), str(folder), "--recipes", recipe]
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+
+    def turn(self, batches: int) -> tuple[float, float]:
+        """Takes batches; returns the processor time and the time on the clock, in seconds per image."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{batches}\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a process of the comparison ended with {self._process.wait()}")
+        processor_s, clock_s = json.loads(line)
+        return processor_s, clock_s
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+
+def compare(other: Path, folder: Path, recipe: str, turns: int, seconds: float) -> dict[str, Any]:
+    """Measures one recipe on both sides."""
+    sides = [Side(ROOT, folder, recipe), Side(other, folder, recipe)]
+    try:
+        batches = 4
+        for _ in range(WARM_UP):
+            took = [side.turn(batches) for side in sides]
+        batch = _recipes()[recipe].batch
+        batches = max(2, round(seconds / (took[0][1] * batch)))
+        pairs = []
+        for number in range(turns):
+            order = (0, 1) if number % 2 else (1, 0)
+            found = {at: sides[at].turn(batches) for at in order}
+            pairs.append((found[0], found[1]))
+    finally:
+        for side in sides:
+            side.close()
+    result: dict[str, Any] = {"recipe": recipe, "images": batches * batch, "turns": turns}
+    for place, name in enumerate(("processor", "clock")):
+        ratios = [here[place] / there[place] for here, there in pairs]
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        result[name] = {"ratio": round(middle, 4), "quartiles": [round(low, 4), round(high, 4)]}
+        for at, side in enumerate(("here_ms", "other_ms")):
+            result[name][side] = round(1000 * statistics.median(pair[at][place] for pair in pairs), 4)
+    return result
+
+
+def _recipes() -> Any:
+    from benchmarks.recipes import RECIPES
+
+    return RECIPES
+
+
+def serve(checkout: Path, folder: Path, recipe: str) -> None:
+    """Answers how long batches took, for each line with a number of them."""
+    sys.path[:] = [str(checkout), *(path for path in sys.path if Path(path or ".").resolve() not in (ROOT, ROOT / "benchmarks"))]
+    import pipegen
+
+    assert Path(pipegen.__file__).is_relative_to(checkout), pipegen.__file__
+    sys.path.insert(1, str(ROOT))
+    from benchmarks.data import SUFFIXES, Dataset, Photos
+    from benchmarks.measure import rested
+    from benchmarks.systems.pipegen_system import PipegenSystem
+
+    folders = {"photos": Photos.find(folder)}
+    for kind in ("large", "png"):
+        beside = folder.resolve().with_name(f"{folder.resolve().name}-{kind}")
+        if beside.is_dir():
+            folders[kind] = Photos.find(beside, SUFFIXES[kind])
+    batches = PipegenSystem().batches(_recipes()[recipe], Dataset(folders))
+    for line in sys.stdin:
+        rested()
+        spent, began, images = time.process_time(), time.perf_counter(), 0
+        for _ in range(int(line)):
+            images += len(next(batches)[0])
+        took = time.perf_counter() - began
+        spent = rested() - spent
+        print(json.dumps([spent / images, took / images]), flush=True)
+
+
+def main() -> int:
+    """Measures, and prints a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("other", type=Path, help="another checkout")
+    parser.add_argument("folder", type=Path, help="photographs, as for `python -m benchmarks`")
+    parser.add_argument("--recipes", nargs="+", metavar="RECIPE", help="default: all")
+    parser.add_argument("--turns", type=int, default=10, help="of each side (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="about how long a turn takes (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="write what was measured to this JSON file")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        serve(args.other.resolve(), args.folder, args.recipes[0])
+        return 0
+    found = []
+    print(f"{'recipe':14}{'images a turn':>14}{'processor':>11}{'quartiles':>16}{'clock':>9}{'ms here':>10}{'ms other':>10}")
+    for recipe in args.recipes or _recipes():
+        found.append(one := compare(args.other, args.folder, recipe, args.turns, args.seconds))
+        spent, clock = one["processor"], one["clock"]
+        low, high = spent["quartiles"]
+        print(
+            f"{recipe:14}{one['images']:14,}{spent['ratio']:11.3f}{f'{low:.3f}-{high:.3f}':>16}{clock['ratio']:9.3f}"
+            f"{spent['here_ms']:10.3f}{spent['other_ms']:10.3f}", flush=True,
+        )  # fmt: skip
+        if args.out is not None:
+            args.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

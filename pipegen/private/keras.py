@@ -1,0 +1,75 @@
+"""What Keras does not promise. Tried on Keras 3.4 to 3.15, with each version of TensorFlow that we support.
+
+Where a name is missing in a later version, a slower public way or none is taken, and the docstring says what is lost. The names of
+functions on the call stack cannot be missed in that way: `tests/test_private.py` fails if Keras renames one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegen.private.callers import Caller, callers
+
+_FIT = ("keras.src.backend.tensorflow.trainer", "fit")
+_BUILD_MODEL = ("keras.src.backend.tensorflow.trainer", "_maybe_symbolic_build")
+_DISTRIBUTE = ("keras.src.distribution.distribution_lib", "distribute_dataset")
+
+
+def initial_epoch(model: Any) -> int | None:
+    """Returns the epoch for which a checkpoint was restored, at which `fit` begins; `None` if there was none.
+
+    Reads `Model._initial_epoch`, which `BackupAndRestore` sets; without it, the checkpoint's file tells the epoch.
+    """
+    return getattr(model, "_initial_epoch", None)
+
+
+def set_initial_epoch(model: Any, epoch: int | None) -> None:
+    """Sets the epoch at which `fit` begins, or with `None` leaves it to `fit`.
+
+    Sets `Model._initial_epoch`; without it, `fit` begins at its own, and the callback raises an error that says what to pass.
+    """
+    if hasattr(model, "_initial_epoch"):
+        model._initial_epoch = epoch
+
+
+def build_symbolically(model: Any, batch: Any) -> None:
+    """Builds a model and its metrics on a batch of symbolic tensors. Calls `Model._symbolic_build`; without it, `fit` builds on its own."""
+    build = getattr(model, "_symbolic_build", None)
+    if build is not None:
+        build(data_batch=batch)
+
+
+def optimizer_runs(optimizer: Any) -> Any:
+    """Returns how often an optimizer has run, a scalar: once a batch, even while it accumulates gradients; `None` without an optimizer.
+
+    Reads `Optimizer._iterations`; without it, `iterations` counts, which skips what an optimizer accumulates.
+    """
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    return getattr(optimizer, "_iterations", getattr(optimizer, "iterations", None))
+
+
+def fits() -> bool:
+    """Checks the call stack for Keras' `fit`."""
+    return any(caller.name == _FIT for caller in callers())
+
+
+def builds_model() -> bool:
+    """Checks the call stack for Keras taking a batch only for its shapes, before `fit` or `evaluate` begin."""
+    return any(caller.name == _BUILD_MODEL for caller in callers())
+
+
+def callbacks_of_fit(caller: Caller) -> list[Any] | None:
+    """Returns the callbacks that `fit` was given; `None` if the caller is not Keras' `fit`."""
+    if caller.name != _FIT:
+        return None
+    given = caller.variables.get("callbacks")
+    listed = getattr(given, "callbacks", None) or (given if isinstance(given, (list, tuple)) else [given])
+    return list(listed)
+
+
+def shards_dataset(caller: Caller) -> bool:
+    """Checks for Keras' `distribute_dataset`, which shards a dataset among processes."""
+    if caller.name != _DISTRIBUTE:
+        return False
+    own = caller.variables.get("self")
+    return bool(getattr(own, "_is_multi_process", False) and getattr(own, "auto_shard_dataset", True))
