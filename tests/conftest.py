@@ -84,7 +84,7 @@ def _as_users(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """By day TensorFlow runs without oneDNN, unless the variable is set.
+    """By day TensorFlow runs without oneDNN, and XLA compiles without optimisation, unless the variables are set.
 
     Each function that TensorFlow instantiates is searched for operations that oneDNN has, and for each kind of operation all kernels that
     there are, once a thread; threads end with their pipeline. That was a fifth of the suite's processor time. `.ci/run` runs the smoke set
@@ -97,6 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "night" if _chosen(config, "nightly") else "dev"))
     if not _as_users(config):
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 
 @pytest.fixture(scope="session", name="as_users")

@@ -33,7 +33,7 @@ def _folders(names: str) -> tuple[str, ...]:
 
 
 PARTS = {
-    "steps": Part("each step by itself", 12, (*_folders("ops/transforms"), *_files("contract soundness schedules", "ops/"))),
+    "steps": Part("each step by itself", 12, (*_folders("ops/transforms"), *_files("contract soundness schedules drawn", "ops/"))),
     "arguments": Part("every wrong argument is judged", 15, _files("wrong_arguments", "ops/")),
     "kinds": Part("boxes, masks, keypoints, and the sources by themselves", 7, _folders("ops/kinds ops/sources")),
     "sources": Part("a pipeline on every source", 10, _files("every_source record_pipelines sources_page huggingface tfds_pipeline")),
@@ -72,7 +72,7 @@ PARTS = {
     "measured": Part(
         "benchmarks; alone on the machine, with `-n 0`",
         17,
-        (*_folders("benchmarks"), *_files("expected_memory"), *_files("cli_profile", "cli/")),
+        (*_folders("benchmarks"), *_files("expected_memory"), *_files("cli_profile", "cli/"), *_files("profile", "profiling/")),
     ),
     "mutants": Part("mistakes in the code that a test has to notice; with `-n 0`", 29, _folders("mutants")),
 }

@@ -185,6 +185,7 @@ def painted(folder: Path, keys: range) -> None:
             picture.save(folder / name / f"{i}.png")
 
 
+@pytest.mark.nightly
 def test_voc_s_masks_number_the_boxes_that_are_left(tmp_path: Path) -> None:
     source = write(tmp_path, "voc")
     painted(tmp_path, range(1, 8))
@@ -230,6 +231,7 @@ def test_voc_s_masks_have_lists_of_their_own(tmp_path: Path) -> None:
         pipegen.build(with_masks)
 
 
+@pytest.mark.nightly
 def test_labelme_s_outlines_are_drawn_as_it_draws_them(tmp_path: Path) -> None:
     """By Pillow, in their order; a class that is left out leaves no pixel, and an image without a file is none."""
     from PIL import ImageDraw

@@ -149,6 +149,7 @@ def test_it_is_drawn_and_exported(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(Image.open(done.folder / line["mask_file_name"])), painted(i))
 
 
+@pytest.mark.nightly
 def test_splits_and_parts_of_a_mix_have_masks_of_the_same_classes(tmp_path: Path) -> None:
     train, other = outlined(tmp_path / "a", range(5)), outlined(tmp_path / "b", range(5, COUNT))
     parts = {"train": {"coco": {**train, "masks": "classes"}}, "validation": {"coco": {**other, "masks": "classes"}}}

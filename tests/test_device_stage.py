@@ -107,13 +107,8 @@ def test_an_evaluation_split_ends_in_its_short_batch_or_in_weights(remainder: st
     alike(applied(stage, stage.batches), expected)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "a crop that fixes the shape",
-        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("geometry and colour, two kernels", "mixing")),
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["a crop that fixes the shape", "geometry and colour, two kernels", "mixing"])
 def test_within_a_compiled_function_the_bits_are_the_same(name: str, photo_folder: Path) -> None:
     pipe = compiled(photo_folder, **RECIPES[name])
     stage = pipe.device_stage("train")
@@ -159,7 +154,8 @@ NUMBERED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
 """Steps beside masks of instances, the output, and what goes to a device."""
 
 
-@pytest.mark.parametrize("name", [name if "uint8" in name else pytest.param(name, marks=pytest.mark.nightly) for name in NUMBERED])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [*NUMBERED])
 def test_masks_of_instances_are_numbered_on_the_host_and_their_image_goes(name: str) -> None:
     transforms, output, kernels = NUMBERED[name]
     rng, masks, boxes = np.random.default_rng(1), np.zeros((24, 32, 32), np.uint8), np.zeros((24, 3, 4), np.float32)
@@ -221,6 +217,7 @@ def test_cached_records_and_rows_of_arrays_go_as_they_are(photo_folder: Path) ->
             alike(applied(stage, stage.dataset(epoch=epoch)), batches(pipe.dataset("train", epoch=epoch)))
 
 
+@pytest.mark.by_day(1)
 def test_epochs_are_counted_and_resumed_as_those_of_the_training_split(photo_folder: Path) -> None:
     pipe, other = (compiled(photo_folder, transforms=FEW) for _ in range(2))
     stage = pipe.device_stage("train")

@@ -227,6 +227,7 @@ def page(home: Path, photos: Pipeline) -> Iterator[Any]:
     del sys.modules["flowers_data"]
 
 
+@pytest.mark.nightly
 def test_the_page_of_code_gives_the_same_bits(page: Any, photos: Pipeline) -> None:
     """Without XLA; with it, floats differ within E1."""
     same(stream(page.train_batches(*LATE)), stream(photos.dataset("train", epoch=LATE[0], step=LATE[1])))

@@ -210,6 +210,7 @@ def test_a_damaged_file_is_named_or_passed_over(photo_folder: Path, kept: Path, 
 WHITENS: list[Any] = [{"resize": {"size": 6}}, "random_flip", {"rescale": {"to": [0, 1]}}, {"whiten": {"epsilon": 1e-3}}]
 
 
+@pytest.mark.nightly
 def test_whitening_is_fitted_on_the_training_split_and_kept(
     photo_folder: Path, kept: Path, told: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

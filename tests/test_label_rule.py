@@ -506,6 +506,7 @@ WHOLE = sorted(set(FORMS) - {"excel", "arrays of objects"})
 """Excel holds numbers as floats of 64 bits, and an array of objects is no tensor."""
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("form", [pytest.param(f, marks=() if f == "tfrecord" else pytest.mark.nightly) for f in WHOLE])
 def test_whole_numbers_of_tensors_stay_what_they_are(form: str, tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def stopped(pipe: Any, folder: Path, damage: str, *names: str, save_freq: Any = 
         file.write_bytes(DAMAGES[damage](file.read_bytes()))
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("double", [True, False])
 def test_weights_that_are_not_whole(small: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str, double: bool) -> None:
@@ -303,6 +303,7 @@ def test_the_weights_before_alone(small: Any, tmp_path: Path) -> None:
     assert model.trained == [(number,) for number in range(6, 12)]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("kept", ["none before", "neither"])
 def test_no_weights_that_can_be_read(small: Any, tmp_path: Path, kept: str) -> None:
     """The error names the folder and two ways on, and each of them works."""

@@ -51,6 +51,7 @@ def test_views_given_as_steps(pipe: Any, plain: Any, photo_folder: Path) -> None
     np.testing.assert_allclose(pipe.merge(scores, ds), scores.reshape(11, 4, 3).mean(1), rtol=1e-6)
 
 
+@pytest.mark.nightly
 def test_a_number_of_views_draws_the_random_steps_of_training(pipe: Any, plain: Any) -> None:
     ds = pipe.tta("validation", 2, examples=5)
     x, _ = stream(ds)

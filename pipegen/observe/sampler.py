@@ -38,8 +38,8 @@ class Used:
 class Tree:
     """A process and its descendants.
 
-    The counters of an ended process go to the one that waited for it, so the sum over the living ones loses nothing. psutil, which looks
-    through all processes of the machine for children, takes 1.4 ms for one process among 65, this 0.04 ms, and samples cost what they measure.
+    The counters of an ended process go to the one that waited for it, so the sum over the living ones loses nothing. psutil searches all
+    processes of the machine for children, which takes 1.4 ms where 65 run; this takes 0.04 ms.
 
     Args:
         pid: The process.

@@ -123,6 +123,7 @@ def test_its_pixels_are_those_of_a_spec_with_that_size_alone(pipe: Any, folder: 
         assert compared >= 4
 
 
+@pytest.mark.nightly
 def test_any_step_of_any_share_can_be_begun_with(pipe: Any) -> None:
     whole = batches(pipe, epoch=2)
     for (x, b), (again, boxes) in zip(whole[2:], batches(pipe, epoch=2, step=2), strict=True):

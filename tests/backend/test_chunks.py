@@ -49,6 +49,7 @@ def test_a_batch_that_is_cut_and_joined_is_the_same(rows: int, full: bool, by_re
         np.testing.assert_array_equal(joined[name], value)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("transforms", "batch"), [
     ([{"random_resized_crop": {"size": 24}}], {"size": 8, "remainder": "keep"}),
     pytest.param([{"random_resized_crop": {"size": 80}}], {"size": 16, "remainder": "keep"}, marks=pytest.mark.nightly),

@@ -112,7 +112,7 @@ def calls_of(ds: tf.data.Dataset) -> set[str]:
     return found
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("jit", ["auto", "never"])
 @pytest.mark.parametrize(
     "more", [{}, {"batch": {"size": 16}}, {"errors": {"decode": {"skip": {"max_fraction": 0.5}}}}], ids=["", "chunks", "skip"]

@@ -94,6 +94,7 @@ def test_more_shows_where_objects_were_pasted(folder: Path) -> None:
     assert (after > 0).mean() > (before > 0).mean()
 
 
+@pytest.mark.nightly
 def test_pasted_objects_bring_their_masks_whatever_the_batch_size(folder: Path) -> None:
     steps = PASTED
     image, mask = stream(build(folder, steps, size=8))
@@ -112,6 +113,7 @@ def test_a_cache_keeps_both(folder: Path, tmp_path: Path, where: str) -> None:
             np.testing.assert_array_equal(given, due)
 
 
+@pytest.mark.nightly
 def test_what_a_constant_fill_uncovers_is_ignored(folder: Path) -> None:
     features = FEATURES | {"mask": {**FEATURES["mask"], "ignore": 255}}
     steps = [{"resize": {"size": 24}}, {"translation": {"x": 0.5, "fill": {"constant": 9}}}]

@@ -109,6 +109,7 @@ def test_the_remainder_moves_nothing(photo_folder: Path, expected: Any) -> None:
     np.testing.assert_array_equal(padded[2], np.arange(36) < n)
 
 
+@pytest.mark.nightly
 def test_a_cache_and_xla_change_nothing(photo_folder: Path, expected: Any) -> None:
     pipe = mixing(photo_folder, 12, runtime={"cache": "memory", "jit": "always"})
     for _ in range(2):
@@ -190,6 +191,7 @@ def orders() -> list[Any]:
     return found
 
 
+@pytest.mark.nightly
 def test_a_widened_block_holds_every_group_that_it_touches() -> None:
     import tensorflow as tf
 

@@ -124,7 +124,7 @@ def homographies(n: int) -> Array:
 
 
 @pytest.mark.smoke
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("interpolation", "fill"), [("bilinear", "reflect"), ("nearest", "wrap"), ("bicubic", "constant")])
 def test_the_same_bits_in_xla_and_at_every_batch_size(interpolation: str, fill: str) -> None:
     images, matrices = noise(8, 21, 34), homographies(8)
@@ -136,6 +136,7 @@ def test_the_same_bits_in_xla_and_at_every_batch_size(interpolation: str, fill: 
     np.testing.assert_array_equal(warp(images, matrices, **how, narrow=False), eager)
 
 
+@pytest.mark.nightly
 @pytest.mark.smoke
 def test_affine_bicubic_has_the_same_bits_in_xla_and_at_every_batch_size() -> None:
     import tensorflow as tf

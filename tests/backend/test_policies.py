@@ -46,7 +46,8 @@ def images(plain: Pipeline) -> Array:
     return stream(plain)
 
 
-@pytest.mark.parametrize("steps", [[RESIZE, POLICY[-1]], pytest.param(POLICY, marks=pytest.mark.nightly)], ids=["one_of", "all"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("steps", [[RESIZE, POLICY[-1]], POLICY], ids=["one_of", "all"])
 def test_the_same_with_xla(photo_folder: Path, steps: list[Any]) -> None:
     plain, compiled = (stream(pipeline(photo_folder, {"jit": jit}, transforms=steps)) for jit in ("never", "always"))
     assert np.abs(compiled - plain).max() <= E1
@@ -65,6 +66,7 @@ def test_the_same_for_every_share(plain: Pipeline, images: Array) -> None:
     assert np.abs(share - half).max() <= E1
 
 
+@pytest.mark.nightly
 def test_resumed_in_the_middle(plain: Pipeline, images: Array) -> None:
     np.testing.assert_array_equal(stream(plain, step=2), images[16:])
 

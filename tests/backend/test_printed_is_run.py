@@ -149,6 +149,7 @@ NIGHTLY = ("in memory", "stored")
 """Plans whose lines others have, too: a cache in memory that is drawn late, and maps that are not compiled."""
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in NIGHTLY)) for name in PLANS])
 def test_a_graph_holds_what_is_printed_where_it_is_printed(
     name: str, photo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -87,6 +87,7 @@ def test_rows_come_as_they_are() -> None:
     assert set(weights) == {0, 1, 2}
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("transforms", [COLOUR, CROPS], ids=["from the start", "from the crop on"])
 def test_the_passes_change_nothing(transforms: list[Any]) -> None:
     pipe = shared(transforms=transforms)

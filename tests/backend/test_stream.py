@@ -100,7 +100,8 @@ def test_an_epoch_resumed_at_any_step_is_the_rest_of_it(expected: Any, photo_fol
     assert batches(pipe.dataset("train", epoch=2, step=4)) == []
 
 
-@pytest.mark.parametrize("steps", [FLIPPED, pytest.param(COLOUR, marks=pytest.mark.nightly)], ids=["flipped", "colour"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("steps", [FLIPPED, COLOUR], ids=["flipped", "colour"])
 def test_the_remainder_moves_nothing(photo_folder: Path, steps: list[Any]) -> None:
     expected = epoch_of(shared(photo_folder, transforms=steps), 2)
     pipes = [pipeline(photo_folder, transforms=steps, batch={"size": 5, "remainder": r}) for r in ("keep", "pad", "drop")]
@@ -196,6 +197,7 @@ def test_very_small_data_makes_an_epoch_of_many_passes(photo_folder: Path) -> No
     assert len({row.tobytes() for row in order}) > 1
 
 
+@pytest.mark.nightly
 @pytest.mark.smoke
 def test_xla_changes_no_pixel_of_geometry(photo_folder: Path) -> None:
     batch = {"size": 8, "remainder": "keep"}

@@ -137,6 +137,7 @@ def random_matrices(n: int, seed: int = 6) -> Array:
     return m
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("interpolation", "dtype"),
     [("nearest", "uint8"), pytest.param("nearest", "float32", marks=pytest.mark.nightly), ("bilinear", "uint8"), ("bilinear", "float32")],

@@ -247,6 +247,7 @@ def test_a_folder_without_photographs_is_refused(tmp_path: Path, capsys: pytest.
     assert "benchmarks.make_photos" in capsys.readouterr().out.replace("\n", " ")
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_the_whole_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "results.json"

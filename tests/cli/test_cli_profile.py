@@ -68,6 +68,7 @@ def script(folder: Path, text: str) -> str:
     return "train.py"
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(60)
 def test_the_exit_code_is_the_scripts(program: Program, cli: Cli, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """First of a process of its own, then without one, which is quicker: the script has one either way."""

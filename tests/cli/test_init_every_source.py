@@ -70,6 +70,7 @@ def test_every_form_is_looked_at_or_said_to_be_none() -> None:
     assert set(WRITTEN) | NOT_LOOKED_FOR == set(SOURCES)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("form", [name if name in BY_DAY else pytest.param(name, marks=pytest.mark.nightly) for name in WRITTEN])
 def test_the_folder_of_a_form_gives_batches(cli: Cli, tmp_path: Path, form: str) -> None:
     if SOURCES[form].library and find_spec(SOURCES[form].library) is None:

@@ -134,6 +134,7 @@ def test_the_same_numbers_are_said_of_pairs_that_have_them(photo_folder: Path, t
     assert compare(str(a), str(b)).same_numbers == compare(str(b), str(a)).same_numbers == (name in SAME)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", [n if n in BUILT_BY_DAY else pytest.param(n, marks=pytest.mark.nightly) for n in (*SAME, *OTHER)])
 @pytest.mark.parametrize("jit", ["never", pytest.param("auto", marks=pytest.mark.nightly)])
 def test_pairs_that_are_said_to_be_the_same_have_equal_tensors(photo_folder: Path, tmp_path: Path, name: str, jit: str) -> None:

@@ -140,6 +140,7 @@ def test_members_of_an_iterator_have_an_expression(member: str, after: str, wher
     assert not result.findings.of("by hand")
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_augmented_views_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (

@@ -123,6 +123,7 @@ def bounds_of(step: Transform, name: str) -> tuple[float, float]:
     return factor_range(given) if name in step.factors else symmetric_range(given)
 
 
+@pytest.mark.by_day(60)
 @pytest.mark.parametrize(("op", "example"), RANDOM, ids=[e.yaml for _, e in RANDOM])
 def test_every_random_step_names_finite_numbers(op: type[Transform], example: Example) -> None:
     step = build(op, example)
@@ -147,6 +148,7 @@ def _fixed(step: Transform, name: str) -> bool:
     return (name in ("height", "width") and step.op == "random_crop") or (name in ("top", "left") and step.op == "scale_jitter")
 
 
+@pytest.mark.by_day(60)
 @pytest.mark.parametrize(("op", "example"), RANDOM, ids=[e.yaml for _, e in RANDOM])
 def test_a_named_argument_is_within_its_range_and_is_what_the_step_does(op: type[Transform], example: Example) -> None:
     step = build(op, example)

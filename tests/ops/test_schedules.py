@@ -154,6 +154,7 @@ def test_what_takes_no_schedule_is_listed_with_its_reason() -> None:
     assert len(TAKING) > 150, "most take one"
 
 
+@pytest.mark.by_day(80)
 @pytest.mark.parametrize(("name", "field"), NUMBERS)
 def test_a_schedule_is_taken_or_refused_in_words(name: str, field: str) -> None:
     op = transforms()[name]
@@ -196,6 +197,7 @@ def numbers(step: Transform, u: Any) -> list[Any]:
         return list(made.matrix(u, 3))
 
 
+@pytest.mark.by_day(30)
 @pytest.mark.tf
 @pytest.mark.parametrize(("name", "field"), SCHEDULED)
 def test_every_number_and_range_takes_a_schedule(name: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,6 +290,7 @@ PROBABLE = [
 ]  # fmt: skip
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize(("optimised", "compared"), [
     (True, {2: 0.4}), *(pytest.param(*case, marks=pytest.mark.nightly) for case in ((True, {0: 0, 1: 1}), (False, {0: 0, 1: 1, 2: 0.4}))),

@@ -323,6 +323,7 @@ def is_by_day(case: int) -> bool:
     return place == 0 if op.op in MANY_TAPS else place % 3 == 0
 
 
+@pytest.mark.by_day(70)
 @pytest.mark.parametrize("case", filter(is_by_day, range(len(CASES))), ids=IDS.__getitem__)
 def test_inference_is_sound(case: int) -> None:
     """By day on a sixth of the types that suit it; the cases of a step take turns."""

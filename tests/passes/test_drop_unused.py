@@ -69,6 +69,7 @@ def whole_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return root
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("output", "steps", "gone"),
     [

@@ -195,11 +195,13 @@ def keeps_the_stream(text: str, shard: tuple[int, int], *, every: bool) -> None:
         classes.clear()
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", ALONE)
 def test_each_pass_keeps_the_elements(name: str) -> None:
     keeps_elements(CASES[name])
 
 
+@pytest.mark.by_day(7)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ALONE])
 def test_the_passes_keep_the_elements(name: str) -> None:
     keeps_elements(CASES[name], count=2 if name == "policies" else 4, each=False)
@@ -239,6 +241,7 @@ REPEATED = {"a shard, padded", "shuffled, dropped"}
 """Streams of which the others have each part."""
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("text", "shard"),
     [pytest.param(*given, marks=[pytest.mark.nightly] * (name in REPEATED)) for name, given in STREAMS.items()],

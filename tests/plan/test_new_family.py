@@ -177,6 +177,7 @@ def test_it_goes_behind_a_branch_where_it_says_that_it_may(branches: bool, monke
     assert ("roll: random_roll(probability: 0.1), on those examples alone" in render_plan(plan)) == branches
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.usefixtures("lowered")
 @pytest.mark.parametrize(

@@ -317,7 +317,8 @@ def photos_of_cameras(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return camera_photos(tmp_path_factory.mktemp("cameras"), 32)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "folder" else pytest.mark.nightly) for name in RECIPES])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [*RECIPES])
 def test_the_processor_time_is_in_the_parts(photos_of_cameras: Path, name: str) -> None:
     """On real traces, however busy the machine is: what other programs take counts for none of them."""
     pipe = recipe(name, photos_of_cameras)

@@ -21,6 +21,7 @@ TINTED = [*FLIPPED, {"random_contrast": {"factor": 0.3}}]
 MIXED = [*COLOUR, {"mixup": {"alpha": 0.4}}]
 
 
+@pytest.mark.by_day(1)
 def test_epochs_made_by_a_worker_are_those_of_one_process(photos: Path, fleet: Fleet) -> None:
     here, there = (pipeline(photos, runtime, transforms=TINTED) for runtime in ({}, fleet.runtime()))
     for _ in range(2):

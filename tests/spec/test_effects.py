@@ -248,6 +248,7 @@ BY_DAY = {"alone": 1, "one_of": 1}
 """Where every step is tried by day; elsewhere every tenth is, and those that are named."""
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("place", PLACES)
 def test_an_id_counts_where_it_keys_draws(place: str, every: bool) -> None:

@@ -194,6 +194,7 @@ BY_DAY = len(SPECS)
 SPECS += [f"transforms:\n  - {example.yaml}\n" for cls in transforms().values() for example in cls.examples[1:]]
 
 
+@pytest.mark.by_day(45)
 @pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[pytest.mark.nightly] * (case >= BY_DAY), id=spec) for case, spec in enumerate(SPECS)]

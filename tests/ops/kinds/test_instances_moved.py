@@ -101,9 +101,10 @@ def test_pixels_have_the_places_of_boxes_that_are_left(plain: Any) -> None:
     assert check(stream(plain, "validation")) > 4
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.parametrize("step", [pytest.param("cutmix", marks=pytest.mark.nightly), "mosaic"])  # behind which there is a cutmix, too
-@pytest.mark.parametrize("most", [pytest.param(None, marks=pytest.mark.nightly), 3])
+@pytest.mark.parametrize("step", ["cutmix", "mosaic"])  # behind which there is a cutmix, too
+@pytest.mark.parametrize("most", [None, 3])
 def test_pixels_of_mixed_images_have_the_places_of_joined_boxes(step: str, most: int | None) -> None:
     got = stream(pipe([step, {"random_rotation": {"degrees": 20, **BLACK}}], max=most))
     assert check(got) > (12 if most else 20)
@@ -133,6 +134,7 @@ def test_a_share_of_a_mixed_batch_is_that_of_the_whole() -> None:
         np.testing.assert_array_equal(rest[1]["masks"], batch)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_what_is_mixed_with_itself_keeps_its_numbers() -> None:
     """One example alone has no partner but itself, in its own place."""
@@ -217,6 +219,7 @@ def test_without_masks_nothing_is_numbered() -> None:
     assert "boxes_number" not in text
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_views_have_masks_of_their_own() -> None:
     import pipegen
@@ -478,10 +481,9 @@ def test_a_box_that_was_not_covered_is_where_it_would_be(steps: list[Any]) -> No
             _within(mask[..., 0] == number, boxes[number - 1], slack=2)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.parametrize(
-    "shares", [pytest.param([0, 1], marks=pytest.mark.nightly), [1]], ids=["both, and after a resume", "the second"]
-)  # each is a graph to trace, and by day boxes are read from any step on
+@pytest.mark.parametrize("shares", [[0, 1], [1]], ids=["both, and after a resume", "the second"])
 def test_a_pasted_stream_is_the_same_for_shares_and_batches_of_any_size_and_after_a_resume(pasted: Any, shares: list[int]) -> None:
     whole, made = stream(pasted, epoch=1), pipe(PASTED, size=4)
     batches = [y for _, y in made.dataset("train", epoch=1)]
@@ -564,14 +566,11 @@ BY_DAY = ("copy_paste", "points")
 """The step needs masks for the boxes, and these are needed for the keypoints."""
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize(
     ("step", "received"),
-    [
-        pytest.param(step, received, marks=[pytest.mark.nightly] * ((step, received) != BY_DAY))
-        for step in ("cutmix", "mosaic", "copy_paste")
-        for received in ("boxes", "masks", "points", "image")
-    ],
+    [(step, received) for step in ("cutmix", "mosaic", "copy_paste") for received in ("boxes", "masks", "points", "image")],
 )
 def test_what_the_model_does_not_get_is_no_part_of_a_mix(step: str, received: str) -> None:
     """Boxes pasted by a mask that nobody gets, masks whose boxes have keypoints that nobody gets, and so on."""

@@ -80,6 +80,7 @@ def expected(shown: list[Any], below: tuple[int, ...] = ()) -> Any:
     return plane
 
 
+@pytest.mark.nightly
 @settings(max_examples=150, deadline=None)
 @given(objects=st.lists(st.lists(polygons, min_size=1, max_size=3), min_size=1, max_size=4), crowd=st.integers(0, 4))
 def test_polygons_are_filled_as_a_walk_along_their_edges_says(objects: list[list[list[float]]], crowd: int) -> None:

@@ -98,6 +98,7 @@ sys.exit(0 if set(ends) <= {0, 1} and len(ends.get(1, ())) > 50 else 1)
 """
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
 @pytest.mark.parametrize("every", [0, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])

@@ -205,8 +205,9 @@ def test_boxes_lie_where_their_pixels_went(examples: list[tuple[Any, Any, Any, A
     assert cut >= 1
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("jit", ["never", "always"])
 def test_it_is_the_same_for_other_batches_and_for_images_alone(examples: list[tuple[Any, Any, Any, Any]], jit: str) -> None:
     again = delivered(spec(STEPS, size=3), jit=jit)
     for one, other in zip(examples, again, strict=True):

@@ -81,6 +81,7 @@ def oracle(given: dict[str, Array], partner: Array, taken: Array, rules: BoxRule
     return found
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "rules", [BoxRules(), BoxRules(min_visibility=0.6), BoxRules(min_area=30, min_size=4)], ids=["all", "visible", "large"]
 )

@@ -181,6 +181,7 @@ def test_by_default_a_mask_comes_before_boxes_and_these_before_keypoints() -> No
     assert (by_boxes["x0"] == 1).any((1, 2)).all()
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_crops_by_boxes_and_by_a_mask_follow_one_another() -> None:
     """The mask is cut to the first window, and then chooses the second one; and the other way round."""

@@ -92,6 +92,7 @@ def test_jpeg_is_near_pillow_s(options: dict[str, Any]) -> None:
     assert difference.max() <= (8 if options.get("subsampling") == 0 else 24)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("mode", ["L", "CMYK"])
 def test_gray_and_cmyk_jpeg(mode: str) -> None:
     contents = encode(photo().convert(mode), "JPEG")
@@ -121,6 +122,7 @@ def files() -> dict[str, tuple[bytes, bytes]]:
     }
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("name", files())
 @pytest.mark.parametrize("channels", [3, 1])
 def test_lossless_formats(name: str, channels: Any) -> None:
@@ -249,6 +251,7 @@ def windowed(need: tuple[int, int] | None) -> Any:
     return tf.function(lambda c, w: [way(c, lambda height, width: w) for way in ways], input_signature=signature, autograph=False)
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("name", WINDOWED)
 @pytest.mark.parametrize("need", [None, (6, 5)])
 def test_a_window_alone_is_the_window_cut_out(name: str, need: tuple[int, int] | None) -> None:
@@ -288,6 +291,7 @@ def test_a_window_in_a_graph() -> None:
         np.testing.assert_array_equal(graph(contents, window)[0].numpy(), eager.numpy())
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("need", [pytest.param(None, marks=pytest.mark.nightly), (20, 20)])
 @pytest.mark.parametrize(
     ("step", "plain"),

@@ -121,6 +121,7 @@ CASES = [
 ]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("bits", "channels"),
     [(8, 1), (8, 3), pytest.param(8, 4, marks=pytest.mark.nightly), *((16, channels) for channels in (1, 3, 4))],
@@ -159,6 +160,7 @@ def test_formats_without_16_bits_are_refused(kind: str, name: str) -> None:
     assert refusal(saved(pixels(3, 8), kind), 16).startswith(f"is {name}, but `bits: 16`")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("samples", [1, 3])
 def test_a_tiff_is_turned_upright_as_its_orientation_says(samples: int, bits: int) -> None:

@@ -178,6 +178,7 @@ CHAINS = {
 }  # fmt: skip
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("name", list(CHAINS))
 def test_a_folded_chain_is_its_steps_one_after_another(name: str) -> None:

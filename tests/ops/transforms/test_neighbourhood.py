@@ -283,6 +283,7 @@ def test_distances_are_smoothed_uniform_noise(sigma: float) -> None:
 # All of them
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_floats_are_the_same_within_e1_compiled_or_not_at_any_batch_size() -> None:
     """Bytes are the same bit for bit, as `tests/passes/test_execution.py` sees."""

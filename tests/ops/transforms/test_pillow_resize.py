@@ -56,6 +56,7 @@ def ours(image: Array, step: Resize) -> Array:
     return done
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.tf
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("channels", [1, 3, 4])

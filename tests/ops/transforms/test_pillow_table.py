@@ -55,6 +55,7 @@ def differs(form: str, found: Array | str, expected: Array | str, *, accurate: b
     return f"differs by {off.max()}, {off.mean():.2f} on average" if off.max() > FARTHEST or off.mean() > ON_AVERAGE else ""
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("form", made.FORMATS)
 def test_pixels_are_pillow_s(form: str, channels: Any) -> None:
@@ -66,6 +67,7 @@ def test_pixels_are_pillow_s(form: str, channels: Any) -> None:
     assert not wrong
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("form", made.FORMATS)
 def test_a_whole_picture_that_is_not_read_is_not_called_damaged(form: str, channels: Any) -> None:
@@ -158,6 +160,7 @@ def test_what_python_reads_is_known_without_tensorflow() -> None:
 # ---- orientation
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("form", ORIENTED)
 def test_every_format_is_turned_upright_as_pillow_turns_it(form: str) -> None:
     if form == "AVIF":
