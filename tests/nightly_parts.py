@@ -46,7 +46,9 @@ PARTS = {
     "any-spec": Part("any spec on any source gives what it gives on files", 20, _files("any_spec_on_any_source")),
     "faults": Part("faults in the bytes of every container", 12, _files("fault_injection")),
     "choices": Part(
-        "every choice of the language", 8, _files("every_choice mix data_tests fitting from_image_dataset masking tasks pipeline")
+        "every choice of the language",
+        8,
+        _files("every_choice mix mixing_docs data_tests fitting from_image_dataset masking tasks pipeline"),
     ),
     "views": Part("every step in views", 15, _files("views tta")),
     "resuming": Part("runs that go on elsewhere", 8, _files("resuming_fit resuming_recipes elastic distributed training_stages resume")),
@@ -55,7 +57,7 @@ PARTS = {
         "specs, hashes, findings, commands, old code",
         12,
         _folders("spec plan diagnostics comparing locking migrate compat cli doctor monitor profiling quality")
-        + _files("typing import_boundaries"),
+        + _files("typing import_boundaries nightly_parts"),
     ),
     "passes": Part("every combination through every pass", 20, _folders("passes physical")),
     "backend": Part("kernels, orders, services, data", 10, _folders("backend service sampling data preparing")),
@@ -64,7 +66,8 @@ PARTS = {
         12,
         _folders("examples")
         + _files(
-            "device_stage eject evaluation_layer jax_batches jax_training keras model_ranges other_backends released serving weighted_mean"
+            "device_stage eject evaluation_layer jax_batches jax_training keras model_ranges other_backends predict_on released serving"
+            " weighted_mean"
         ),
     ),
     "onednn": Part("the proofs by day, with oneDNN", 20, _files("onednn")),

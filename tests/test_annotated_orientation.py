@@ -236,12 +236,9 @@ def test_a_stage_that_turns_images_trains_on_what_is_annotated(tmp_path: Path) -
             np.testing.assert_array_equal(y["mask"], told["mask"])
 
 
-DAY = {("coco", True, "apply")}
-"""What is looked at by day: it holds what the others do."""
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize(("op", "masks", "exif"), [
-    pytest.param(op, masks, exif, marks=[] if (op, masks, exif) in DAY else [pytest.mark.nightly])
+    (op, masks, exif)
     for op in SOURCES for masks in (False, True) for exif in ("apply", "ignore")
 ])  # fmt: skip
 def test_what_is_annotated_is_red(op: str, masks: bool, exif: str, tmp_path: Path) -> None:

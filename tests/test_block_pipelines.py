@@ -98,6 +98,7 @@ def seen(batches: Any) -> list[int]:
     return found
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", ["tfrecord", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("hdf5", "zarr"))])
 def test_order_resume_and_shares(kind: str, tmp_path: Path) -> None:
     write, block, called = WRITTEN[kind]

@@ -60,6 +60,7 @@ def masks(given: Any, epoch: int = 0, runtime: dict[str, Any] | None = None, **w
     return np.concatenate([y["mask"].numpy() for _, y in pipe.dataset("train", epoch=epoch, **where)])
 
 
+@pytest.mark.nightly
 def test_instances_are_those_that_were_outlined(tmp_path: Path) -> None:
     source = outlined(tmp_path)
     got = masks(spec(source | {"masks": "instances"}, {"flip": {"axis": "horizontal"}}))[:, :, ::-1]
@@ -119,6 +120,7 @@ def test_a_cache_on_disk_shares_other_batches_and_splits_have_the_same(tmp_path:
         np.testing.assert_array_equal(found, [painted(int(Path(file).stem)) for file in pipe.files(split)])
 
 
+@pytest.mark.nightly
 def test_a_damaged_image_is_skipped_and_takes_its_mask_along(tmp_path: Path) -> None:
     given = spec(outlined(tmp_path) | {"masks": "instances"}, errors={"decode": {"skip": {"max_fraction": 0.5}}})
     (tmp_path / "photos" / "3.png").write_bytes(b"no image")

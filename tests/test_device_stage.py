@@ -217,7 +217,7 @@ def test_cached_records_and_rows_of_arrays_go_as_they_are(photo_folder: Path) ->
             alike(applied(stage, stage.dataset(epoch=epoch)), batches(pipe.dataset("train", epoch=epoch)))
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 def test_epochs_are_counted_and_resumed_as_those_of_the_training_split(photo_folder: Path) -> None:
     pipe, other = (compiled(photo_folder, transforms=FEW) for _ in range(2))
     stage = pipe.device_stage("train")

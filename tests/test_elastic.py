@@ -47,6 +47,7 @@ def shares(n: int, batch: int, remainder: str, hosts: int, steps: int | None, at
     return [at.origin + np.concatenate(step) for step in zip(*found, strict=True)]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("remainder", ["drop", "keep", "pad"])
 def test_the_rest_of_an_epoch_is_cut_into_batches_of_another_size(remainder: str) -> None:
     """Every size and number of hosts to every other: all steps that the rest has, as many on each host, each slot once and in order."""

@@ -39,7 +39,7 @@ def model(pipe: Any) -> Any:
     return model_with(pipe.layer())
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("split", "epoch"), [("train", 1), ("validation", 0)])
 def test_the_dataset_and_the_layer_give_what_the_pipeline_gives(pipe: Any, split: str, epoch: int) -> None:
     whole = stream(pipe.dataset(split, epoch=epoch))

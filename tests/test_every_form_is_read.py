@@ -56,6 +56,7 @@ def seen(batches: Any) -> list[int]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", by_day(FORMS, IN_ORDER))
 def test_order_resume_and_shares(form: str, tmp_path: Path) -> None:
     pipe = built(form, tmp_path / "data")

@@ -101,6 +101,7 @@ def test_a_second_build_reads_what_the_first_has_measured(
         pipeline(photo_folder, transforms=[{"resize": {"size": 20}}, LEARNS])
 
 
+@pytest.mark.nightly
 def test_what_comes_before_and_other_data_are_measured_anew(photo_folder: Path, kept: Path, tmp_path: Path) -> None:
     folder = tmp_path / "photos"
     shutil.copytree(photo_folder, folder)

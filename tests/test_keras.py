@@ -250,7 +250,8 @@ def test_a_run_that_is_broken_off_and_resumed_is_the_run_that_was_not(
     np.testing.assert_array_equal(measured, whole[1][-len(measured) :])
 
 
-@pytest.mark.parametrize("save_freq", ["epoch", pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("save_freq", ["epoch", 1])
 def test_a_repeated_run_of_steps_resumes_too(pipe: Any, clean: Any, tmp_path: Path, save_freq: Any) -> None:
     """Epochs of 3 steps over passes of 4: Keras' epochs and ours meet only now and then."""
     import keras

@@ -480,7 +480,7 @@ def test_what_is_listed_is_read(form: str, names: tuple[str, ...], tmp_path: Pat
 
 
 @pytest.mark.tf
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("form", ["webdataset", "sqlite", "tfrecord"])
 @pytest.mark.parametrize(
     ("values", "classes", "said"),

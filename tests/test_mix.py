@@ -44,7 +44,8 @@ def test_an_epoch_has_exactly_the_shares(pipe: Any) -> None:
     assert {cycle for key, cycle in every if key.startswith("drawings")} == set(range(11))  # 5 of 5 in each epoch
 
 
-@pytest.mark.parametrize("name", [pytest.param("photos", marks=pytest.mark.nightly), "drawings"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["photos", "drawings"])
 def test_a_part_has_the_pixels_that_it_has_alone(root: Path, name: str, pipe: Any) -> None:
     """The id of an example is that of the part's name and its key, so a part that is called like its source has those of the source."""
     other = "drawings" if name == "photos" else "photos"

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.tf
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "mixing-sources.md"
 
 
+@pytest.mark.nightly
 def test_the_guide_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     for part, name, count in (("photos", "cat", 50), ("photos", "dog", 50), ("drawings", "cat", 10), ("drawings", "fox", 10)):

@@ -31,6 +31,7 @@ def test_the_page_has_the_parts() -> None:
     assert f"<!-- nightly: parts -->\n{table()}\n" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_a_part_collects_its_nightly_tests_alone() -> None:
     """Of a part with few imports, as pytest counts them."""
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--collect-only", "--part", "arguments"]
@@ -40,6 +41,7 @@ def test_a_part_collects_its_nightly_tests_alone() -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_cases_are_spread_over_the_day_and_the_night(tmp_path: Path) -> None:
     """Of seven cases three run by day, and the other four by night; one that is named runs."""
     mark = "mark" + ".by_day(3)"  # apart: this file has no nightly tests

@@ -108,7 +108,7 @@ def test_a_batch_that_hosts_cannot_share_is_a_finding(photo_folder: Path) -> Non
 # outputs
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("output", "x", "y"), [
     ({"encode": {"label": "one_hot"}}, ((8, 24, 24, 3), "float32"), ((8, 3), "float32")),
     ({"channels": "first"}, ((8, 3, 24, 24), "float32"), ((8,), "int64")),
@@ -169,6 +169,7 @@ def test_several_inputs_without_targets_are_none_of_them_a_target() -> None:
 # preview
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("rows", "draws", "split"), [(3, 4, "train"), (2, 5, "validation"), (100, 1, "validation")])
 def test_a_contact_sheet(photo_folder: Path, rows: int, draws: int, split: str) -> None:
     made = shared(photo_folder)

@@ -134,7 +134,7 @@ def files() -> tuple[bytes, ...]:
 
 
 @pytest.mark.tf
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_works_on_16_bits_and_optimised_is_plain(files: tuple[bytes, ...], family: str) -> None:
     """The optimised plan gives what the plain one does, and no value leaves the range of 16 bits."""

@@ -57,6 +57,7 @@ def test_a_folder_is_listed_in_order_whatever_its_layout(pipe: Any, photo_folder
     same(stream(found.dataset), stream(pipe.predict_on(list(found.files)).dataset))
 
 
+@pytest.mark.nightly
 def test_one_file_and_a_repeated_file(pipe: Any, images: Any) -> None:
     file = pipe.files("validation")[2]
     same(stream(pipe.predict_on(file).dataset), [images[2:3]])

@@ -122,6 +122,7 @@ def crashed(pipe: Any, folder: Path, at: int, *, save_freq: Any = 3, kind: str =
     return model
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_broken_off_again_and_again(pipe: Any, whole: Any, tmp_path: Path) -> None:
     """Keras' callback forgets the epoch that it was resumed in, and tells the next process epoch 0."""
     crashed(pipe, tmp_path / "ck", 6)
@@ -163,6 +164,7 @@ def test_weights_without_a_record(pipe: Any, whole: Any, tmp_path: Path, lost: s
     assert len(again.trained) == 4, "a fit afterwards begins where it is told"
 
 
+@pytest.mark.nightly
 def test_weights_of_an_optimizer_with_a_past_need_the_record(pipe: Any, tmp_path: Path) -> None:
     """The optimizer has run for an earlier `fit`: then only the record knows where this one began."""
 
@@ -467,6 +469,7 @@ ENDS = {(3, 0), (4, 2), (9, 0)}
 """After which batch a run is broken off by day, and how many batches the optimizer had trained before."""
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("ran", [pytest.param(0, marks=pytest.mark.nightly), 2])
 @pytest.mark.parametrize(
     ("crash", "save_freq"), [(("batch", 1), 1), (("batch", 6), 1), (("saved", 1), 1), (("torn", 2), "epoch"), (("batch", 7), 4)]
@@ -482,6 +485,7 @@ def test_an_optimizer_that_does_not_count_batches(pipe: Any, tmp_path: Path, ran
         fit(pipe, memory(ran=ran), "finite", backup_in(tmp_path, save_freq), pipe.callback(tmp_path))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("at", "ran"),
     [pytest.param(at, ran, marks=() if (at, ran) in ENDS else pytest.mark.nightly) for at in (3, 4, 6, 8, 9) for ran in (0, 2)],

@@ -122,6 +122,7 @@ def predicted(pipe: Any, files: list[bytes], folder: Path) -> Any:
     return pipe.predict_on(paths).dataset
 
 
+@pytest.mark.nightly
 def test_without_pipegen_the_input_is_that_of_predict_on(answers: Any, pipe: Any, contents: list[bytes], tmp_path: Path) -> None:
     facts, arrays = answers
     assert facts["pipegen"] == []
@@ -138,6 +139,7 @@ def test_without_pipegen_the_input_is_that_of_predict_on(answers: Any, pipe: Any
     np.testing.assert_allclose(arrays["many/top_scores"], np.take_along_axis(scores, best, 1), rtol=0, atol=1e-5)
 
 
+@pytest.mark.nightly
 def test_every_format_is_decoded_as_in_training(answers: Any, pipe: Any, odd: dict[str, bytes], tmp_path: Path) -> None:
     facts, arrays = answers
     assert facts["answers"]["odd"] == "answered"

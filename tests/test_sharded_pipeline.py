@@ -93,6 +93,7 @@ def test_a_global_order_of_what_is_read_by_block_has_windows_of_a_gibibyte() -> 
     assert found != records(build(source, **PLAIN).dataset("train", epoch=2))
 
 
+@pytest.mark.nightly
 def test_draws_are_those_of_the_record() -> None:
     """Another batch size, order and split put the record elsewhere, and its numbers stay."""
     one, other = (build({"files": 5, "each": 20}, **own) for own in ({}, {"batch": {"size": 3, "remainder": "keep"}, "shuffle": "none"}))

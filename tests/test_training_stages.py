@@ -98,6 +98,7 @@ def test_a_stage_that_is_over_says_so_and_one_to_come_begins_at_its_epoch() -> N
         pipe.seek(5, 1)
 
 
+@pytest.mark.nightly
 def test_a_state_goes_on_within_any_stage() -> None:
     pipe = numbered(8, 4, stages=STAGES)
     whole: list[tuple[dict[str, Any], Any]] = []

@@ -61,7 +61,7 @@ def write_in_halves(path: Path, **options: Any) -> None:
         stream.write(NEW[100:])
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("before", "new"), [(OLD, False), (None, False), (None, True)], ids=["old", "none", "new"])
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path, before: bytes | None, durable: bool, new: bool) -> None:

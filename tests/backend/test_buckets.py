@@ -104,7 +104,8 @@ def test_every_batch_has_one_size_and_every_example_its_own(pipe: Any) -> None:
     assert {tuple(sorted(own)) for own in later} != {tuple(sorted(own)) for own in named}
 
 
-@pytest.mark.parametrize("more", [[], pytest.param([ROTATION], marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("more", [[], [ROTATION]])
 def test_its_pixels_are_those_of_a_spec_with_that_size_alone(pipe: Any, folder: Path, more: list[Any]) -> None:
     pipe = build(folder, [*STEPS, *more]) if more else pipe
     found = list(zip(batches(pipe, epoch=1), records(pipe, epoch=1), strict=True))
@@ -180,6 +181,7 @@ def test_examples_are_mixed_within_their_bucket_whatever_the_shares(folder: Path
     assert all(b[:, 1].any() for _, b in whole)
 
 
+@pytest.mark.nightly
 def test_an_epoch_of_so_many_steps_goes_on_through_the_batches(folder: Path, pipe: Any) -> None:
     whole = [own for epoch in range(3) for own in records(pipe, epoch=epoch)]
     paced = build(folder, epoch={"steps": 2})

@@ -62,6 +62,7 @@ def test_no_function_holds_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
         assert 20 < held < 36, "a path of 13 bytes, where it begins, its row, the label and the id"
 
 
+@pytest.mark.nightly
 def test_what_is_written_of_a_derived_dataset_does_not_grow_with_its_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(columns, "_LARGE", 2**8)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

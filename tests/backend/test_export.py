@@ -96,9 +96,10 @@ def test_draws_are_versions_of_the_same_examples(pipe: Pipeline, tmp_path: Path)
     assert all(epochs == sorted(set(epochs)) for epochs in versions.values())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("transforms", "own", "examples", "draws"), [
     (["random_flip", {"mixup": {"alpha": 1}}], {"output": {"encode": {"label": "one_hot"}}}, 5, 3),
-    pytest.param(["random_flip"], {"errors": {"decode": {"skip": {"max_fraction": 0.2}}}}, None, 2, marks=pytest.mark.nightly),
+    (["random_flip"], {"errors": {"decode": {"skip": {"max_fraction": 0.2}}}}, None, 2),
 ])  # fmt: skip
 def test_other_steps_after_one_that_is_not_full(
     photo_folder: Path, tmp_path: Path, transforms: list[Any], own: dict[str, Any], examples: int | None, draws: int
@@ -150,6 +151,7 @@ def test_a_crop_out_of_images_of_any_size(name: str, photo_folder: Path, tmp_pat
         np.testing.assert_array_equal(pixels(tmp_path, line), cut)
 
 
+@pytest.mark.nightly
 def test_mixing_names_the_partner(photo_folder: Path, tmp_path: Path) -> None:
     """Batches that begin inside groups, in an epoch that goes on through the permutation: there the batch has to stay as it is."""
     own: dict[str, Any] = {"output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}, "epoch": {"steps": 4}}

@@ -45,6 +45,7 @@ def total_of(dataset: Callable[[], Any]) -> Any:
     return total
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "kind",
     [k if k in ("train", "fixed") else pytest.param(k, marks=pytest.mark.nightly) for k in KINDS],  # by day others are built inside

@@ -103,7 +103,8 @@ def test_pasted_objects_bring_their_masks_whatever_the_batch_size(folder: Path) 
         np.testing.assert_array_equal(given, due)
 
 
-@pytest.mark.parametrize("where", ["memory", pytest.param("disk", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("where", ["memory", "disk"])
 def test_a_cache_keeps_both(folder: Path, tmp_path: Path, where: str) -> None:
     steps = [{"resize": {"size": 24}}, "random_flip"]
     wanted = stream(build(folder, steps, cache="none"))

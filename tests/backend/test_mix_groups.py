@@ -89,6 +89,7 @@ def test_the_batch_size_changes_no_bit(photo_folder: Path, expected: Any) -> Non
     same(epoch_of(pipe, 2), expected)
 
 
+@pytest.mark.nightly
 def test_shards_make_up_the_global_batch(photo_folder: Path, expected: Any) -> None:
     count = 3
     pipe = mixing(photo_folder, 12)

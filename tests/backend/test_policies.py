@@ -71,6 +71,7 @@ def test_resumed_in_the_middle(plain: Pipeline, images: Array) -> None:
     np.testing.assert_array_equal(stream(plain, step=2), images[16:])
 
 
+@pytest.mark.nightly
 def test_a_schedule_goes_by_the_epoch(photo_folder: Path, plain: Pipeline) -> None:
     """An epoch of a scheduled pipeline is that epoch of one that has the strengths of then, and no draw moves."""
     then = [RESIZE, "random_flip", {"rand_augment": {"num_ops": 1, "magnitude": 15}},

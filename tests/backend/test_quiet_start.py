@@ -24,6 +24,7 @@ print(os.environ.get("TF_CPP_MIN_LOG_LEVEL"), "tensorflow" in sys.modules)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_pipeline_starts_without_a_log_line_of_tensorflow(tmp_path: Path) -> None:
     for name in "ab":

@@ -235,6 +235,7 @@ def test_arrays_are_no_constants_of_the_graph() -> None:
     assert rows.open("image", 2**30, np.copy) is rows.open("image", 2**30, np.copy), "one for every split"
 
 
+@pytest.mark.nightly
 def test_fit() -> None:
     import keras
 

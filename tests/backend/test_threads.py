@@ -79,7 +79,7 @@ DERIVED: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-@pytest.mark.by_day(7)  # each kind once, with one of the splits
+@pytest.mark.by_day(3)  # each kind once, with one of the splits
 @pytest.mark.parametrize("kind", DERIVED)
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_several_threads_share_a_pass(pipe: Any, split: str, kind: str) -> None:

@@ -128,6 +128,7 @@ class Clock:
         self.callback = Callback()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("execution", [1, 4])
 def test_keras_logs_have_the_share_and_the_rate(slow: Any, execution: int) -> None:
     clock = Clock(counted(slow))

@@ -157,6 +157,7 @@ def test_ops_lists_every_op_on_a_line(cli: Cli) -> None:
     assert max(map(len, lines)) <= 110
 
 
+@pytest.mark.by_day(55)
 @pytest.mark.parametrize("name", [*sources(), *transforms()])
 def test_each_op_has_a_page_with_every_argument(cli: Cli, name: str) -> None:
     cls = {**sources(), **transforms()}[name]
@@ -188,6 +189,7 @@ def test_rule_lists_every_code(cli: Cli) -> None:
     assert [line.split()[0] for line in cli("rule").stdout.splitlines()] == [*CODES, *RULES]
 
 
+@pytest.mark.by_day(90)
 @pytest.mark.parametrize("code", [*CODES, *RULES])
 def test_each_page_reads_as_text(cli: Cli, code: str) -> None:
     text = cli("rule", code).stdout
@@ -224,6 +226,7 @@ def test_schema_is_printed_written_and_checked(cli: Cli, tmp_path: Path) -> None
     assert not (tmp_path / "docs").exists(), "a folder of specs gets no documentation"
 
 
+@pytest.mark.nightly
 def test_schema_renews_the_reference_in_the_repository_alone(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "schemas").mkdir()
     (tmp_path / "schemas" / "pipegen.schema.json").write_text("{}")

@@ -132,6 +132,7 @@ def test_bench_as_json_adds_up(cli: Cli, good: Path, photos: Path) -> None:
     assert figures["model_waits_share"] == pytest.approx(1)
 
 
+@pytest.mark.by_day(1)
 def test_bench_marks_what_comes_from_a_cache(cli: Cli, good: Path, photos: Path) -> None:
     text = GOOD.replace("size: 2}", "size: 1}") + "runtime: {jit: never, cache: memory}\n"
     assert "batch: {size: 1}" in text

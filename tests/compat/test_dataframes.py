@@ -73,6 +73,7 @@ BY_NIGHT = ({"class_mode": "categorical"}, {"class_mode": "binary"}, {"class_mod
 """Of tables as of folders, whose flows are compared by day; those that are left say which columns and classes are read."""
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "mode",
     [pytest.param(mode, marks=[pytest.mark.nightly] * (mode in BY_NIGHT)) for mode in MODES],

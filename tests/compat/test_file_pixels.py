@@ -40,6 +40,7 @@ def both(folder: Path, asked: dict[str, Any]) -> tuple[Array, Array]:
     return next(ours), theirs[0]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("asked", [
     {"target_size": (96, 128), "color_mode": "grayscale", "interpolation": "bilinear"},
     {"target_size": (100, 80), "interpolation": "lanczos", "keep_aspect_ratio": True},

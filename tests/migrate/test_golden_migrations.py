@@ -71,6 +71,7 @@ def test_a_migration_reads_as_its_file_shows(path: Path, update_golden: bool) ->
     )
 
 
+@pytest.mark.by_day(33)
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_every_spec_is_valid_and_every_change_is_python(path: Path) -> None:
     result = migration(path)

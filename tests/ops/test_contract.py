@@ -100,6 +100,7 @@ def test_example(op: type[Transform], example: Example) -> None:
     assert not step.is_identity(example.given)
 
 
+@pytest.mark.by_day(100)
 @pytest.mark.parametrize(("op", "example"), EXAMPLES, ids=[e.yaml for _, e in EXAMPLES])
 def test_arguments_survive_yaml(op: type[Transform], example: Example) -> None:
     step = build(op, example)

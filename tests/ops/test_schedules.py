@@ -290,10 +290,10 @@ PROBABLE = [
 ]  # fmt: skip
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize(("optimised", "compared"), [
-    (True, {2: 0.4}), *(pytest.param(*case, marks=pytest.mark.nightly) for case in ((True, {0: 0, 1: 1}), (False, {0: 0, 1: 1, 2: 0.4}))),
+    (True, {2: 0.4}), (True, {0: 0, 1: 1}), (False, {0: 0, 1: 1, 2: 0.4}),
 ])  # fmt: skip
 def test_a_probability_takes_a_schedule_wherever_it_is_read(optimised: bool, compared: dict[int, float]) -> None:
     """One step of each way to read it: in an epoch of 0 nothing acts, in one of 1 everything, in one of 0.4 those of a plain 0.4."""
@@ -329,12 +329,12 @@ SPANS: dict[str, tuple[dict[str, Any], str, Any, Any]] = {
     "random_posterization": ({}, "bits", [1, 3], [6, 8]),
     "random_jpeg": ({}, "quality", [1, 20], [90, 100]),
 }
-BUILT_BY_DAY = ("random_resized_crop",)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.parametrize("form", ["step", pytest.param("linear", marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("op", [op if op in BUILT_BY_DAY else pytest.param(op, marks=pytest.mark.nightly) for op in SPANS])
+@pytest.mark.parametrize("form", ["step", "linear"])
+@pytest.mark.parametrize("op", [*SPANS])
 def test_an_epoch_of_a_schedule_of_ranges_is_that_of_the_range(photo_folder: Any, op: str, form: str) -> None:
     from pipes import RESIZE, pipeline
 

@@ -61,6 +61,7 @@ def test_bytes_out_of_floats_are_the_same_in_xla(name: str) -> None:
         np.testing.assert_array_equal(fast[feature], values)
 
 
+@pytest.mark.nightly
 def test_a_batch_of_another_size_changes_nothing() -> None:
     """Parameters and images are computed for one example, for three and for eight at a time."""
     text = recipe(CASES["a table of the histogram, then a filter"])

@@ -132,6 +132,7 @@ def test_no_chain_of_three_recomputes(names: tuple[str, ...]) -> None:
         assert not holds(before + after[:1]), "a cut that saves nothing costs a pass over memory"
 
 
+@pytest.mark.nightly
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=recipes())
 def test_no_recipe_recomputes(text: str) -> None:

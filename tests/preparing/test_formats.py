@@ -90,7 +90,7 @@ def tars(folder: Path) -> Iterator[dict[str, Any]]:
 READ = {"tfrecord": tfrecords, "array_record": array_records, "webdataset": tars}
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", FORMATS)
 def test_any_program_reads_them(drawings: Path, tmp_path: Path, form: str) -> None:
     """What other readers find in the shards are the files that were prepared, with their classes."""

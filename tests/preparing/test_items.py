@@ -160,7 +160,7 @@ def prepared(original: dict[str, Any], store: Path, form: str, data: Any = None,
     return pipegen.prepare(original, store, format=form, verify=True, data=data, **kept, **how)  # type: ignore[arg-type]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("op", "form", "epochs", "splits"),
     [

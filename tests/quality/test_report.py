@@ -181,6 +181,7 @@ def test_arrays_and_records_without_pictures(tmp_path: Path) -> None:
     assert "<h1>" in numbers.html()
 
 
+@pytest.mark.nightly
 def test_tensorflow_is_not_needed(here: Path) -> None:
     code = """\
 import sys

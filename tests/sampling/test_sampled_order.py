@@ -119,6 +119,7 @@ def test_another_epoch_has_another_order_and_another_seed_too() -> None:
     assert first != visits(order(made, seed=4), 0)[0]
 
 
+@pytest.mark.nightly
 def test_many_records_and_late_epochs() -> None:
     labels = np.repeat(np.arange(3), [1_500_000, 90_000, 4]).astype(np.int32)
     made = balanced(labels, 1.0, 0)

@@ -96,6 +96,7 @@ def test_servers_say_that_they_are_ready_and_stop_when_told(fleet: Fleet) -> Non
     assert told.rstrip().splitlines()[-1].startswith("stopped: worker 127.0.0.1:")
 
 
+@pytest.mark.nightly
 def test_bench_tells_what_workers_made(photos: Path, fleet: Fleet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from pipegen.cli.bench import measure
 

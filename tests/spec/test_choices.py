@@ -70,12 +70,14 @@ def test_a_missing_argument_says_what_it_is() -> None:
     assert any("for example `random_rotation:" in line for line in finding.help)
 
 
+@pytest.mark.by_day(46)
 @pytest.mark.parametrize("op", sorted(transforms()))
 def test_every_worked_example_of_every_step_is_accepted(op: str) -> None:
     for example in transforms()[op].examples:
         assert codes(read(f"transforms:\n  - {example.yaml}\n")) == []
 
 
+@pytest.mark.by_day(46)
 @pytest.mark.parametrize("op", sorted(transforms()))
 def test_every_step_rejects_an_argument_that_it_has_not(op: str) -> None:
     finding = next(d for d in read(f"transforms: [{{{op}: {{zzzz: 1}}}}]").diagnostics if d.code == "PG102")

@@ -237,6 +237,7 @@ def test_views_have_boxes_of_their_own() -> None:
     assert not np.array_equal(y["boxes_1"], y["boxes_2"])
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_preview_draws_boxes_and_an_export_writes_them(plain: Any, tmp_path: Path) -> None:
     sheet = np.asarray(plain.preview(rows=4, draws=1, cell=160))
@@ -302,6 +303,7 @@ def test_a_feature_with_other_numbers_of_items_is_a_finding() -> None:
         build(sections([]), data=data)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_model_is_compared_with_the_places_that_leave() -> None:
     keras = pytest.importorskip("keras")

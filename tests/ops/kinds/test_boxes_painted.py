@@ -164,6 +164,7 @@ def test_a_box_follows_steps(step: str, box: tuple[int, int, int, int], seed: in
     check(plan_of(step), box, seed)
 
 
+@pytest.mark.nightly
 @settings(max_examples=12, deadline=None, phases=NO_SHRINKING)
 @given(box=BOXES, seed=SEEDS)
 def test_a_box_follows_several_segments(box: tuple[int, int, int, int], seed: int) -> None:

@@ -89,6 +89,7 @@ BY_DAY = ("perspective", "around", "boxes lost on the way")
 """Windows, matrices, and both in turn; the rest repeats them."""
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY)) for name in RECIPES])
 def test_each_pixel_numbers_the_box_that_it_lies_in(name: str) -> None:

@@ -181,6 +181,7 @@ def _within(shown: Any, box: Any, slack: int = 1) -> None:
     assert rows.max() + 1 <= box[3] + slack
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_what_the_loss_leaves_out_stays() -> None:
     data = {name: list(values) if isinstance(values, list) else values.copy() for name, values in scenes().items()}
@@ -234,6 +235,7 @@ def test_views_have_masks_of_their_own() -> None:
     assert not np.array_equal(got["masks_1"], got["masks_2"])
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_preview_draws_masks_and_an_export_writes_them(plain: Any, tmp_path: Path) -> None:
     from PIL import Image
@@ -463,15 +465,9 @@ def test_pixels_have_their_places_where_boxes_are_moved_or_limited_alone() -> No
 MIXED_AND_PASTED: list[list[Any]] = [PASTED, ["cutmix", {"copy_paste": {}}], [*PASTED, "mosaic"]]
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.parametrize(
-    "steps",
-    [
-        pytest.param(MIXED_AND_PASTED[0], marks=pytest.mark.nightly),
-        *MIXED_AND_PASTED[1:2],
-        pytest.param(MIXED_AND_PASTED[2], marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.parametrize("steps", MIXED_AND_PASTED)
 def test_a_box_that_was_not_covered_is_where_it_would_be(steps: list[Any]) -> None:
     """Although a box can come twice."""
     whole = stream(pipe(steps))
@@ -560,10 +556,6 @@ def batches_of(step: str, *received: str) -> list[tuple[Any, Any]]:
     output = {"output": {"y": {name: name for name in received}}}
     made = pipegen.build(given | output, data=data, runtime={"jit": "never", "cache": "none"})
     return [*made.dataset("train", epoch=0)]
-
-
-BY_DAY = ("copy_paste", "points")
-"""The step needs masks for the boxes, and these are needed for the keypoints."""
 
 
 @pytest.mark.nightly

@@ -120,6 +120,7 @@ def check(image: Any, points: Any, was: Any, tolerance: float) -> int:
     return int((points[:, 2] > 0).sum())
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("steps", [

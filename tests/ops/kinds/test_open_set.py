@@ -228,6 +228,7 @@ def test_several_records_are_read_as_each_is(files: Any) -> None:
         np.testing.assert_array_equal(one["points"][one["points_valid"]], points_of(int(key.split(".")[0])))
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_an_export_writes_the_items_that_are_there(files: Any, tmp_path: Path) -> None:
     done = files.export(tmp_path / "out", split="train", examples=4)

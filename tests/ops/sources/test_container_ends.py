@@ -325,6 +325,7 @@ COMPRESSED = {
 }  # fmt: skip
 
 
+@pytest.mark.by_day(16)
 @pytest.mark.parametrize(
     ("op", "how"),
     [

@@ -88,6 +88,7 @@ def of_table(folder: Path, op: str, rows: Sequence[dict[str, Any]]) -> dict[str,
     return {"url": f"sqlite:///{file}", "query": "select * from photos"} if op == "sql" else {"path": str(file)}
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.tf
 @pytest.mark.parametrize(
     "op",

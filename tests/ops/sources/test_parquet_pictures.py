@@ -111,6 +111,7 @@ def test_bytes_by_themselves_are_the_same_pictures(file: Path) -> None:
     assert plain == struct == list(range(ROWS))
 
 
+@pytest.mark.nightly
 def test_damaged_pictures_are_named_or_skipped(tmp_path: Path) -> None:
     file = written(tmp_path, damaged=(50,))
     with pytest.raises(DataError, match=rf"cannot decode {file}#50 \("):

@@ -145,6 +145,7 @@ def test_no_cut_loses_records_in_silence(whole: Any, most: int) -> None:
     assert outcome(path, content[: len(content) // 2], count) == "told"
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("whole", FORMS, indirect=True)
 def test_what_follows_the_end_is_told(whole: Any, request: pytest.FixtureRequest) -> None:
     path, content, count = whole

@@ -125,6 +125,7 @@ def test_every_operation_of_rand_augment_is_pillows() -> None:
         compare(USED[k], ours, pillow(USED[k], value, Image.fromarray(photo())))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("policy", ["imagenet", "cifar10", "svhn"])
 def test_auto_augment_does_the_published_pairs(policy: Any) -> None:
     """The first operation of each pair alone, and then the second alone, with draws that let the other one go."""

@@ -136,6 +136,7 @@ def test_channels_go_black() -> None:
     np.testing.assert_allclose(dropped.mean(0), 0.5, atol=0.06)
 
 
+@pytest.mark.nightly
 def test_photometric_distortion_is_the_product_of_its_parts() -> None:
     step = RandomPhotometricDistort()
     u = random(step, 400)

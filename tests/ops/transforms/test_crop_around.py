@@ -31,6 +31,7 @@ def masks(rng: np.random.Generator) -> Array:
     return np.asarray(classes if rng.random() < 0.8 else np.zeros_like(classes), np.int32)
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_window_holds_a_pixel_of_a_mask() -> None:
     import tensorflow as tf
@@ -144,6 +145,7 @@ def scenes() -> dict[str, Any]:
 MASK, BOXES, POINTS = {"mask": {"kind": "mask"}}, {"boxes": {"kind": "boxes", "max": 1}}, {"points": {"kind": "keypoints"}}
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("around", ["mask", "boxes", "points"])
 @pytest.mark.parametrize("resized", [False, pytest.param(True, marks=pytest.mark.nightly)])
@@ -202,6 +204,7 @@ def around_masks() -> dict[str, Array]:
     return delivered(spec(MASK, [{"random_crop_around": {"size": 9}}], {"x": ["image", "mask"]}), scenes())
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_an_instance_mask_leads_as_any_mask_and_the_model_need_not_get_it(around_masks: dict[str, Array]) -> None:
     """Its plane has the number of an object at each pixel, of which each is as likely as it has pixels."""

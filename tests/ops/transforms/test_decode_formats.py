@@ -204,6 +204,7 @@ def test_netpbm_values_are_spread_to_the_whole_range() -> None:
     np.testing.assert_array_equal(decode(b"P4\n8 1\n\xa5", 1)[0, :, 0] > 0, [False, True, False, True, True, False, True, False])
 
 
+@pytest.mark.nightly
 def test_transparency_is_dropped_or_kept() -> None:
     rgba = pixels(4, 8)
     rgba[0, :, 3] = 0  # nothing of this row can be seen, and its colour stands

@@ -72,6 +72,7 @@ def test_defocus_is_the_mean_of_a_disc(photos: Array) -> None:
         assert np.abs(out - apply(made("defocus_blur", radius=radius), image[None])).max() <= 1
 
 
+@pytest.mark.nightly
 def test_motion_is_the_mean_along_a_line(photos: Array) -> None:
     for length in (1, 5, 9):
         for degrees, kernel in ((0, np.ones((1, length))), (90, np.ones((length, 1))), (-180, np.ones((1, length)))):

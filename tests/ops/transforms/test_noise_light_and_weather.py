@@ -42,6 +42,7 @@ def applied(step: NeighbourhoodTransform, images: Array, *, jit: bool = False, s
 BY_DAY = ("random_additive_noise", "random_plasma_shadow")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "step", [pytest.param(s, marks=[pytest.mark.nightly] * (s.op not in BY_DAY)) for s in STEPS], ids=lambda step: step.op
 )

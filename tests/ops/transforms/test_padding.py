@@ -62,6 +62,7 @@ def test_pad_is_that_of_numpy(fill: Any) -> None:
         assert step.infer(FeatureType("image", "uint8", image.shape, Interval(0, 255))).shape == expected.shape
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.tf
 @pytest.mark.parametrize("fill", FILLS, ids=str)
 def test_a_padded_crop_is_a_crop_of_the_padded_image(fill: Any) -> None:

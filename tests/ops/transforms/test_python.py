@@ -182,6 +182,7 @@ def test_a_function_that_fails_is_named_with_its_place_and_the_file(failing: Cal
     assert "skip: {max_fraction" not in line, "evaluation has no stand-ins"
 
 
+@pytest.mark.nightly
 def test_a_function_that_fails_can_be_skipped(failing: Callable[..., Any]) -> None:
     pipe = failing(errors={"decode": {"skip": {"max_fraction": 0.9}}})
     images = np.concatenate([b[0] for b in batches(pipe.train)])

@@ -138,7 +138,8 @@ def test_every_order_is_drawn_and_acts_in_that_order() -> None:
         RandomOrder.model_validate({"steps": ["random_flip", {"one_of": {"steps": ["random_flip", "random_invert"]}}]})
 
 
-@pytest.mark.parametrize("jit", ["never", pytest.param("always", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("jit", ["never", "always"])
 def test_an_order_in_a_plan_is_that_of_the_steps_one_by_one(jit: str) -> None:
     """Each of 16 examples is what one of the six orders of the three functions makes of it, and all six come."""
     steps = "random_invert: {probability: 1}}, {random_brightness: {factor: [0.5, 0.5]}}, {random_solarization: {threshold: [100, 100]}"
