@@ -46,6 +46,8 @@ _IN_XMP = r"(?s)^\C*?tiff:Orientation(?:=\"|>)([0-9])\C*$"
 # Almost every camera puts EXIF into the first segment, or after that of JFIF, which has 16 bytes.
 _FIRST, _SECOND = 12, 30
 _START = 30
+_PNG_START, _PNG_END = 1 << 13, 70_000
+"""Bytes of a PNG that are searched for EXIF, at its start and at its end. Most programs write chunks of at most 64 KiB of pixels."""
 
 
 def orientation(contents: tf.Tensor) -> tf.Tensor:
@@ -119,7 +121,19 @@ def contains(contents: tf.Tensor, text: str) -> tf.Tensor:
 
 
 def _may_turn_png(contents: tf.Tensor) -> tf.Tensor:
-    return contains(contents, "eXIf") | contains(tf.strings.substr(contents, 0, SEARCHED_FOR_XMP), _XMP)
+    """Searches a PNG for EXIF, which comes before or after all pixels, and for XMP.
+
+    A search of the whole file would take a tenth of the time of decoding it. Where the first and the last chunk of pixels begin within the
+    parts that are searched, everything before and after the pixels is in them, too.
+    """
+    size = tf.strings.length(contents)
+    start, end = tf.strings.substr(contents, 0, _PNG_START), tf.strings.substr(contents, tf.maximum(size - _PNG_END, 0), _PNG_END)
+    exif = tf.cond(
+        (size > _PNG_START + _PNG_END) & contains(start, "IDAT") & contains(end, "IDAT"),
+        lambda: contains(start, "eXIf") | contains(end, "eXIf"),
+        lambda: contains(contents, "eXIf"),
+    )
+    return exif | contains(tf.strings.substr(contents, 0, SEARCHED_FOR_XMP), _XMP)
 
 
 def _may_turn_webp(head: tf.Tensor) -> tf.Tensor:

@@ -217,6 +217,20 @@ def test_16_bits_of_colour_are_opencv_s(tmp_path: Path) -> None:
             assert not differs("PNG", decode(contents, Decode(channels=3, bits=16)), turned), orientation
 
 
+@pytest.mark.parametrize("idat", [1 << 13, 1 << 16, 100_000, None])
+def test_exif_of_a_large_png_is_found_wherever_it_stands(idat: int | None) -> None:
+    noise = np.random.default_rng(2).integers(0, 256, (200, 300, 3)).astype(np.uint8)
+    exif, text = (b"eXIf", made.exif_block(6)), (b"tEXt", b"Comment\0" + b"x" * 90_000)
+    for where in ({"before": [exif]}, {"before": [text, exif]}, {"behind": [exif]}, {"behind": [exif, text]}, {"behind": [text, exif]}):
+        contents = made.png(noise, 8, 2, idat=idat, **where)  # type: ignore[arg-type]
+        found = decode(contents, Decode(channels=3))
+        assert not isinstance(found, str)
+        np.testing.assert_array_equal(found, made.pillow(contents, 3))
+    plain = decode(made.png(noise, 8, 2, idat=idat), Decode(channels=3))
+    assert not isinstance(plain, str)
+    np.testing.assert_array_equal(plain, noise)
+
+
 def test_16_bits_are_turned_upright_too() -> None:
     colour = np.random.default_rng(1).integers(0, 65536, (22, 19, 3)).astype(np.uint16)
     for orientation in range(1, 9):
