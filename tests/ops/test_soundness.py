@@ -324,7 +324,7 @@ def is_by_day(case: int) -> bool:
 
 
 @pytest.mark.by_day(70)
-@pytest.mark.parametrize("case", filter(is_by_day, range(len(CASES))), ids=IDS.__getitem__)
+@pytest.mark.parametrize("case", [*filter(is_by_day, range(len(CASES)))], ids=IDS.__getitem__)
 def test_inference_is_sound(case: int) -> None:
     """By day on a sixth of the types that suit it; the cases of a step take turns."""
     infers_soundly(*CASES[case], first=case // 3 % 6, each=6)
