@@ -33,7 +33,7 @@ def asked(source: dict[str, Any], **arguments: Any) -> dict[str, Any]:
     return {op: {**own, **arguments}}
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("op", ["coco", *(pytest.param(op, marks=pytest.mark.nightly) for op in ("voc", "yolo", "labelme"))])
 def test_each_source_counts_the_boxes_beyond_the_most(op: str, tmp_path: Path) -> None:
     source = write(tmp_path, op)

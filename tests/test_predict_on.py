@@ -64,6 +64,7 @@ def test_one_file_and_a_repeated_file(pipe: Any, images: Any) -> None:
     same(stream(pipe.predict_on([file, file]).dataset), [images[[2, 2]]])
 
 
+@pytest.mark.nightly
 def test_arrays_are_taken_like_files(photo_folder: Path) -> None:
     pipe = shared(photo_folder, transforms=[RESIZE])
     shots = [picture(i, 40 + i, 60) for i in range(5)]

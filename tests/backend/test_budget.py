@@ -99,6 +99,7 @@ def test_options_come_from_the_runtime_section() -> None:
     assert options.experimental_distribute.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF
 
 
+@pytest.mark.nightly
 def test_every_dataset_carries_them(photo_folder: Path) -> None:
     from pipes import RESIZE, pipeline
 

@@ -113,6 +113,7 @@ def test_splits_share_the_columns_of_the_listing(monkeypatch: pytest.MonkeyPatch
         assert (low + (high << np.uint64(32))).tolist() == manifest.ids(split).tolist()
 
 
+@pytest.mark.nightly
 def test_paths_are_put_together(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.jpg")
     texts = [f"/a/ü{i}.jpg" for i in range(5)] + [odd]

@@ -60,6 +60,7 @@ def mix_by_hand(step: Any, u: Array, images: Array, labels: Array) -> tuple[Arra
     return mixed, soft
 
 
+@pytest.mark.nightly
 def test_an_epoch_is_what_numpy_makes_of_it(photo_folder: Path, expected: Any) -> None:
     import tensorflow as tf
 

@@ -61,6 +61,7 @@ def stages(interpolation: str) -> tuple[Warp, list[Any]]:
 OTHERS = [pytest.param(*pair, marks=pytest.mark.nightly) for pair in (("float32", "bilinear"), ("uint8", "nearest"), ("uint8", "bicubic"))]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("dtype", "interpolation"), [("uint8", "bilinear"), *OTHERS])
 def test_a_fused_segment_is_what_its_steps_are(dtype: str, interpolation: str) -> None:
     """Compiled, at two sizes of the batch; masks are read at the nearest pixel."""

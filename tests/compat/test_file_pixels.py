@@ -65,6 +65,7 @@ def test_small_photographs_are_keras(photo_folder: Path) -> None:
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.nightly
 def test_the_table_and_the_spec_read_the_same(photographs: Path, tmp_path: Path) -> None:
     import pandas as pd
 

@@ -45,6 +45,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "examples" / "shared"
 
 
+@pytest.mark.nightly
 def test_two_projects_share_an_installed_package(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(shared / "team-specs", "--target", str(tmp_path / "site"))
     monkeypatch.syspath_prepend(str(tmp_path / "site"))

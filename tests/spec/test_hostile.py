@@ -198,7 +198,6 @@ def outcome(name: str, outcomes: dict[str, Outcome]) -> Outcome:
     return outcomes[name]
 
 
-@pytest.mark.by_day(20)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_it_ends_in_a_finding(name: str, outcomes: dict[str, Outcome]) -> None:
     found = outcome(name, outcomes)

@@ -55,6 +55,7 @@ def test_lengths_that_do_not_ascend_are_a_finding(buckets: list[int]) -> None:
         build(spec(STEPS, size=2, buckets=buckets))
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 def test_a_batch_is_as_long_as_its_items_need(bucketed: Any, plain: Any) -> None:
     lengths = set()

@@ -284,7 +284,7 @@ def test_arrays_hold_tensors_weights_and_several_labels() -> None:
     assert [(n.code, n.field) for n in wrong.notes] == [("PG419", "features.w")]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.parametrize("cache", ["disk", pytest.param("memory", marks=pytest.mark.nightly)])
 def test_batches_hold_what_the_table_says_with_and_without_a_cache(cache: str, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def smooth(count: int) -> Array:
     return np.stack(waves, -1).reshape(40, 52, count, 3).transpose(2, 0, 1, 3).round().astype(np.uint8)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.nightly)])  # XLA takes four seconds to compile it
 @pytest.mark.parametrize("more", [pytest.param({}, marks=pytest.mark.nightly), {"geometry": False}])
 def test_a_blend_is_pillow_s_of_the_same_draws(more: dict[str, Any], jit: bool) -> None:
