@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ class Side:
         """Takes batches, and waits until what was read ahead is there again; returns the processor time of an image in seconds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{batches}\n")
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended, which the answer says
+            print(batches, file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"a process of the comparison ended with {self._process.wait()}")
@@ -46,8 +47,12 @@ class Side:
     def close(self) -> None:
         """Ends the process."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(60)
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
 
 def compare(other: Path, folder: Path, recipe: str, turns: int, seconds: float) -> dict[str, Any]:
@@ -119,6 +124,10 @@ def main() -> int:
     if args.serve:
         serve(args.other.resolve(), args.folder, args.recipes[0])
         return 0
+    if not (args.other / "pipegen" / "__init__.py").is_file():
+        parser.error(f"{args.other} holds no `pipegen/`: name another checkout, such as one that `git worktree add` makes")
+    if unknown := sorted({*(args.recipes or ())} - {*_recipes()}):
+        parser.error(f"unknown recipe {', '.join(unknown)}: there are {', '.join(_recipes())}")
     found = []
     print(f"{'recipe':14}{'images a turn':>14}{'least':>9}{'median':>9}{'quartiles':>16}{'ms here':>10}{'ms other':>10}")
     for recipe in args.recipes or _recipes():

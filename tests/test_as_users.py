@@ -44,5 +44,6 @@ def test_the_smoke_set_replaces_nothing_and_has_onednn(as_users: bool) -> None:
     if as_users:
         assert found == set()
         assert os.environ.get("TF_ENABLE_ONEDNN_OPTS") in (None, "1")
+        assert "optimization_level" not in os.environ.get("XLA_FLAGS", "")
     else:
         assert found >= PATCHED_BY_DAY

@@ -1,4 +1,5 @@
-"""The values of pipelines with oneDNN's operations, which TensorFlow has on by default and most tests run without: see `conftest.py`."""
+"""The values of pipelines with oneDNN's operations, which TensorFlow has on by default, and with XLA's optimization: most tests run without
+both, see `conftest.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ PROVEN = {
 
 @pytest.mark.parametrize("paths", PROVEN.values(), ids=PROVEN)
 def test_what_is_proven_by_day_holds_with_onednn(paths: list[str]) -> None:
-    environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "1"}
+    environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "1", "XLA_FLAGS": ""}
     asked = subprocess.run([sys.executable, "-c", ASKED], env=environment, capture_output=True, text=True, check=True, timeout=600)
     if asked.stdout.split() != ["True"]:
         pytest.skip("this TensorFlow has no oneDNN")

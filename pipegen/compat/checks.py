@@ -27,7 +27,8 @@ class UnsupportedArgument(PipegenError, NotImplementedError):
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the line of the user's program that called into `pipegen.compat`."""
-    modules = [caller.name[0] for caller in [*callers()]]
+    found = list(callers())  # from this function on
+    modules = [caller.name[0] for caller in found]
     level = 1 + next((at for at, module in enumerate(modules) if not module.startswith("pipegen.compat")), 0)
     warnings.warn(visible(message), category, stacklevel=level)
 

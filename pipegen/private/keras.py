@@ -1,7 +1,7 @@
-"""What Keras does not promise. Tried on Keras 3.4 to 3.15, with each version of TensorFlow that we support.
+"""What Keras does not promise. Tried on Keras 3.7 and on 3.15.
 
 Where a name is missing in a later version, a slower public way or none is taken, and the docstring says what is lost. The names of
-functions on the call stack cannot be missed in that way: `tests/test_private.py` fails if Keras renames one.
+functions on the call stack have no such way: `tests/test_private.py` fails if Keras renames one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What TensorFlow does not promise. Tried on 2.16 to 2.21.
+"""What TensorFlow does not promise. Tried on 2.16 and on 2.21.
 
 Where a name is missing in a later version, a slower public way is taken. Where there is none, the error says which name is missing.
 """
@@ -43,22 +43,27 @@ def not_optimized() -> Iterator[None]:
     Otherwise TensorFlow optimizes each of them for every new iterator, which takes a fifth of the time of making one. Functions that would
     gain are compiled by XLA. Uses `function_call_options` of the eager context; without it, functions are optimized.
     """
+    now, usual, own = _call_options()
+    if own is not None:
+        now.function_call_options = own
+    try:
+        yield
+    finally:
+        if own is not None:
+            now.function_call_options = usual
+
+
+def _call_options() -> tuple[Any, Any, Any]:
+    """Returns the eager context, its options for calls of functions, and the same without optimization; the last is `None` if unknown."""
     try:
         from tensorflow.python.eager import context
 
         now = context.context()
-        usual = now.function_call_options
-        config = now.config
+        usual, config = now.function_call_options, now.config
         config.graph_options.rewrite_options.disable_meta_optimizer = True
-        own = context.FunctionCallOptions(usual.executor_type, config)
+        return now, usual, context.FunctionCallOptions(usual.executor_type, config)
     except (ImportError, AttributeError, TypeError):
-        yield
-        return
-    now.function_call_options = own
-    try:
-        yield
-    finally:
-        now.function_call_options = usual
+        return None, None, None
 
 
 def function_here(function: Callable[..., Any], signature: Sequence[tf.TensorSpec]) -> Any:
@@ -77,17 +82,13 @@ def function_here(function: Callable[..., Any], signature: Sequence[tf.TensorSpe
 
 
 @untraced
-class PrivateDataset(tf.data.Dataset):
+class CustomDataset(tf.data.Dataset):
     """A dataset of a class of our own. A subclass gives its inputs, and may check or replace what other datasets are built on.
 
     Overrides `_inputs` and `_variant_tensor`.
 
-    Args:
-        variant: The variant tensor of the dataset.
+    Its argument is the variant tensor of the dataset.
     """
-
-    def __init__(self, variant: tf.Tensor) -> None:
-        super().__init__(variant)
 
     def _pipegen_inputs(self) -> list[tf.data.Dataset]:
         """Returns the datasets that this one is made of, whose options it takes over."""
@@ -111,7 +112,7 @@ for _name in ("_inputs", "_variant_tensor"):  # with another name, an override t
 
 
 @untraced
-class Applied(PrivateDataset):
+class Applied(CustomDataset):
     """The result of a raw operation of `tf.data` on a dataset of dense tensors.
 
     Uses `_common_args` of datasets; without it, the dataset has no name in a profile.

@@ -23,7 +23,7 @@ from pipegen.page import box, notebook_table
 from pipegen.physical.extent import FIRST, Position
 from pipegen.physical.nodes import FIXED, TRAINING
 from pipegen.private.autograph import untraced
-from pipegen.private.tensorflow import PrivateDataset
+from pipegen.private.tensorflow import CustomDataset
 from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ Translate = Callable[[Exception, "Position | None"], Exception]
 
 
 @untraced
-class Explains(PrivateDataset):
+class Explains(CustomDataset):
     """A dataset whose errors are translated, also after `repeat`, `map`, `prefetch`, `take` and `skip`, some of which `fit` calls.
 
     After other transformations the error is TensorFlow's and quotes ours.
