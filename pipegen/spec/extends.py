@@ -311,7 +311,7 @@ def _unreadable(path: Path, file: str, error: OSError | ValueError, at: Label | 
         help_ = (init,) if at is None and isinstance(error, IsADirectoryError) else ()
         return make(code, f"the spec {file} cannot be read: {reason}", where, help=help_)
     near = closest(path.name, _neighbours(path))
-    help_ = (f"did you mean `{near}`?",) if near else (f"its full path is {path}",)
+    help_ = (f"did you mean `{near}`?",) if near else (f"its full path is {os.path.abspath(path)}",)
     if at is None and "\n" in file:
         help_ = ("pass a path; for the text of a spec, pass the map: `yaml.safe_load(text)`",)
     fix = None

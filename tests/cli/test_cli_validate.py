@@ -50,6 +50,12 @@ def test_a_missing_file_is_2_and_the_others_are_still_checked(cli: Cli, tmp_path
     assert "did you mean `bad.pipegen.yaml`?" in result.stdout
 
 
+def test_a_missing_file_like_no_other_is_named_by_its_full_path(cli: Cli, tmp_path: Path) -> None:
+    result = cli("validate", "specs/qqqq.yaml")
+    assert result.exit_code == 2
+    assert f"itsfullpathis{tmp_path}/specs/qqqq.yaml" in "".join((result.stdout + result.stderr).split())
+
+
 def test_findings_are_shown_in_place_and_counted(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "bad.pipegen.yaml").write_text(BAD)
     result = cli("validate", "bad.pipegen.yaml")
