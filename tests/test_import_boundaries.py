@@ -162,11 +162,16 @@ print(collect_data(pipegen.load("flowers.pipegen.yaml")).num_examples("train"))
     assert result.stdout.split() == ["64"], result.stderr
 
 
-def test_validate_starts_without_a_terminal_library(tmp_path: Path) -> None:
+def test_validate_of_a_folder_starts_without_what_other_sources_need(tmp_path: Path) -> None:
     (tmp_path / "flowers.pipegen.yaml").write_text(SPEC, encoding="utf-8")
-    code = """\
+    for name in ("rose", "tulip"):
+        (tmp_path / "flowers" / name).mkdir(parents=True)
+        (tmp_path / "flowers" / name / "0.jpg").write_bytes(b"\xff\xd8\xff")
+    sources = "pipegen.ops.sources"
+    names = ("rich", "PIL", "pipegen.api.pipeline", f"{sources}.records.archives.archive", f"{sources}.features.arrays", f"{sources}.parts.merge")
+    code = f"""\
 import atexit, sys
-atexit.register(lambda: print([n for n in ("rich", "PIL", "pipegen.api.pipeline") if n in sys.modules]))
+atexit.register(lambda: print([n for n in {names!r} if n in sys.modules]))
 from pipegen.cli.app import main
 main()
 """

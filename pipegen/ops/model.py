@@ -7,14 +7,24 @@ import inspect
 import sys
 from functools import cache
 from itertools import pairwise
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+"""The name of a feature of a source."""
 
 
 class Model(BaseModel):
     """The base of all parts of a spec: frozen, strict about unknown keys, with fields documented by the strings below them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Drops annotations of class variables: pydantic would evaluate them again for every class that derives from this one."""
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.__annotations__ = {name: type_ for name, type_ in cls.__annotations__.items() if name in cls.model_fields}
 
 
 @cache

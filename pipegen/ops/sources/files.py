@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.registry import kind_of, names_in
-from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
 from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.folders.glob import compile_glob

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
 from pipegen.ops.sources.dataset_folders.hub import class_names, files_of, find_saved, key_for
-from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.listing.base import Note, Parts, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.parquet import Parquet

@@ -17,9 +17,6 @@ from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.listing.base import Listing, Note, Source
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import find_root, quoted
-from pipegen.ops.sources.parts.merge import merge
-from pipegen.ops.sources.records.archives.archive import Archive, open_archive
-from pipegen.ops.sources.records.archives.scan import ArchiveScan
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.records.archives.archive import Archive
 
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
@@ -110,6 +108,8 @@ class ImageFolder(Source):
         Raises:
             OpError: `PG401` if `path` does not exist.
         """
+        from pipegen.ops.sources.parts.merge import merge
+
         scan = self._scan(base, progress)
         present, links, loose = scan.level("")
         listings: dict[str, Listing] = {}
@@ -129,14 +129,16 @@ class ImageFolder(Source):
         return merge(listings, reference, root=scan.root, notes=notes)
 
     def _scan(self, base: Path, progress: Callable[[int], None] | None) -> Scan:
-        archive = open_archive(os.path.abspath(os.path.join(base, os.path.expanduser(self.path))))
-        return self._walk(archive if archive is not None else find_root(str(base), self.path), progress)
+        archive = _archive_at(os.path.abspath(os.path.join(base, os.path.expanduser(self.path))))
+        return self._walk(archive or find_root(str(base), self.path), progress)
 
     def _walk(self, root: str | Archive, progress: Callable[[int], None] | None) -> Scan:
         match = compile_glob(self.pattern) if self.pattern is not None else None
-        if isinstance(root, Archive):
-            return ArchiveScan(root, match=match, progress=progress)
-        return Scan(root, match=match, follow_links=self.follow_links, progress=progress)
+        if isinstance(root, str):
+            return Scan(root, match=match, follow_links=self.follow_links, progress=progress)
+        from pipegen.ops.sources.records.archives.scan import ArchiveScan
+
+        return ArchiveScan(root, match=match, progress=progress)
 
     def _list_part(self, scan: Scan, folder: str, progress: Callable[[int], None] | None) -> Listing:
         """Lists a folder below the root, or an archive in its place.
@@ -144,16 +146,16 @@ class ImageFolder(Source):
         Members of an archive have the paths that unpacking would give them: below the root if `folder` leads into the archive, else below a
         folder with the archive's name.
         """
-        archive = None if isinstance(scan, ArchiveScan) else open_archive(os.path.join(scan.root, folder), "path")
+        archive = _archive_at(os.path.join(scan.root, folder)) if _archive_of(scan) is None else None
         if archive is not None:
             inner = self._walk(archive, progress)
             listing = self._list_below(inner, "")
             known = archive.inner or os.path.splitext(folder)[0]
             return replace(listing, keys=listing.keys.below(f"{known}/"), paths=listing.files(), notes=(*_damaged(inner), *listing.notes))
-        if isinstance(scan, ArchiveScan):
+        if (whole := _archive_of(scan)) is not None:
             if not scan.has_folder(folder):
                 raise OpError("PG401", f"the folder {folder!r} is missing in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
-            return self._list_below(self._walk(scan.archive, progress), folder)
+            return self._list_below(self._walk(whole, progress), folder)
         find_root(scan.root, folder)
         return self._list_below(self._walk(scan.root, progress), folder)
 
@@ -185,6 +187,20 @@ class ImageFolder(Source):
         return _listed(scan, keys, labels, names, np.concatenate([tree.sizes for tree in filled]), notes)
 
 
+def _archive_of(scan: Scan) -> Archive | None:
+    """The archive that a scan walks, if it is an `ArchiveScan`."""
+    return getattr(scan, "archive", None)
+
+
+def _archive_at(path: str) -> Archive | None:
+    """Opens the archive that an absolute path leads to or into, if any. Its code is not imported for folders."""
+    if os.path.isdir(path):
+        return None
+    from pipegen.ops.sources.records.archives.archive import open_archive
+
+    return open_archive(path)
+
+
 def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ...], sizes: Ints, notes: Iterable[Note]) -> Listing:
     import numpy as np
 
@@ -195,9 +211,10 @@ def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ..
 
 def _damaged(scan: Scan) -> Iterator[Note]:
     """Reports damage in an archive, and other notes on it."""
-    if not isinstance(scan, ArchiveScan):
+    archive = _archive_of(scan)
+    if archive is None:
         return
-    if scan.archive.damage:
-        message = f"{scan.archive.file.path!r} is damaged {scan.archive.damage}"
+    if archive.damage:
+        message = f"{archive.file.path!r} is damaged {archive.damage}"
         yield Note("PG430", message, "copy or download the archive again", "path", "error")
-    yield from scan.archive.notes
+    yield from archive.notes

@@ -11,9 +11,8 @@ from pipegen.errors import InternalError, PartError
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.model import Model
+from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sampling import Curriculum, Sampling, Splits
-from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType

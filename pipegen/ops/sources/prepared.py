@@ -14,8 +14,7 @@ from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of, names_in
-from pipegen.ops.model import Model
-from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.model import FeatureName, Model
 from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Parts, Source
 from pipegen.ops.transform import SplitName

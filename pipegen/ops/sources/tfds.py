@@ -12,9 +12,9 @@ from pydantic import Field, field_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
 from pipegen.ops.sources.dataset_folders.tfds import class_names, find_prepared, parse_split
-from pipegen.ops.sources.features.arrays import FeatureName
 from pipegen.ops.sources.listing.base import Parts, shards_of
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.wording import close_names, quoted

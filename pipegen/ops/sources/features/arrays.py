@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 else:
     Kind = names_in("arrays")
 
-FeatureName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _OF = dict.fromkeys(("classes", "offset", "map"), "labels") | dict.fromkeys(("size", "channels", "bits", "range"), "images")
 _OF |= dict.fromkeys(("format", "max", "min_area", "min_visibility", "min_size", "empty"), "boxes")
 _OF |= {"dtype": "tensors"}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipegen.ops.sources.features.arrays import FeatureName
+    from pipegen.ops.model import FeatureName
     from pipegen.ops.transform import Transform
 
 

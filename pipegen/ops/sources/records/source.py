@@ -15,7 +15,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.records.described import DescribedRecords

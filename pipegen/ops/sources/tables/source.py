@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_serializer
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.label import label_type
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.arrays import FeatureName
+from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.pictures import aligned_images, decoders
