@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import random
 import runpy
 import signal
 import socket
@@ -142,10 +143,14 @@ class Fleet:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on."""
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return int(tried.getsockname()[1])
+    """A port of the loopback address that is not in use. It is below those that the system gives to connections, which might take it
+    before the test does.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
 
 
 @cache

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fleet import free_port
 from processes import in_process
 
 pytestmark = pytest.mark.tf
@@ -145,12 +145,7 @@ def test_replicas_take_the_parts_of_a_batch(photo_folder: Path) -> None:
 
 @pytest.mark.nightly
 def test_workers_take_their_shares_and_not_shares_of_those(photo_folder: Path) -> None:
-    sockets = [socket.socket() for _ in range(2)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
+    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
     results: dict[int, Any] = {}
 
     def run(index: int) -> None:

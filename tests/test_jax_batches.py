@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import socket
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fleet import free_port
 from processes import in_process
 
 pytestmark = [
@@ -83,9 +83,7 @@ def test_a_sharding_says_where_the_rows_lie(photo_folder: Path) -> None:
 
 @pytest.mark.nightly
 def test_each_process_makes_its_rows_alone(photo_folder: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     results: dict[int, Any] = {}
 
     def run(index: int) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import socket
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fleet import free_port
 from processes import in_process
 
 pytestmark = [
@@ -91,9 +91,7 @@ def test_four_devices_train_as_one(photo_folder: Path) -> None:
 
 @pytest.mark.nightly
 def test_two_processes_train_as_one(photo_folder: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     flags = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     results: dict[int, Any] = {}
 
