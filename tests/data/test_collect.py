@@ -50,6 +50,25 @@ def test_the_top_level_seed_moves_nothing(files: Files, make_spec: MakeSpec) -> 
     assert len(members) == 1
 
 
+def test_the_fingerprints_of_a_mix_follow_the_data_of_its_parts(files: Files) -> None:
+    from pipegen.phases.compilation import collect_data
+    from pipegen.phases.compilation import load as load_spec
+
+    root = files("a/cat/*20", "b/cat/*20")
+    parts = {name: {"weight": 1, "source": {"image_folder": {"path": str(root / name)}}} for name in "ab"}
+    spec = {"pipegen": 1, "source": {"mix": {"epoch": "a", "parts": parts}}, "transforms": [{"resize": {"size": 8}}], "batch": {"size": 4}}
+
+    def found() -> list[str]:
+        manifest = collect_data(load_spec(spec))
+        return [manifest.fingerprint, manifest.split_fingerprint]
+
+    before = found()
+    assert [len(one) for one in before] == [64, 64]
+    assert found() == before
+    (root / "b" / "cat" / "more.jpg").write_bytes(next((root / "b" / "cat").iterdir()).read_bytes())
+    assert not set(found()) & set(before)
+
+
 def test_membership_is_the_same_wherever_the_data_is_mounted(files: Files, make_spec: MakeSpec, tmp_path: Path) -> None:
     root = files("cat/*50", "dog/*30")
     first = collect(make_spec(root, splits={"parts": TWO})).manifest

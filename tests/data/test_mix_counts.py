@@ -22,6 +22,7 @@ CONSTANTS = st.lists(st.sampled_from(LEVELS[2:]), min_size=1, max_size=6)
 
 
 @given(SCHEDULES, st.integers(1, 200), st.integers(0, 40))
+@example([[0.0, 1.0], [1.0]], 10, 1)  # a part that joins later
 @example([[0.05], [0.35], [0.6]], 1, 12)  # the largest remainder of all epochs would take the first one's example away again
 def test_counts_are_exact_in_every_epoch_and_do_not_drift(weights: list[list[float]], examples: int, epochs: int) -> None:
     made = mixture(examples, weights)
@@ -95,6 +96,12 @@ def test_an_epoch_of_nothing_or_of_too_much_is_an_error(epoch: str, sizes: dict[
         epoch_examples(epoch, sizes, {"a": 1e-3, "b": 1.0})
     assert caught.value.code == "PG464"
     assert LONGEST < 10**12
+
+
+def test_a_part_of_less_than_one_example_an_epoch_waits_for_it() -> None:
+    made = mixture(10, [[0.01], [0.99]])
+    assert made.counts(0) == (0, 10)
+    assert made.before(10) == (1, 99)
 
 
 def test_a_part_that_fades_out_gets_no_more_and_what_it_is_owed_goes_to_the_others() -> None:

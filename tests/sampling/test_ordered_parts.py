@@ -74,6 +74,14 @@ def test_a_part_draws_from_its_easiest_in_turn(weights: list[list[float]], share
         visited |= visits
 
 
+def test_a_pass_begins_where_all_of_the_easiest_have_been_seen() -> None:
+    from pipegen.data.sampling import easiest_first, paced
+
+    easiest = easiest_first(np.arange(10), np.arange(10, dtype=np.uint64), [0.5, 1.0], 10, 3)
+    made = paced(easiest, lambda epoch: 7 * epoch)
+    assert (made.begins.tolist(), made.counts.tolist(), made.passes.tolist()) == ([0, 7], [5, 10], [0, 2]), "7 of 5 are two passes"
+
+
 def spec(root: Path, **part: Any) -> dict[str, Any]:
     """A table of scored pictures beside a folder of others."""
     lines = ["file,label,loss"]

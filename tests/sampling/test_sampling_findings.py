@@ -61,6 +61,13 @@ def test_what_is_wrong_is_found_at_its_place(own: dict[str, Any], code: str, pat
     assert (code, path) in found(**own)
 
 
+def test_a_feature_that_is_nearly_named_is_suggested_and_else_all_that_fit() -> None:
+    (near,) = (d for d in inspect(TABLE | {"order": EASY | {"by": "los"}}).diagnostics if d.code == "PG217")
+    (far,) = (d for d in inspect(TABLE | {"order": EASY | {"by": "qqqq"}}).diagnostics if d.code == "PG217")
+    assert near.help == ("did you mean `loss`?",)
+    assert far.help == ("there is `loss`",)
+
+
 @pytest.mark.parametrize(
     "own",
     [

@@ -161,6 +161,11 @@ def test_a_wrong_test_is_a_finding(folder: Path, test: str, code: str, said: str
     assert finding.help or code in ("PG104", "PG105")
 
 
+def test_a_test_without_what_it_needs_gets_an_example(folder: Path) -> None:
+    (finding,) = about_tests(folder, "examples")
+    assert any(line.startswith("for example `examples: {") for line in finding.help)
+
+
 def test_unknown_names_are_suggested(folder: Path) -> None:
     wrong = ("exmaples: {min: 3}", "range: {feature: imag, within: [0, 1]}")
     help_ = [d.help for test in wrong for d in about_tests(folder, test)]
