@@ -35,7 +35,7 @@ from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_mixing
-from pipegen.plan.caches import CacheKind, InMemory, OnDisk
+from pipegen.plan.caches import OnDisk
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -111,12 +111,9 @@ class Engine:
         self.progress: Progress | None = None
 
     def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False) -> Executor:
-        """Returns the executor of one split on one host; makes it on first use.
+        """Returns the executor of one split on one host, by default of the spec's share; makes it on first use.
 
-        Args:
-            split: The split.
-            shard: The share of each global batch; by default the spec's.
-            moved: Whether it is for epochs begun with another batch size, whose blocks are not aligned to groups of mixed examples.
+        With `moved`, it is for epochs begun with another batch size, whose blocks are not aligned to groups of mixed examples.
         """
         key = (split, shard or self.shard, moved)
         with self._once():
@@ -167,13 +164,8 @@ class Engine:
     ) -> Executor:
         """Makes the executor of any plan, on the records of a split.
 
-        Args:
-            plan: The plan.
-            split: The split.
-            shard: The share of each global batch.
-            quarantine: The list of damaged records; by default a new one.
-            moved: Whether it is for epochs begun with another batch size.
-            beside: Another executor of the same plan, whose quarantine and cache it shares.
+        With `moved`, it is for epochs begun with another batch size. `beside` is another executor of the same plan, whose quarantine and
+        cache it shares.
         """
         records, skip = records_of_plan(self.manifest, split, plan, self.spec.runtime), self.spec.errors.skip
         if self._verifies:
@@ -195,19 +187,13 @@ class Engine:
         )
 
     def _cache(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return _CACHES[type(node.kind)](self, plan, split, records, node)
-
-    def _in_memory(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        """Returns the cache in memory of a plan: stages of a training that cache the same share one."""
+        """Returns the cache of a plan. In memory, stages of a training that cache the same share one."""
+        if isinstance(node.kind, OnDisk):
+            return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
         make = partial(MemoryCache, node.out, len(records), records.features)
         if self._shared is None:
             return make()
-        return self._shared.cache(
-            (cache_key(self.spec, plan, self.manifest.fingerprint), split, *(name for name, _ in node.out.items())), make
-        )
-
-    def _on_disk(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
+        return self._shared.cache((cache_key(self.spec, plan, self.manifest.fingerprint), split, *node.out), make)
 
     def store(self, plan: Plan) -> Store:
         """Returns the cache on disk of a plan, opened once for all splits that share it.
@@ -345,10 +331,3 @@ class Engine:
 def _needs_another(plan: Plan, at: Position) -> bool:
     """Compares the alignment of mixed groups to the batches of an epoch with the usual one."""
     return bool(at.origin % GROUP) and last_mixing(plan.nodes) is not None
-
-
-_CACHES: dict[type[CacheKind], Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {
-    InMemory: Engine._in_memory,
-    OnDisk: Engine._on_disk,
-}
-"""The function that makes a cache, for each kind."""

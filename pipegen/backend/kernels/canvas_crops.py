@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.kernels.blocks import finished
-from pipegen.backend.kernels.geometry import geometric_matrix
+from pipegen.backend.kernels.geometry import product
 from pipegen.ops.families.crops import place_name, size_name, store_name
-from pipegen.ops.lowering.linear import as_float32, multiply, nearest_float32
+from pipegen.ops.lowering.linear import as_float32, nearest_float32
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
@@ -110,9 +110,7 @@ def _line(start: tf.Tensor, extent: tf.Tensor, count: int) -> tuple[tf.Tensor, t
 def _flips(stage: CanvasCrop, draws: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns masks of the outputs that are flipped vertically and horizontally."""
     height, width = (tf.constant(float(side), tf.float64) for side in stage.size)
-    matrix = geometric_matrix(stage.mirrors[0], draws, height, width)
-    for ref in stage.mirrors[1:]:
-        matrix = multiply(matrix, geometric_matrix(ref, draws, height, width))
+    matrix = product(stage.mirrors, draws, height, width)
     return matrix[:, 1, 1] < 0, matrix[:, 0, 0] < 0
 
 

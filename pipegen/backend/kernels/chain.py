@@ -67,13 +67,13 @@ def lower_kernel(
         tf.errors.OpError: If XLA fails and `jit` is `always`.
     """
     if not node.compiled or jit == "never" or (jit == "auto" and not available()):
-        return _plain(node, scope)
+        return lower_plainly(node, scope)
     say_compiling()
     chain = Chain(node, entry)
     if chain.memories:  # their sizes are known only when the kernel is called
-        return _with_memories(chain, batch, jit, reuse, _plain(node, scope))
+        return _with_memories(chain, batch, jit, reuse, lower_plainly(node, scope))
     work = _compiled(chain, batch, jit, reuse)
-    return _plain(node, scope) if work is None else _of_batch(chain, batch, reuse, work)
+    return lower_plainly(node, scope) if work is None else _of_batch(chain, batch, reuse, work)
 
 
 _Work = Callable[[tf.Tensor | None, "Features", tf.Tensor, tuple[Params, ...]], "Features"]
@@ -157,7 +157,7 @@ def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
     return kernel
 
 
-def _plain(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
+def lower_plainly(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
     """Chains stages as plain TensorFlow, for any batch size."""
 
     def kernel(features: Features) -> Features:

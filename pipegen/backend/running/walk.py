@@ -170,8 +170,8 @@ class Run:
     def _index(self, index: p.Index) -> Callable[..., Features]:
         """Makes a function from an epoch and a step to the slots, records and draws of that step, or of all steps from there on."""
         x, rows = self.x, index.rows
-        window = window_size(index.window_bytes, self.x.records.mean_bytes)
-        order = replace(x.order, shard=index.shard, kind=index.order, window=window)
+        window = window_size(index.node.window_bytes, self.x.records.mean_bytes)
+        order = replace(x.order, shard=index.shard, kind=index.node.order, window=window)
         jit = index.compiled and graphs.available()
         placed = self.plan.setting.replaces or any(isinstance(operation, p.Filter) for operation in self.plan.operations)
 
