@@ -7,7 +7,6 @@ the file, so graphs do not grow with the data. Paths are joined to a folder that
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +61,7 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
             fixed = "the data of this graph cannot be moved to another folder: put a link in the old place; got"
             tf.debugging.Assert(root_now == default, [fixed, root_now])
         tf.debugging.Assert(inside, [f"an epoch has {executor.steps} steps, and epochs and steps are counted from 0; got", epoch, step])
-        with ExitStack() as held:
-            held.enter_context(made_for("file"))
-            held.enter_context(columns_saved(columns))
-            held.enter_context(paths_below(os.fsencode(root or ""), root_now))
+        with made_for("file"), columns_saved(columns), paths_below(os.fsencode(root or ""), root_now):
             run = Run(executor, plan)
             batches = run.dataset(run.dataset(tf.data.Dataset.from_tensors((epoch, step))), hands_over=True)
         length = tf.data.experimental.assert_cardinality(tf.constant(executor.steps, tf.int64) - step)
@@ -87,11 +83,7 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
 
 
 def _refuse_python(function: Any) -> None:
-    """Checks that a graph does not call Python.
-
-    Raises:
-        InternalError: If it does.
-    """
+    """Raises an `InternalError` if a graph calls Python."""
     graph = function.graph.as_graph_def()
     nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
     found = next((node.name for node in nodes if node.op in _PYTHON), None)

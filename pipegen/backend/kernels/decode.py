@@ -9,13 +9,10 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.ops.families.crops import window_name
-from pipegen.ops.families.decoder import Decode, Decodes, DecodeWindow
-from pipegen.ops.stage import Stage
+from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
-
     from pipegen.backend.features import Features, Found
     from pipegen.ops.base import CropTransform
     from pipegen.ops.lowering.decoding import Survey
@@ -68,11 +65,6 @@ def crop(stage: s.Crop, features: Features) -> None:
         draws = features["@draws"]
         window = step_of(stage.ref, draws).window(own_draws(stage.ref, draws), shape[0], shape[1])
     features[stage.feature] = step.finish(step.cut(image, window))
-
-
-def surveyed(stage: Stage) -> TypeGuard[Decode | DecodeWindow]:
-    """Checks that a stage can survey several examples at once."""
-    return isinstance(stage, Decodes)
 
 
 def survey(stage: Decode | DecodeWindow, examples: list[Features]) -> Survey | None:

@@ -38,12 +38,7 @@ def measure(stage: st.Measure, features: Features) -> None:
 
 
 def move(stage: st.Move, features: Features) -> None:
-    """Moves the items of a batch, in place. Remaining items come first, in order, followed by zeros.
-
-    Args:
-        stage: The stage.
-        features: A batch, `(n, ...)` each; of one example if image sizes are not static.
-    """
+    """Moves the items of a batch, of one example if image sizes are not static, in place: remaining ones in order, followed by zeros."""
     name, size = stage.feature, f"@size/{stage.feature}"
     items = features[name]
     before = _known(stage.canvas, features.get(size))

@@ -332,28 +332,15 @@ def _settled(features: Features, rows: int) -> Features:
 
 
 def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
-    """Makes the batches of epochs, or of single steps.
+    """Makes the batches of epochs, or of single steps: elements `(epoch, step, batch)`, where `batch` is what the model receives.
 
-    Args:
-        executor: The executor.
-        entering: Elements `(epoch, first step)`, or `(epoch, step)` for single steps, int64 scalars, optionally followed by
-            `(origin, shift)`, int64 `(2,)`: see `From`. Several epochs only if every batch is full: examples are stacked across epochs.
-        form: The form of the plan.
-
-    Returns:
-        Elements `(epoch, step, batch)`, where `batch` is what the model receives.
+    Elements of `entering` are `(epoch, first step)`, or `(epoch, step)` for single steps, int64 scalars, optionally followed by
+    `(origin, shift)`, int64 `(2,)`: see `From`. Several epochs only if every batch is full: examples are stacked across epochs.
     """
     return Run(executor, executor.physical(form)).dataset(entering)
 
 
 def handed_over(executor: Executor, made: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
-    """Makes the delivered batches from numbered ones.
-
-    Args:
-        executor: The executor.
-        made: The result of `batches_of`.
-        form: The form of the plan.
-        progress: The training position, for a form that updates it.
-    """
+    """Makes the delivered batches from numbered ones, the result of `batches_of`; `progress` is for a form that updates it."""
     handed = Run(executor, executor.physical(form), progress).dataset(made, hands_over=True)
     return handed if form.device is not None else handed.with_options(make_options(executor.spec.runtime))

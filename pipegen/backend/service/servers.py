@@ -194,10 +194,8 @@ def run_until_told(health: Callable[[], str], say: Callable[[str], None]) -> str
 def stop(server: Any, needs: str | None) -> None:
     """Stops a server before the process ends.
 
-    Args:
-        server: The server.
-        needs: The address of a worker's dispatcher. If it does not answer, the worker is not stopped, since TensorFlow would wait for it
-            with Python's lock held.
+    If `needs`, the address of a worker's dispatcher, does not answer, the worker is not stopped, since TensorFlow would wait for it with
+    Python's lock held.
     """
     if needs is not None and not answers(needs):
         return
