@@ -21,7 +21,7 @@ from pipegen.backend.reading.damage import Quarantine
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.failures import find_problem, place_of_decode
-from pipegen.backend.service.feed import Fed
+from pipegen.backend.service.feed import Fed, Feed
 from pipegen.cache.folder import cache_folder, unusable
 from pipegen.cache.store import cache_key, describe_cache, open_store
 from pipegen.data.sampling import epochs_of
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from pipegen.backend.reading.caches import RowCache
     from pipegen.backend.reading.records import Records
-    from pipegen.backend.service.feed import Feed
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.physical.extent import Position
@@ -244,8 +243,6 @@ class Engine:
         service = self.spec.runtime.service
         if service is None:
             return None
-        from pipegen.backend.service.feed import Feed
-
         key = id(executor)
         if key not in self._feeds:
             here = RequestedBatches(executor)

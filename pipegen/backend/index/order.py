@@ -92,10 +92,6 @@ class Order(Extent):
         left = tf.maximum(tf.constant(self.num_examples, tf.int64) - since.origin, 0)
         return (left if self.remainder == "drop" else left + (self.batch - 1)) // self.batch
 
-    def ends_of(self, since: From = START) -> tf.Tensor:
-        """Returns one past the last slot of an epoch's steps, on all hosts: int64 scalar."""
-        return tf.constant(self.num_examples, tf.int64) - since.origin if self.ends_short else self.steps_of(since) * self.batch
-
     def block(self, step: tf.Tensor, since: From = START, epoch: tf.Tensor | int = 0) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns this host's rows of a global batch: the first, and one past the last, like `step`."""
         index, count = self.shard

@@ -203,7 +203,8 @@ class Run:
                 slot, own = (tf.reshape(t, [-1]) for t in mixing.widened(order, steps, rows, since))
                 features = named(epoch, slot, since) | {"@own": own, "@place": tf.range(tf.size(slot))}
             else:
-                features = named(epoch, tf.range(first * order.batch, order.ends_of(since), dtype=tf.int64), since)
+                end = order.num_examples - since.origin if order.ends_short else order.steps_of(since) * order.batch
+                features = named(epoch, tf.range(first * order.batch, end, dtype=tf.int64), since)
             stored = tf.argsort(features["@record"], stable=True)
             return {k: tf.gather(v, stored) for k, v in features.items()}
 
