@@ -128,11 +128,7 @@ class MapRequest:
 
 @dataclass(frozen=True, slots=True)
 class FillCache:
-    """Adds the missing records of an example or a batch to the cache, each computed by `examples`.
-
-    Attributes:
-        at_once: How many records of a batch are computed in parallel; `None` for a single record.
-    """
+    """Adds the missing records of an example or a batch to the cache: `at_once` in parallel, `None` for a single record."""
 
     cache: logical.Cache
     examples: Examples
@@ -230,12 +226,9 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class SplitForDevice:
-    """Collects the inputs of a device stage, with epoch and step in front.
+    """Collects `features` and the parameters of kernels for a device stage, which arranges `node`, with epoch and step in front.
 
-    Attributes:
-        node: The output that the device arranges.
-        features: The features sent to it, beside the parameters of its kernels.
-        weighs: Whether padding of the last batch gets the weight 0.
+    With `weighs`, padding has the weight 0.
     """
 
     node: logical.Emit
@@ -245,12 +238,7 @@ class SplitForDevice:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Delivers a batch.
-
-    Attributes:
-        notes: Whether its epoch and step are stored, so that the next iterator continues after it.
-        numbered: Whether epoch and step are delivered with it.
-    """
+    """Delivers a batch: with `numbered`, its epoch and step, too. With `notes` they are stored, and the next iterator continues there."""
 
     notes: bool
     numbered: bool
@@ -326,13 +314,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack of elements.
-
-    Attributes:
-        size: The number of elements.
-        full: Whether the last stack has `size` elements, too.
-        held: Whether the result is an epoch to be sorted, rather than a batch.
-    """
+    """A stack of `size` elements, also the last one if `full`: a batch or, if `held`, an epoch to be sorted."""
 
     size: int
     full: bool
@@ -341,12 +323,9 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """A buffer of finished batches, or of steps whose records are being fetched.
+    """A buffer of finished batches or, with `steps`, of steps whose records are being fetched.
 
-    Attributes:
-        batches: The size of the buffer.
-        device: The device, or `None` for this host's memory. After a device there may be no operation.
-        steps: Whether it holds steps.
+    `device` is `None` for this host's memory. After a device there may be no operation.
     """
 
     batches: int

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -91,11 +92,9 @@ class RequestedBatches:
 
     def _leave_out(self, count: int) -> None:
         """Drops batches that were started ahead in vain."""
-        for _ in range(count):
-            try:
+        with suppress(Exception):  # not of the requested batch; the queue is empty after one
+            for _ in range(count):
                 self._take()
-            except Exception:  # not the requested batch; the queue is empty after an error
-                return
 
     def _take(self) -> Any:
         at = self._asked.popleft()

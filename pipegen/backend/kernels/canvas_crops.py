@@ -37,15 +37,12 @@ def as_words(values: tf.Tensor) -> tf.Tensor:
 
 
 def read_words(words: tf.Tensor, start: tf.Tensor, behind: tf.Tensor) -> tf.Tensor:
-    """Reads eight bytes at any offset as a word; bytes after the last word are undefined.
+    """Reads eight bytes at any offset as a word, uint64 `(n, k)`; bytes after the last word are undefined.
 
     Args:
         words: uint64 `(m,)`.
         start: Byte offsets, int64 `(n, 1)`.
         behind: Byte offsets from those, int32 `(n, k)`.
-
-    Returns:
-        uint64 `(n, k)`.
     """
     at = tf.cast(tf.bitwise.bitwise_and(start, _wide(BYTES - 1)), tf.int32) + behind
     index = tf.bitwise.right_shift(start, _wide(3)) + tf.cast(tf.bitwise.right_shift(at, 3), tf.int64)

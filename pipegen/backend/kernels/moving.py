@@ -357,12 +357,7 @@ def paste_points(stage: st.PastePoints, features: Features) -> None:
 
 
 def _hidden(shown: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
-    """Looks points up in a mask of pasted pixels: bool `(n, ...)`.
-
-    Args:
-        shown: The mask, bool `(n, height, width)`.
-        points: x and y, float64 `(n, ..., 2)`, pixel centres at integers.
-    """
+    """Looks points, x and y, float64 `(n, ..., 2)`, up in a mask of pasted pixels, bool `(n, height, width)`: bool `(n, ...)`."""
     size = tf.shape(shown)
     x, y = tf.unstack(tf.cast(tf.floor(tf.clip_by_value(points, -1e6, 1e6) + 0.5), tf.int32), axis=-1)
     inside = (x >= 0) & (x < size[2]) & (y >= 0) & (y < size[1])

@@ -40,13 +40,7 @@ class RowCache:
 
 
 class MemoryCache(RowCache):
-    """A cache in memory.
-
-    Args:
-        entry: The type of the edge; labels and numbers in columns are not cached.
-        num_examples: Records in the split.
-        read: The features that are read with their records, and so are not in columns.
-    """
+    """A cache in memory of an edge of type `entry`, without labels and numbers in columns, unless they are `read` with their records."""
 
     def __init__(self, entry: ElementType, num_examples: int, read: Collection[str] = ()) -> None:
         self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed or name in read)
