@@ -252,29 +252,9 @@ class SwitchBucket:
     functions: tuple[tuple[Function, ...], ...]
 
 
-Function = Union[
-    Index,
-    PrefetchRemote,
-    Draw,
-    Fill,
-    Cut,
-    Examples,
-    MapRequest,
-    FillCache,
-    ReadCache,
-    Sort,
-    Join,
-    Trim,
-    SetBatchSize,
-    Rows,
-    Kernel,
-    Prepare,
-    SliceOwnRows,
-    SwitchBucket,
-    Emit,
-    SplitForDevice,
-    Deliver,
-]
+BeforeBatch = Union[Index, PrefetchRemote, Draw, Fill, Cut, Examples, FillCache, ReadCache, Sort]
+OnBatch = Union[MapRequest, Join, Trim, SetBatchSize, Rows, Kernel, Prepare, SliceOwnRows, Emit, SplitForDevice, Deliver]
+Function = Union[BeforeBatch, OnBatch, SwitchBucket]
 
 
 # Operations
