@@ -154,7 +154,7 @@ class Order(Extent):
         return Found(record, cycle, occurrence)
 
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
-        """Finds `count` examples that may replace that of a slot, int64 scalar: the next ones in its group of `STAND_INS` in the order."""
+        """Finds `count` examples that may replace that of a slot, int64 scalar: the next ones in its group of `STAND_INS`, in any share."""
         behind = 1 + tf.range(count, dtype=tf.int64)
         if self.epoch_steps is not None:
             absolute = self._absolute(epoch, slot, since)
