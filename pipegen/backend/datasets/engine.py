@@ -122,10 +122,6 @@ class Engine:
                 self._executors[key] = self.executor_of(self._plans[split], split, key[1], moved=moved, beside=usual)
             return self._executors[key]
 
-    def executor_at(self, split: str, at: Position, shard: tuple[int, int] | None = None) -> Executor:
-        """Returns the executor for the epoch of a position."""
-        return self.executor(split, shard, moved=_needs_another(self._plans[split], at))
-
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
         counts = epoch_counts(self.spec, self.manifest, plan.split)
         found = [one for examples in counts for one in last_batch(self.spec, plan.split, examples, shard[1], self._locate)]
@@ -263,7 +259,8 @@ class Engine:
         if shard is not None:
             check_given_share(self.spec, shard)
         with self._once():
-            return fixed_dataset(self.executor_at(split, at, shard), at, resolve_device(device) if device else None, sends=sends)
+            executor = self.executor(split, shard, moved=_needs_another(self._plans[split], at))
+            return fixed_dataset(executor, at, resolve_device(device) if device else None, sends=sends)
 
     def fixed_unlayered(
         self, plan: Plan, split: str, at: Position, shard: tuple[int, int] | None = None, device: str | None = None

@@ -7,32 +7,22 @@ the file, so graphs do not grow with the data. Paths are joined to a folder that
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.process.devices import ANY_THREADS, options_elsewhere
+from pipegen.backend.process.devices import options_elsewhere
 from pipegen.backend.reading.columns import columns_saved, paths_below
-from pipegen.backend.running.walk import Run
+from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.errors import InternalError
 from pipegen.ops.lowering.graphs import made_for
 from pipegen.physical import nodes as p
-from pipegen.physical.decide import decide
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
-    from pipegen.physical.nodes import Physical
 
-_EJECTED = p.FIXED.built_on()
 _PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 _NUMBER, _PATH = tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.string)
-
-
-def ejected_plan(executor: Executor) -> Physical:
-    """Returns the physical plan for a SavedModel."""
-    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
-    return decide(executor.plan, _EJECTED, replace(executor.setting, threads=threads, columns=False))
 
 
 def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
@@ -49,7 +39,7 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     Returns:
         The types of a batch, nested as the model takes it.
     """
-    plan, columns = ejected_plan(executor), dict[int, tf.Variable]()
+    plan, columns = plan_elsewhere(executor, p.FIXED.built_on(), columns=False), dict[int, tf.Variable]()
     with tf.init_scope():
         for f in plan.functions:
             if isinstance(f, p.Kernel):  # compiled now, or it would become a part of the function below

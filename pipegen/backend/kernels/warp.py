@@ -388,13 +388,9 @@ def _whole_weights(between: tf.Tensor, *, cubic: bool) -> list[tf.Tensor]:
     f = tf.cast(between, tf.int32)[..., None]
     if not cubic:
         return [256 - f, f]
-    first, _, third, last = (_rounded_up(n, 25 - _CUBIC_BITS) for n in _cubic(f))
+    shift = 25 - _CUBIC_BITS
+    first, _, third, last = (tf.bitwise.right_shift(n + (1 << (shift - 1)), shift) for n in _cubic(f))  # rounded half up
     return [first, (1 << _CUBIC_BITS) - first - third - last, third, last]
-
-
-def _rounded_up(n: tf.Tensor, bits: int) -> tf.Tensor:
-    """`n` / 2^bits, rounded half up."""
-    return tf.bitwise.right_shift(n + (1 << (bits - 1)), bits)
 
 
 def _real_weights(between: tf.Tensor, *, cubic: bool) -> list[tf.Tensor]:

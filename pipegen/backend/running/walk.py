@@ -16,7 +16,7 @@ from pipegen.backend.index.bucketed import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
 from pipegen.backend.process import graphs
-from pipegen.backend.process.devices import make_options
+from pipegen.backend.process.devices import ANY_THREADS, make_options
 from pipegen.backend.process.graphs import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.caches import fill_all
@@ -28,6 +28,7 @@ from pipegen.backend.running.requests import WEIGHT, batch_of, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
+from pipegen.physical.decide import decide
 from pipegen.physical.nodes import FIXED, Form
 from pipegen.types import ElementType
 
@@ -330,6 +331,12 @@ def _settled(features: Features, rows: int) -> Features:
     for value in features.values():
         value.set_shape([rows, *value.shape[1:]])
     return features
+
+
+def plan_elsewhere(executor: Executor, form: Form, *, columns: bool = True) -> p.Physical:
+    """Returns the physical plan of a form for another machine: without the number of threads of this one, perhaps without columns."""
+    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
+    return decide(executor.plan, form, replace(executor.setting, threads=threads, columns=columns and executor.setting.columns))
 
 
 def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:

@@ -7,16 +7,14 @@ import signal
 import socket
 import threading
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from pipegen.backend.process.devices import ANY_THREADS, options_elsewhere
+from pipegen.backend.process.devices import options_elsewhere
 from pipegen.backend.process.graphs import plain_map
-from pipegen.backend.running.walk import Run
+from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.ops.lowering.graphs import made_for
-from pipegen.physical.decide import decide
 from pipegen.physical.nodes import SERVICE
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
     from pipegen.backend.running.execute import Executor
     from pipegen.physical.extent import Position
-    from pipegen.physical.nodes import Physical
 
 
 _SEPARATOR = "|"
@@ -219,12 +216,6 @@ _ENDLESS = 1 << 40
 """More steps than any training takes."""
 
 
-def service_plan(executor: Executor) -> Physical:
-    """Returns the physical plan of a worker."""
-    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
-    return decide(executor.plan, SERVICE, replace(executor.setting, threads=threads))
-
-
 def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
     """Makes the batches from a position on, epoch after epoch, as a dataset that runs in any process.
 
@@ -251,7 +242,7 @@ def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
         return origin_there(), epoch, step, *tf.nest.flatten(batch)
 
     with made_for("file"):
-        made = Run(executor, service_plan(executor)).dataset(plain_map(numbers, step_of))
+        made = Run(executor, plan_elsewhere(executor, SERVICE)).dataset(plain_map(numbers, step_of))
     return plain_map(made, with_origin).with_options(options_elsewhere(executor.spec.runtime))
 
 
