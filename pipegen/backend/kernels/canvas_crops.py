@@ -44,8 +44,8 @@ def read_words(words: tf.Tensor, start: tf.Tensor, behind: tf.Tensor) -> tf.Tens
         start: Byte offsets, int64 `(n, 1)`.
         behind: Byte offsets from those, int32 `(n, k)`.
     """
-    at = tf.cast(tf.bitwise.bitwise_and(start, _wide(BYTES - 1)), tf.int32) + behind
-    index = tf.bitwise.right_shift(start, _wide(3)) + tf.cast(tf.bitwise.right_shift(at, 3), tf.int64)
+    at = tf.cast(tf.bitwise.bitwise_and(start, BYTES - 1), tf.int32) + behind
+    index = tf.bitwise.right_shift(start, 3) + tf.cast(tf.bitwise.right_shift(at, 3), tf.int64)
     shift = tf.cast(tf.bitwise.bitwise_and(at, BYTES - 1) * 8, tf.uint64)
     last = tf.shape(words, tf.int64)[0] - 1
     low, high = (tf.gather(words, tf.minimum(i, last)) for i in (index, index + 1))
@@ -53,10 +53,6 @@ def read_words(words: tf.Tensor, start: tf.Tensor, behind: tf.Tensor) -> tf.Tens
     one, most = tf.constant(1, tf.uint64), tf.constant(63, tf.uint64)
     above = tf.bitwise.left_shift(tf.bitwise.left_shift(high, one), most - shift)
     return tf.bitwise.bitwise_or(tf.bitwise.right_shift(low, shift), above)
-
-
-def _wide(value: int) -> tf.Tensor:
-    return tf.constant(value, tf.int64)
 
 
 def planes(word: tf.Tensor, count: int) -> tf.Tensor:
