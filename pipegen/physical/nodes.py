@@ -64,7 +64,7 @@ class Index:
     """Selects the records of a step, or of the rest of an epoch, and draws their random numbers.
 
     Attributes:
-        node: The node of the plan, with the order of a shuffle that comes right after it.
+        node: The node of the plan, with the order of its shuffle if that is a node of its own.
         shard: The share of each global batch, and the number of shares.
         rows: The rows of a batch that is widened to whole mix groups, or `None`.
         grouped: Whether it gives the mix group of each example.
@@ -89,7 +89,7 @@ class PrefetchRemote:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Draws the numbers of a requested record in its cycle; with `buckets`, it also gives the bucket of the record."""
+    """Draws the random numbers of a requested record in its cycle; with `buckets`, it also gives the bucket of the record."""
 
     draws: int
     buckets: bool = False
