@@ -34,7 +34,7 @@ class _Memory:
 
 
 def owned_arrays(batch: Any, widen: bool = False) -> Any:
-    """Converts the tensors of a batch to writable arrays.
+    """Converts the tensors of a batch to writable arrays; with `widen`, floats become float64.
 
     Large arrays share the tensor's memory. TensorFlow counts its references, and the pipeline writes the next batch there only when none
     is left (`reuse`), so an array never changes on its own. Use it only for batches of a pipeline: writing to the array of a tensor that

@@ -27,16 +27,14 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
-_COMPILING = "compiling the pipeline; the first batch takes a few seconds"
-
-
 @cache
 def say_compiling() -> None:
     """Once a process: logs at INFO, else prints if stderr is a terminal."""
+    said = "compiling the pipeline; the first batch takes a few seconds"
     if log.isEnabledFor(logging.INFO):
-        log.info(_COMPILING)
+        log.info(said)
     elif is_terminal(sys.stderr):
-        note(f"pipegen: {_COMPILING}")
+        note(f"pipegen: {said}")
 
 
 KernelFunction = Callable[["Features"], "Features"]
@@ -50,18 +48,11 @@ Scope = Callable[[Any], AbstractContextManager[object]]
 def lower_kernel(
     node: Kernel, entry: ElementType, batch: int, jit: str, reuse: Reuse | None = None, scope: Scope = nullcontext
 ) -> KernelFunction:
-    """A function of a whole batch.
+    """Makes a function of a whole batch.
 
-    Kernels run at one batch size, so that each is compiled once: a smaller last batch is padded in and sliced out.
-
-    Args:
-        node: The kernel.
-        entry: The input type.
-        batch: Examples of a full batch on this host.
-        jit: `auto`, `always` or `never`.
-        reuse: How results reuse the memory of earlier ones; without it, each has its own. With it, the function holds variables and
-            reads `@slot`.
-        scope: Returns the name scope of a stage, for stages that run one by one.
+    Kernels run at one size, that of a full batch on this host, so that each is compiled once: a smaller last batch is padded in and sliced
+    out. With `reuse` of the memory of earlier results, the function holds variables and reads `@slot`; else each result has its own.
+    `scope` returns the name scope of a stage, for stages that run one by one.
 
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.

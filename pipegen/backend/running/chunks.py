@@ -108,15 +108,7 @@ def each(
 
 
 def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:
-    """Joins chunks `(k, chunk, ...)` into their batch.
-
-    Args:
-        features: The results of `each` for k chunks.
-        of: The type of one example.
-        batch: Examples in a full batch.
-        chunk: Examples in a chunk.
-        full: Whether every batch is full.
-    """
+    """Joins chunks `(k, chunk, ...)`, the results of `each`, into a batch; `of` is the type of one example."""
     count = tf.shape(features["@record"])[0]
     rows = {}
     for name, value in features.items():

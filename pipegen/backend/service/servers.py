@@ -249,11 +249,8 @@ def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
 def through_service(made: tf.data.Dataset, address: str, name: str, outstanding: int) -> tf.data.Dataset:
     """Has workers compute the elements of a dataset, each at most once, in any order. It waits until the dispatcher answers.
 
-    Args:
-        made: The dataset.
-        address: The dispatcher, such as `grpc://dispatcher:5050`.
-        name: The prefix of the job's name, which is unique: jobs of one name would share their elements.
-        outstanding: Most elements requested at a time.
+    `address` is that of the dispatcher, such as `grpc://dispatcher:5050`; `name` begins that of the job, which is unique: jobs of one name
+    would share their elements. At most `outstanding` elements are requested at a time.
     """
     service = tf.data.experimental.service
     apply = service.distribute(
