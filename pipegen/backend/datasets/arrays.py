@@ -39,10 +39,6 @@ def owned_arrays(batch: Any, widen: bool = False) -> Any:
     Large arrays share the tensor's memory. TensorFlow counts its references, and the pipeline writes the next batch there only when none
     is left (`reuse`), so an array never changes on its own. Use it only for batches of a pipeline: writing to the array of a tensor that
     has other readers would change their data.
-
-    Args:
-        batch: Nested tensors.
-        widen: Convert floats to float64.
     """
     taken: set[int] = set()
 
