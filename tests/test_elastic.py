@@ -87,7 +87,8 @@ def test_epochs_of_so_many_steps_keep_their_number_and_their_place() -> None:
     runs = [(order(n, size, "drop", steps=steps), size, count) for size, count in ((8, 4), (12, 5), (24, 1), (8, 6), (16, 3))]
     for (o, size, count), (following, *_) in zip(runs, [*runs[1:], runs[-1]], strict=True):
         for _ in range(count):
-            cycle, place, _ = o.positions(*(tf.constant(number, tf.int64) for number in at[:2]), From(at.origin, at.shift))
+            since = From(at.origin, at.shift)
+            cycle, place, _ = o.at(tf.constant(at.epoch, tf.int64), o.slots_of(tf.constant(at.step, tf.int64), since), since)
             np.testing.assert_array_equal(cycle.numpy() * n + place.numpy(), np.arange(due, due + size))
             at, due = o.after(at), due + size
         moved = following.position(at.epoch, at.step, o.slot(at), o.before(at))

@@ -157,7 +157,7 @@ def test_epochs_of_so_many_steps_go_through_one_permutation_after_another(stages
         order = Order(examples, batch, "drop", (0, 1), steps, begin=begin, kind="global", window=0, seed=3)
         for epoch in range(begin[0], begin[0] + epochs):
             for step in range(steps):
-                cycle, position, _ = order.positions(tf.constant(epoch, tf.int64), tf.constant(step, tf.int64))
+                cycle, position, _ = order.at(tf.constant(epoch, tf.int64), order.slots_of(tf.constant(step, tf.int64)))
                 seen += (cycle * examples + position).numpy().tolist()
         begin = begin[0] + epochs, begin[1] + epochs * steps * batch
     assert seen == list(range(len(seen)))

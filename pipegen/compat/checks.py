@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from pipegen.errors import PipegenError
-from pipegen.private.callers import callers
+from pipegen.private.callers import callers, name_of
 from pipegen.terminal import visible
 
 
@@ -28,7 +28,7 @@ class UnsupportedArgument(PipegenError, NotImplementedError):
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the line of the user's program that called into `pipegen.compat`."""
     found = list(callers())  # from this function on
-    modules = [caller.name[0] for caller in found]
+    modules = [name_of(caller)[0] for caller in found]
     level = 1 + next((at for at, module in enumerate(modules) if not module.startswith("pipegen.compat")), 0)
     warnings.warn(visible(message), category, stacklevel=level)
 

@@ -51,14 +51,7 @@ class PassContext:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A rewrite.
-
-    Attributes:
-        name: A verb phrase, the name of its file.
-        rewrite_class: The allowed change of numbers.
-        reason: The benefit, in one line.
-        run: The rewrite.
-    """
+    """A rewrite. Its name is a verb phrase, that of its file; the reason is the benefit, in one line."""
 
     name: str
     rewrite_class: RewriteClass

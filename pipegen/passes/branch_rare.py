@@ -37,7 +37,8 @@ def branch_rare(plan: Plan, context: PassContext, note: Note) -> Plan:
     moved = [_branch(item, compiled=context.runtime.jit != "never") for item in rare]
     stacked = _reading_each(items[at : at + 2]) if reads else [items[at]]
     branched = pack(plan, [*items[:at], *stacked[:-1], *moved, stacked[-1], *behind[:mirrors], *items[first + mirrors + len(rare) :]])
-    if reads and not _pays(branched, plan, context):
+    given = Circumstances(context.file_bytes or ASSUMED_FILE)  # without the machine's factors, on which no number may depend
+    if reads and plan_cost(branched, given).us >= plan_cost(plan, given).us:
         note("no branch: reading record by record would cost more than it saves")
         return plan
     for item in rare:
@@ -60,11 +61,6 @@ def _reading_each(stacking: list[Node | Placed]) -> list[Node]:
     assert isinstance(batch, Batch)  # noqa: S101 - checked by the caller
     assert isinstance(read, Read)  # noqa: S101
     return [Read(read.out.with_batch(None)), replace(batch, out=read.out.with_batch(batch.out.batch))]
-
-
-def _pays(rewritten: Plan, plan: Plan, context: PassContext) -> bool:
-    given = Circumstances(context.file_bytes or ASSUMED_FILE)  # without the machine's factors, on which no number may depend
-    return plan_cost(rewritten, given).us < plan_cost(plan, given).us
 
 
 def _branch(item: Placed, *, compiled: bool) -> Placed:

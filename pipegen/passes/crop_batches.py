@@ -38,9 +38,8 @@ def crop_batches(plan: Plan, context: PassContext, note: Note) -> Plan:
     loose = any(not t.is_static and name not in turned and not kind_of(t).indexed for name, t in read.out.items())
     if not turned or loose or any(p.stage.one_example for p in rest):
         return plan
-    entering = _entering(read, turned)
-    changed: list[Node | Placed] = [entering]
-    edge = entering.out
+    edge = read.out.replace(**{name: read.out[name].with_(shape=(*c.canvas, read.out[name].shape[2])) for name, c in turned.items()})
+    changed: list[Node | Placed] = [replace(read, out=edge)]
     for placed in between:
         stage = placed.stage
         name = stage.feature
@@ -49,7 +48,8 @@ def crop_batches(plan: Plan, context: PassContext, note: Note) -> Plan:
         elif name in turned and isinstance(changed[-1], Placed) and _absorbs(changed[-1].stage, stage):
             before = changed.pop()
             assert isinstance(before, Placed)  # noqa: S101 - checked above
-            stage, edge = _with_mirrors(turned[name], stage), before.before
+            mirrors = (ref.of(GeometricTransform) for ref in stage.uses())
+            stage, edge = replace(turned[name], mirrors=(*turned[name].mirrors, *mirrors)), before.before
             turned[name] = stage
         after = edge.replace(**{name: placed.after[name]})
         changed.append(Placed(stage, edge, after))
@@ -72,19 +72,9 @@ def _on_canvas(name: str, placed: Placed | None, context: PassContext) -> Canvas
     return CanvasCrop(name, ref, canvas, before.channels, (size[0], size[1]))
 
 
-def _entering(read: Read, turned: dict[str, CanvasCrop]) -> Read:
-    types = {name: read.out[name].with_(shape=(*made.canvas, read.out[name].shape[2])) for name, made in turned.items()}
-    return replace(read, out=read.out.replace(**types))
-
-
 def _absorbs(before: Stage, stage: Stage) -> bool:
     """Tests if a stage only mirrors the output of the crop before it."""
     return isinstance(before, CanvasCrop) and before.feature == stage.feature and isinstance(stage, s.Warp) and stage.mirrors
-
-
-def _with_mirrors(crop: CanvasCrop, stage: Stage) -> CanvasCrop:
-    refs = tuple(ref.of(GeometricTransform) for ref in stage.uses())
-    return replace(crop, mirrors=(*crop.mirrors, *refs))
 
 
 CROP_BATCHES = Pass("crop_batches", "E0", "a compiled crop of a batch takes a third of the time of single ones", crop_batches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
@@ -29,14 +30,9 @@ TRIED = 32
 
 
 def extent_of(spec: PipelineSpec, plan: Plan, examples: int, shard: tuple[int, int] = (0, 1), buckets: tuple[int, ...] = ()) -> Extent:
-    """The epochs of a plan.
+    """The epochs of a plan on a host with this share.
 
-    Args:
-        spec: The spec.
-        plan: The plan.
-        examples: The examples in one pass over the data, or in one epoch if they are sampled.
-        shard: This host's share, and the number of shares.
-        buckets: The examples of each bucket, by default equally many.
+    `examples` is their number in a pass over the data, or in an epoch if they are sampled; `buckets` that of each, by default equal.
     """
     steps = None if spec.epoch == "pass" or plan.split != "train" else spec.epoch.steps
     if steps is not None and plan.index.sampled and spec.order is not None:  # each epoch is a new sample
@@ -309,19 +305,12 @@ class _Choice:
         once = ordered.order == "global" and self.extent.epoch_steps is None and not index.parts and not self.form.single
         keyed = ordered.order != "stored" and self.extent.num_examples > 1 and not once
         return p.Index(
-            ordered.order,
-            ordered.window_bytes,
-            ordered.blocks,
+            replace(index, order=ordered.order, window_bytes=ordered.window_bytes, blocks=ordered.blocks),
             (0, 1) if self.filters else self.extent.shard,
-            index.num_draws,
             self.wide,
             self.mixing is not None,
             self.setting.jit and self.shuffle is None and (keyed or index.num_draws > 0),
             self.shuffle is not None,
-            index.sampled,
-            index.names,
-            index.interleaves,
-            index.buckets,
         )
 
     def _guarded(self, nodes: list[Read | Element]) -> p.Examples:

@@ -70,7 +70,7 @@ def device_kernels(plan: Plan, wide: int | None = None) -> tuple[Kernel, ...]:
         if behind[cut][0] not in chosen:
             continue
         host = sum(us for node, _, us in behind if node not in chosen)
-        cost = host + US_PER_BYTE * sum(size for _, size in crossing_bytes(plan, chosen))
+        cost = host + US_PER_BYTE * sum(edge[name].num_bytes or 0 for name, edge in crossing(plan, chosen).items())
         if not best[1] or cost < best[0]:
             best = cost, chosen
     return best[1]
@@ -87,12 +87,6 @@ def crossing(plan: Plan, kernels: Sequence[Kernel]) -> dict[str, ElementType]:
             for stage in node.stages:
                 found.setdefault(stage.feature, entry.out)
     return found | {name: plan.emit.out for name in received(plan.emit.output) if name not in found}
-
-
-def crossing_bytes(plan: Plan, kernels: Sequence[Kernel]) -> Iterator[tuple[str, int]]:
-    """Yields each feature sent to the device with its bytes per example, 0 if unknown."""
-    for name, edge in crossing(plan, kernels).items():
-        yield name, edge[name].num_bytes or 0
 
 
 def obstacle(plan: Plan) -> str:

@@ -116,11 +116,7 @@ class Extent:
     def position(self, epoch: int, step: int, slot: int, before: int) -> Position:
         """The position of a slot of an epoch, for batches of this size.
 
-        Args:
-            epoch: The epoch.
-            step: Its step, which is kept with `epoch_steps`.
-            slot: The slot.
-            before: The examples of all epochs before, with `epoch_steps`.
+        With `epoch_steps`, the step is kept, and `before` counts the examples of all epochs before.
         """
         if self.epoch_steps is None:
             step, origin = divmod(slot, self.batch)

@@ -60,8 +60,8 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
         case p.Deliver() if part.notes:
             return Facts(variables=("the position",))
         case p.Index():
-            counted = ("columns of the data",) if (part.sampled or part.buckets) and not plan.form.derived else ()
-            return Facts(counted or (looked_up if part.draws else ()), compiled=part.compiled)
+            counted = ("columns of the data",) if (part.node.sampled or part.node.buckets) and not plan.form.derived else ()
+            return Facts(counted or (looked_up if part.node.num_draws else ()), compiled=part.compiled)
         case p.PrefetchRemote():
             return Facts(looked_up, (plan.setting.python,))
         case p.Draw():

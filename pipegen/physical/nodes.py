@@ -64,34 +64,20 @@ class Index:
     """Selects the records of a step, or of the rest of an epoch, and draws their random numbers.
 
     Attributes:
-        order: `stored`, `global` or `window`.
-        window_bytes: The window of `order: window`, in bytes of stored records.
-        blocks: What `order: window` permutes as a whole first, in words; "" for nothing.
+        node: The node of the plan, with the order of its shuffle if that is a node of its own.
         shard: The share of each global batch, and the number of shares.
-        draws: The number of draws of an example.
         rows: The rows of a batch that is widened to whole mix groups, or `None`.
         grouped: Whether it gives the mix group of each example.
         compiled: Whether XLA compiles the ciphers.
         whole: Whether it selects the rest of an epoch, in stored order, rather than a step.
-        sampled: Whether an epoch is not each example of the split once.
-        parts: The parts of a mix.
-        interleaves: Whether an epoch interleaves examples of the parts.
-        buckets: The possible sizes of batches, whose number it gives with each batch.
     """
 
-    order: Literal["stored", "global", "window"]
-    window_bytes: int | None
-    blocks: str
+    node: logical.Index
     shard: tuple[int, int]
-    draws: int
     rows: int | None
     grouped: bool
     compiled: bool
     whole: bool
-    sampled: bool = False
-    parts: tuple[str, ...] = ()
-    interleaves: bool = False
-    buckets: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +89,7 @@ class PrefetchRemote:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Draws the random numbers of a requested record in its cycle.
-
-    Attributes:
-        draws: The number of draws.
-        buckets: Whether it gives the bucket of the record.
-    """
+    """Draws the random numbers of a requested record in its cycle; with `buckets`, it also gives the bucket of the record."""
 
     draws: int
     buckets: bool = False
@@ -131,13 +112,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Runs nodes on single examples, from their reading on.
-
-    Attributes:
-        nodes: The nodes.
-        chunk: The number of examples in a call.
-        guard: The treatment of damaged records.
-    """
+    """Runs nodes on single examples, from their reading on, `chunk` of them in a call; `guard` treats damaged records."""
 
     nodes: tuple[logical.Read | logical.Element, ...]
     chunk: int = 1
@@ -153,13 +128,7 @@ class MapRequest:
 
 @dataclass(frozen=True, slots=True)
 class FillCache:
-    """Adds the missing records of an example or a batch to the cache.
-
-    Attributes:
-        cache: The cache.
-        examples: The function that computes one record.
-        at_once: How many records of a batch are computed in parallel; `None` for a single record.
-    """
+    """Adds the missing records of an example or a batch to the cache: `at_once` in parallel, `None` for a single record."""
 
     cache: logical.Cache
     examples: Examples
@@ -204,12 +173,7 @@ class SetBatchSize:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Reads the rows of a whole batch.
-
-    Attributes:
-        node: The node that reads.
-        in_place: The features that the kernel reads instead, from the memory that holds them.
-    """
+    """Reads the rows of a whole batch, except for features that the kernel reads `in_place`, from the memory that holds them."""
 
     node: logical.Read
     in_place: tuple[str, ...] = ()
@@ -217,11 +181,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Runs a kernel on a batch.
+    """Runs a kernel on a batch of type `entry`.
 
     Attributes:
-        node: The kernel.
-        entry: The type that enters it.
         batch: Rows of a full batch; 0 for any number.
         depth: The number of results in use at a time if they reuse memory of earlier ones, else 0.
     """
@@ -240,13 +202,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Computes the parameters of a kernel that a device runs.
-
-    Attributes:
-        node: The kernel.
-        entry: The type that enters it.
-        number: Its position among the kernels on the device.
-    """
+    """Computes the parameters of a kernel that a device runs: the one of this `number`, on features of type `entry`."""
 
     node: logical.Kernel
     entry: ElementType
@@ -255,22 +211,14 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class SliceOwnRows:
-    """Cuts a batch that was widened to whole mix groups to the rows of this host.
-
-    Attributes:
-        size: The number of the host's rows, if equal for all batches.
-    """
+    """Cuts a batch that was widened to whole mix groups to the rows of this host: `size` of them, if equal for all batches."""
 
     size: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Arranges a batch as the model takes it, with its epoch and step in front.
-
-    Attributes:
-        weighs: Whether padding of the last batch gets the weight 0.
-    """
+    """Arranges a batch as the model takes it, with its epoch and step in front; with `weighs`, padding has the weight 0."""
 
     node: logical.Emit
     weighs: bool
@@ -278,12 +226,9 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class SplitForDevice:
-    """Collects the inputs of a device stage, with epoch and step in front.
+    """Collects `features` and the parameters of kernels for a device stage, which arranges `node`, with epoch and step in front.
 
-    Attributes:
-        node: The output that the device arranges.
-        features: The features sent to it, beside the parameters of its kernels.
-        weighs: Whether padding of the last batch gets the weight 0.
+    With `weighs`, padding has the weight 0.
     """
 
     node: logical.Emit
@@ -293,12 +238,7 @@ class SplitForDevice:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Delivers a batch.
-
-    Attributes:
-        notes: Whether its epoch and step are stored, so that the next iterator continues after it.
-        numbered: Whether epoch and step are delivered with it.
-    """
+    """Delivers a batch: with `numbered`, its epoch and step, too. With `notes` they are stored, and the next iterator continues there."""
 
     notes: bool
     numbered: bool
@@ -306,40 +246,15 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class SwitchBucket:
-    """Calls the functions of the bucket of a batch or an example.
-
-    Attributes:
-        sizes: Height and width of each bucket, in pixels.
-        functions: The functions of each bucket, called in turn.
-    """
+    """Calls the functions of the bucket of a batch or an example in turn; `sizes` are height and width of each bucket, in pixels."""
 
     sizes: tuple[tuple[int, int], ...]
     functions: tuple[tuple[Function, ...], ...]
 
 
-Function = Union[
-    Index,
-    PrefetchRemote,
-    Draw,
-    Fill,
-    Cut,
-    Examples,
-    MapRequest,
-    FillCache,
-    ReadCache,
-    Sort,
-    Join,
-    Trim,
-    SetBatchSize,
-    Rows,
-    Kernel,
-    Prepare,
-    SliceOwnRows,
-    SwitchBucket,
-    Emit,
-    SplitForDevice,
-    Deliver,
-]
+BeforeBatch = Union[Index, PrefetchRemote, Draw, Fill, Cut, Examples, FillCache, ReadCache, Sort]
+OnBatch = Union[MapRequest, Join, Trim, SetBatchSize, Rows, Kernel, Prepare, SliceOwnRows, Emit, SplitForDevice, Deliver]
+Function = Union[BeforeBatch, OnBatch, SwitchBucket]
 
 
 # Operations
@@ -360,13 +275,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Functions, called on each element in turn.
-
-    Attributes:
-        functions: The functions.
-        grain: The content of an element.
-        threads: The number of parallel calls, in order; `None` for one, in the thread of the consumer.
-    """
+    """Functions, called on each element in turn, in `threads` parallel calls; `None` is one, in the thread of the consumer."""
 
     functions: tuple[Function, ...]
     grain: Grain
@@ -385,13 +294,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack of elements.
-
-    Attributes:
-        size: The number of elements.
-        full: Whether the last stack has `size` elements, too.
-        held: Whether the result is an epoch to be sorted, rather than a batch.
-    """
+    """A stack of `size` elements, also the last one if `full`: a batch or, if `held`, an epoch to be sorted."""
 
     size: int
     full: bool
@@ -400,12 +303,9 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """A buffer of finished batches, or of steps whose records are being fetched.
+    """A buffer of finished batches or, with `steps`, of steps whose records are being fetched.
 
-    Attributes:
-        batches: The size of the buffer.
-        device: The device, or `None` for this host's memory. After a device there may be no operation.
-        steps: Whether it holds steps.
+    `device` is `None` for this host's memory. After a device there may be no operation.
     """
 
     batches: int
@@ -430,14 +330,7 @@ def hands_over(operation: Operation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Physical:
-    """The program that runs a plan in one form.
-
-    Attributes:
-        form: The form.
-        plan: The plan.
-        setting: The other circumstances.
-        operations: The operations, from the first to the last.
-    """
+    """The program that runs a plan in one form."""
 
     form: Form
     plan: logical.Plan

@@ -1,7 +1,6 @@
 """The kinds of cache, as plans and reports see them.
 
-To add a kind: a class here, its reader and writer in `backend/reading/caches.py`, and a line in the table at the end of
-`backend/datasets/engine.py`.
+To add a kind: a class here, its reader and writer in `backend/reading/caches.py`, and a case in `Engine._cache`.
 """
 
 from __future__ import annotations

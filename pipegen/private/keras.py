@@ -6,9 +6,10 @@ functions on the call stack have no such way: `tests/test_private.py` fails if K
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import Any
 
-from pipegen.private.callers import Caller, callers
+from pipegen.private.callers import callers, name_of
 
 _FIT = ("keras.src.backend.tensorflow.trainer", "fit")
 _BUILD_MODEL = ("keras.src.backend.tensorflow.trainer", "_maybe_symbolic_build")
@@ -50,26 +51,24 @@ def optimizer_runs(optimizer: Any) -> Any:
 
 def fits() -> bool:
     """Checks the call stack for Keras' `fit`."""
-    return any(caller.name == _FIT for caller in callers())
+    return any(name_of(caller) == _FIT for caller in callers())
 
 
 def builds_model() -> bool:
     """Checks the call stack for Keras taking a batch only for its shapes, before `fit` or `evaluate` begin."""
-    return any(caller.name == _BUILD_MODEL for caller in callers())
+    return any(name_of(caller) == _BUILD_MODEL for caller in callers())
 
 
-def callbacks_of_fit(caller: Caller) -> list[Any] | None:
+def callbacks_of_fit(caller: FrameType) -> list[Any] | None:
     """Returns the callbacks that `fit` was given; `None` if the caller is not Keras' `fit`."""
-    if caller.name != _FIT:
+    if name_of(caller) != _FIT:
         return None
-    given = caller.variables.get("callbacks")
+    given = caller.f_locals.get("callbacks")
     listed = getattr(given, "callbacks", None) or (given if isinstance(given, (list, tuple)) else [given])
     return list(listed)
 
 
-def shards_dataset(caller: Caller) -> bool:
+def shards_dataset(caller: FrameType) -> bool:
     """Checks for Keras' `distribute_dataset`, which shards a dataset among processes."""
-    if caller.name != _DISTRIBUTE:
-        return False
-    own = caller.variables.get("self")
+    own = caller.f_locals.get("self") if name_of(caller) == _DISTRIBUTE else None
     return bool(getattr(own, "_is_multi_process", False) and getattr(own, "auto_shard_dataset", True))

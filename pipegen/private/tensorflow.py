@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import tensorflow as tf
 
 from pipegen.private.autograph import untraced
-from pipegen.private.callers import Caller
+from pipegen.private.callers import name_of
 
 
 class MissingName(ImportError):
-    """A name that this version of TensorFlow or Keras no longer has, and that nothing public replaces."""
+    """A name that this version of TensorFlow no longer has, and that nothing public replaces."""
 
-    def __init__(self, name: str, library: str, version: str) -> None:
-        super().__init__(
-            f"{library} {version} has no `{name}`, which this version of pipegen needs: install an older {library}, or a newer pipegen"
-        )
+    def __init__(self, name: str) -> None:
+        needs = "which this version of pipegen needs: install an older TensorFlow, or a newer pipegen"
+        super().__init__(f"TensorFlow {tf.__version__} has no `{name}`, {needs}")
 
 
 def required(owner: Any, name: str) -> Any:
@@ -32,7 +33,7 @@ def required(owner: Any, name: str) -> Any:
     """
     found = getattr(owner, name, None)
     if found is None:
-        raise MissingName(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}", "TensorFlow", tf.__version__)
+        raise MissingName(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}")
     return found
 
 
@@ -73,12 +74,11 @@ def function_here(function: Callable[..., Any], signature: Sequence[tf.TensorSpe
     one. Uses the attribute `experimental_ints_on_device` of functions, which has an effect on integers only on accelerators, where these
     functions never run; without it, operations are placed.
     """
+    make = partial(tf.function, function, input_signature=signature, autograph=False)
     try:
-        return tf.function(
-            function, input_signature=signature, autograph=False, experimental_attributes={"experimental_ints_on_device": True}
-        )
+        return make(experimental_attributes={"experimental_ints_on_device": True})
     except (TypeError, ValueError):
-        return tf.function(function, input_signature=signature, autograph=False)
+        return make()
 
 
 @untraced
@@ -122,8 +122,7 @@ class Applied(CustomDataset):
         function: A concrete function that the operation runs on elements, if it takes one.
         spec: The type of an element of the result.
         name: Its name in a profile.
-        operation: Such as `tf.raw_ops.MapDataset`.
-        **own: Further arguments of the operation.
+        operation: Such as `tf.raw_ops.MapDataset`, which also takes `own`.
     """
 
     def __init__(
@@ -154,16 +153,14 @@ class Applied(CustomDataset):
 _DISTRIBUTE = ("tensorflow.python.distribute.input_lib", "_create_cloned_datasets_from_dataset")
 
 
-def distributes_dataset(caller: Caller) -> bool:
+def distributes_dataset(caller: FrameType) -> bool:
     """Checks for the function in which a distribution strategy derives its datasets. Goes by its name on the call stack, see `keras.py`."""
-    return caller.name == _DISTRIBUTE
+    return name_of(caller) == _DISTRIBUTE
 
 
-def shards_dataset(caller: Caller) -> bool:
+def shards_dataset(caller: FrameType) -> bool:
     """Checks for the same function sharding among processes, not among the devices of one."""
-    if not distributes_dataset(caller):
-        return False
-    return bool(getattr(caller.variables.get("input_context"), "num_input_pipelines", 1) > 1)
+    return distributes_dataset(caller) and bool(getattr(caller.f_locals.get("input_context"), "num_input_pipelines", 1) > 1)
 
 
 def is_onednn_build() -> bool | None:
@@ -200,7 +197,7 @@ def dot_in_full_precision(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
         dimensions, precision = xla.DotDimensionNumbers(), xla.PrecisionConfig()
     except (ImportError, AttributeError):
-        raise MissingName("tensorflow.compiler.tf2xla.python.xla", "TensorFlow", tf.__version__) from None
+        raise MissingName("tensorflow.compiler.tf2xla.python.xla") from None
     dimensions.lhs_contracting_dimensions.append(a.shape.rank - 1)
     dimensions.rhs_contracting_dimensions.append(b.shape.rank - 2)
     precision.operand_precision.extend([xla.PrecisionConfig.HIGHEST] * 2)

@@ -63,7 +63,7 @@ def test_orders_resumes_and_shares_by_position(shuffle: str) -> None:
         return Order(n, batch, "drop", share, None, shuffle, 10_000, 3, tf.constant(selected.starts))
 
     def records(o: Order, epoch: int, step: int) -> Any:
-        cycle, position, _ = o.positions(tf.constant(epoch, tf.int64), tf.constant(step, tf.int64))
+        cycle, position, _ = o.at(tf.constant(epoch, tf.int64), o.slots_of(tf.constant(step, tf.int64)))
         return o.records(cycle, position)
 
     places = ShardTensors(selected, data.bases)

@@ -47,7 +47,7 @@ def passes(o: Any, count: int) -> Array:
 def step_of(o: Any, epoch: int, step: int) -> Array:
     import tensorflow as tf
 
-    cycle, position, _ = o.positions(tf.constant(epoch, tf.int64), tf.constant(step, tf.int64))
+    cycle, position, _ = o.at(tf.constant(epoch, tf.int64), o.slots_of(tf.constant(step, tf.int64)))
     return o.records(cycle, position).numpy()
 
 

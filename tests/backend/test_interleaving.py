@@ -79,7 +79,7 @@ def test_shares_are_disjoint_and_the_same_in_every_batch_size() -> None:
         for step in range(48 // batch):
             for index in range(count):
                 order = mixed(made, [20, 6], batch=batch, shard=(index, count))
-                cycle, position, _ = order.positions(tf.constant(3, tf.int64), tf.constant(step, tf.int64))
+                cycle, position, _ = order.at(tf.constant(3, tf.int64), order.slots_of(tf.constant(step, tf.int64)))
                 found[0] += numbers(order.visits(cycle, position).record)
                 found[1] += numbers(cycle)
         assert found == whole

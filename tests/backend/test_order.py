@@ -33,7 +33,7 @@ def step_of(o: Any, epoch: int, step: int) -> tuple[Array, Array]:
     """The records and the weights of one batch on one host."""
     import tensorflow as tf
 
-    cycle, position, weight = o.positions(tf.constant(epoch, tf.int64), tf.constant(step, tf.int64))
+    cycle, position, weight = o.at(tf.constant(epoch, tf.int64), o.slots_of(tf.constant(step, tf.int64)))
     return o.records(cycle, position).numpy(), weight.numpy()
 
 

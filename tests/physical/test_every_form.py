@@ -177,7 +177,7 @@ def look_at(made: p.Physical, setting: p.Setting, *, held: bool) -> None:
     assert (p.Filter in operations) == (Shard in kinds and wide is None)
     assert index.shard == ((0, 1) if p.Filter in operations else extent.shard)
     assert index.whole == held
-    assert index.compiled == (not held and (index.order != "stored" or index.draws > 0))
+    assert index.compiled == (not held and (index.node.order != "stored" or index.node.num_draws > 0))
 
     always = extent.remainder != "keep" or extent.epoch_steps is not None or wide is not None
     rows = wide or extent.local_batch

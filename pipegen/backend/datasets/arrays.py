@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
-from pipegen.backend.process.devices import GeneratedInTurn, InTurn
+from pipegen.backend.process.devices import GeneratedInTurn
 from pipegen.errors import StateError
 from pipegen.physical.extent import Position
 from pipegen.plan.cost import LARGE
@@ -25,13 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 class _Memory:
-    """A tensor's memory as bytes for NumPy. Arrays of it, and their views, keep the tensor alive.
-
-    Args:
-        tensor: An eager tensor on the CPU.
-        address: The address of its memory.
-        size: Its size in bytes.
-    """
+    """The memory of an eager tensor on the CPU, `size` bytes, for NumPy. Arrays of it, and their views, keep the tensor alive."""
 
     def __init__(self, tensor: tf.Tensor, address: int, size: int) -> None:
         self._tensor = tensor
@@ -39,15 +34,11 @@ class _Memory:
 
 
 def owned_arrays(batch: Any, widen: bool = False) -> Any:
-    """Converts the tensors of a batch to writable arrays.
+    """Converts the tensors of a batch to writable arrays; with `widen`, floats become float64.
 
     Large arrays share the tensor's memory. TensorFlow counts its references, and the pipeline writes the next batch there only when none
     is left (`reuse`), so an array never changes on its own. Use it only for batches of a pipeline: writing to the array of a tensor that
     has other readers would change their data.
-
-    Args:
-        batch: Nested tensors.
-        widen: Convert floats to float64.
     """
     taken: set[int] = set()
 
@@ -93,11 +84,7 @@ if TYPE_CHECKING:
 class OwnLoop:
     """One split, epoch by epoch. The pipeline tracks the position of the training split, this object that of other splits.
 
-    Args:
-        pipe: The pipeline.
-        split: The split.
-        share: The share of each batch, in place of the spec's.
-        sends: Whether the last kernels are left to a device.
+    `share` replaces the spec's share of each batch; with `sends`, the last kernels are left to a device.
     """
 
     def __init__(self, pipe: Owner, split: str, share: tuple[int, int] | None = None, *, sends: bool = False) -> None:
@@ -145,28 +132,18 @@ class OwnLoop:
 
 def ahead(batches: Iterator[NotedBatch], send: Callable[[Any], Any]) -> Iterator[NotedBatch]:
     """Yields batches sent to devices, each after the next one has been sent, too."""
-    sent = None
+    sent: deque[NotedBatch] = deque()
     for batch, note in batches:
-        following = send(batch), note
-        if sent is not None:
-            yield sent
-        sent = following
-    if sent is not None:
-        yield sent
+        sent.append((send(batch), note))
+        if len(sent) > 1:
+            yield sent.popleft()
+    yield from sent
 
 
-class NotingIterator(InTurn):
-    """A thread-safe iterator over batches that calls a function for each.
-
-    Args:
-        batches: Batches, each with the function to call.
-    """
-
-    def __init__(self, batches: Iterator[NotedBatch]) -> None:
-        super().__init__()
-        self._batches = batches
+class NotingIterator(GeneratedInTurn):
+    """A thread-safe iterator over batches, each given with a function, which it calls."""
 
     def _take(self) -> Any:
-        batch, note = next(self._batches)
+        batch, note = super()._take()
         note()
         return batch

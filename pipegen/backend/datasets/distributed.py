@@ -104,18 +104,14 @@ class _Parts(NotingIterator):
         self._alike = alike
 
     def _take(self) -> Any:
-        if not builds_model():
-            return super()._take()
-        parts, _ = next(self._batches)
-        return self._alike(parts)
+        return self._alike(next(self._generator)[0]) if builds_model() else super()._take()
 
 
 def _workers(strategy: tf.distribute.Strategy) -> tuple[int, tuple[int, int] | None]:
     """Returns this worker's first replica, and its share of each batch; `None` for the spec's."""
     if not isinstance(strategy, tf.distribute.Strategy):
         raise TypeError(f"`distribute` takes a strategy of `tf.distribute`, got {strategy!r}")
-    servers = (tf.distribute.ParameterServerStrategy, tf.distribute.experimental.ParameterServerStrategy)
-    if isinstance(strategy, servers):
+    if isinstance(strategy, (tf.distribute.ParameterServerStrategy, tf.distribute.experimental.ParameterServerStrategy)):
         raise ValueError(
             "workers of a ParameterServerStrategy do not step together, so batches have no fixed order: use MirroredStrategy or "
             "MultiWorkerMirroredStrategy"

@@ -21,7 +21,7 @@ from pipegen.backend.reading.damage import Quarantine
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.failures import find_problem, place_of_decode
-from pipegen.backend.service.feed import Fed
+from pipegen.backend.service.feed import Fed, Feed
 from pipegen.cache.folder import cache_folder, unusable
 from pipegen.cache.store import cache_key, describe_cache, open_store
 from pipegen.data.sampling import epochs_of
@@ -35,7 +35,7 @@ from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_mixing
-from pipegen.plan.caches import CacheKind, InMemory, OnDisk
+from pipegen.plan.caches import OnDisk
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from pipegen.backend.reading.caches import RowCache
     from pipegen.backend.reading.records import Records
-    from pipegen.backend.service.feed import Feed
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.physical.extent import Position
@@ -111,12 +110,9 @@ class Engine:
         self.progress: Progress | None = None
 
     def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False) -> Executor:
-        """Returns the executor of one split on one host; makes it on first use.
+        """Returns the executor of one split on one host, by default of the spec's share; makes it on first use.
 
-        Args:
-            split: The split.
-            shard: The share of each global batch; by default the spec's.
-            moved: Whether it is for epochs begun with another batch size, whose blocks are not aligned to groups of mixed examples.
+        With `moved`, it is for epochs begun with another batch size, whose blocks are not aligned to groups of mixed examples.
         """
         key = (split, shard or self.shard, moved)
         with self._once():
@@ -125,10 +121,6 @@ class Engine:
                 usual = self.executor(split, shard) if moved else None
                 self._executors[key] = self.executor_of(self._plans[split], split, key[1], moved=moved, beside=usual)
             return self._executors[key]
-
-    def executor_at(self, split: str, at: Position, shard: tuple[int, int] | None = None) -> Executor:
-        """Returns the executor for the epoch of a position."""
-        return self.executor(split, shard, moved=_needs_another(self._plans[split], at))
 
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
         counts = epoch_counts(self.spec, self.manifest, plan.split)
@@ -167,13 +159,8 @@ class Engine:
     ) -> Executor:
         """Makes the executor of any plan, on the records of a split.
 
-        Args:
-            plan: The plan.
-            split: The split.
-            shard: The share of each global batch.
-            quarantine: The list of damaged records; by default a new one.
-            moved: Whether it is for epochs begun with another batch size.
-            beside: Another executor of the same plan, whose quarantine and cache it shares.
+        With `moved`, it is for epochs begun with another batch size. `beside` is another executor of the same plan, whose quarantine and
+        cache it shares.
         """
         records, skip = records_of_plan(self.manifest, split, plan, self.spec.runtime), self.spec.errors.skip
         if self._verifies:
@@ -195,19 +182,13 @@ class Engine:
         )
 
     def _cache(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return _CACHES[type(node.kind)](self, plan, split, records, node)
-
-    def _in_memory(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        """Returns the cache in memory of a plan: stages of a training that cache the same share one."""
+        """Returns the cache of a plan. In memory, stages of a training that cache the same share one."""
+        if isinstance(node.kind, OnDisk):
+            return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
         make = partial(MemoryCache, node.out, len(records), records.features)
         if self._shared is None:
             return make()
-        return self._shared.cache(
-            (cache_key(self.spec, plan, self.manifest.fingerprint), split, *(name for name, _ in node.out.items())), make
-        )
-
-    def _on_disk(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
+        return self._shared.cache((cache_key(self.spec, plan, self.manifest.fingerprint), split, *node.out), make)
 
     def store(self, plan: Plan) -> Store:
         """Returns the cache on disk of a plan, opened once for all splits that share it.
@@ -258,8 +239,6 @@ class Engine:
         service = self.spec.runtime.service
         if service is None:
             return None
-        from pipegen.backend.service.feed import Feed
-
         key = id(executor)
         if key not in self._feeds:
             here = RequestedBatches(executor)
@@ -280,7 +259,8 @@ class Engine:
         if shard is not None:
             check_given_share(self.spec, shard)
         with self._once():
-            return fixed_dataset(self.executor_at(split, at, shard), at, resolve_device(device) if device else None, sends=sends)
+            executor = self.executor(split, shard, moved=_needs_another(self._plans[split], at))
+            return fixed_dataset(executor, at, resolve_device(device) if device else None, sends=sends)
 
     def fixed_unlayered(
         self, plan: Plan, split: str, at: Position, shard: tuple[int, int] | None = None, device: str | None = None
@@ -345,10 +325,3 @@ class Engine:
 def _needs_another(plan: Plan, at: Position) -> bool:
     """Compares the alignment of mixed groups to the batches of an epoch with the usual one."""
     return bool(at.origin % GROUP) and last_mixing(plan.nodes) is not None
-
-
-_CACHES: dict[type[CacheKind], Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {
-    InMemory: Engine._in_memory,
-    OnDisk: Engine._on_disk,
-}
-"""The function that makes a cache, for each kind."""

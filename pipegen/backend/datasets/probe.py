@@ -56,29 +56,20 @@ def spread(count: int, sample: int | None) -> list[int]:
 
 
 def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable[[int], None] | None = None) -> Iterator[Damaged]:
-    """Runs records through every step that works on single examples.
+    """Runs records through every step that works on single examples; yields the damaged ones, in order.
 
-    Args:
-        engine: The engine of the spec.
-        split: The split.
-        records: The record numbers.
-        progress: Called with the number of records done.
-
-    Yields:
-        The damaged ones, in order.
+    `progress` is called with the number of records done.
     """
     executor = engine.executor(split)
     keys = engine.manifest.keys(split)
-
     done = 0
     with ThreadPoolExecutor(threads(executor.spec.runtime)) as pool:
         for batch in _readable(executor, records):
             tried = batch["@record"].tolist()
             inside = pool.map(partial(_inside, executor), tried) if jpeg_damage.available() else repeat(None)
-            for record, works, problem in zip(tried, batch["@good"].tolist(), inside):  # noqa: B905 - without the extra, `None` repeats
-                if not works:
-                    yield Damaged(split, keys[record], _problem(executor, record))
-                elif problem is not None:
+            for record, works, found in zip(tried, batch["@good"].tolist(), inside):  # noqa: B905 - without the extra, `None` repeats
+                problem = found if works else _problem(executor, record)
+                if problem is not None:
                     yield Damaged(split, keys[record], problem)
             done += len(tried)
             if progress is not None:

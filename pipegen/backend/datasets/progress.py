@@ -21,12 +21,7 @@ class Progress:
     """The position in the training split: the epoch that the next iterator starts, and the last batch handed over.
 
     An iterator starts the first epoch whose last batch has not been delivered. The variables live in the graph, so
-    this holds for iterators that Python never sees.
-
-    Args:
-        order: The order of the split; `None` for several stages.
-        stretch: The range of epochs; for a stage of training, its own.
-        whole: The position of the whole training, shared by its stages.
+    this holds for iterators that Python never sees. Stages of a training share the position of the `whole`, which has no order.
     """
 
     def __init__(self, order: Order | None, stretch: Stretch = ALWAYS, whole: Progress | None = None) -> None:

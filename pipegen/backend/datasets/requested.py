@@ -6,6 +6,8 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -30,9 +32,6 @@ class RequestedBatches:
 
     Tracing a dataset for each step and optimising its iterator would take longer than most batches. So one dataset takes the steps from
     a queue.
-
-    Args:
-        executor: The executor of the split.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -62,11 +61,7 @@ class RequestedBatches:
         self._asked: deque[Position] = deque()
 
     def __call__(self, epoch: int, step: int) -> Any:
-        """Computes a batch, as the model receives it.
-
-        Args:
-            epoch: The epoch, from 0.
-            step: The step, which must exist.
+        """Computes the batch of an epoch and a step, which must exist, as the model receives it.
 
         Raises:
             DataError: For a record that cannot be read.
@@ -97,11 +92,9 @@ class RequestedBatches:
 
     def _leave_out(self, count: int) -> None:
         """Drops batches that were started ahead in vain."""
-        for _ in range(count):
-            try:
+        with suppress(Exception):  # not of the requested batch; the queue is empty after one
+            for _ in range(count):
                 self._take()
-            except Exception:  # not the requested batch; the queue is empty after an error
-                return
 
     def _take(self) -> Any:
         at = self._asked.popleft()
@@ -145,9 +138,7 @@ def together(views: Sequence[PipelineDataset]) -> Augmented:
         if other.element_spec != first:
             raise ValueError(f"view {number} has {other.element_spec}, but the first one {first}: rows of a batch have one shape")
 
-    def rows(*parts: Any) -> Any:
-        return tf.nest.map_structure(_interleave, *parts)
-
+    rows = partial(tf.nest.map_structure, _interleave)
     joined = tf.data.Dataset.zip(tuple(views)).map(rows, num_parallel_calls=1, deterministic=True).prefetch(1)
     return Augmented(joined, views[0], len(views))
 

@@ -7,33 +7,22 @@ the file, so graphs do not grow with the data. Paths are joined to a folder that
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.process.devices import ANY_THREADS, options_elsewhere
+from pipegen.backend.process.devices import options_elsewhere
 from pipegen.backend.reading.columns import columns_saved, paths_below
-from pipegen.backend.running.walk import Run
+from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.errors import InternalError
 from pipegen.ops.lowering.graphs import made_for
 from pipegen.physical import nodes as p
-from pipegen.physical.decide import decide
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
-    from pipegen.physical.nodes import Physical
 
-_EJECTED = p.FIXED.built_on()
 _PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 _NUMBER, _PATH = tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.string)
-
-
-def ejected_plan(executor: Executor) -> Physical:
-    """Returns the physical plan for a SavedModel."""
-    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
-    return decide(executor.plan, _EJECTED, replace(executor.setting, threads=threads, columns=False))
 
 
 def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
@@ -50,7 +39,7 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     Returns:
         The types of a batch, nested as the model takes it.
     """
-    plan, columns = ejected_plan(executor), dict[int, tf.Variable]()
+    plan, columns = plan_elsewhere(executor, p.FIXED.built_on(), columns=False), dict[int, tf.Variable]()
     with tf.init_scope():
         for f in plan.functions:
             if isinstance(f, p.Kernel):  # compiled now, or it would become a part of the function below
@@ -62,10 +51,7 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
             fixed = "the data of this graph cannot be moved to another folder: put a link in the old place; got"
             tf.debugging.Assert(root_now == default, [fixed, root_now])
         tf.debugging.Assert(inside, [f"an epoch has {executor.steps} steps, and epochs and steps are counted from 0; got", epoch, step])
-        with ExitStack() as held:
-            held.enter_context(made_for("file"))
-            held.enter_context(columns_saved(columns))
-            held.enter_context(paths_below(os.fsencode(root or ""), root_now))
+        with made_for("file"), columns_saved(columns), paths_below(os.fsencode(root or ""), root_now):
             run = Run(executor, plan)
             batches = run.dataset(run.dataset(tf.data.Dataset.from_tensors((epoch, step))), hands_over=True)
         length = tf.data.experimental.assert_cardinality(tf.constant(executor.steps, tf.int64) - step)
@@ -87,11 +73,7 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
 
 
 def _refuse_python(function: Any) -> None:
-    """Checks that a graph does not call Python.
-
-    Raises:
-        InternalError: If it does.
-    """
+    """Raises an `InternalError` if a graph calls Python."""
     graph = function.graph.as_graph_def()
     nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
     found = next((node.name for node in nodes if node.op in _PYTHON), None)

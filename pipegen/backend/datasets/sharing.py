@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import FrameType
+
 from pipegen.errors import StateError
 from pipegen.frozen import dataclass
 from pipegen.private import keras, tensorflow
-from pipegen.private.callers import Caller, callers
+from pipegen.private.callers import callers
 
 _AHEAD = 8
 """Steps that a strategy may read ahead of training: four were seen, with 2 and with 3 replicas."""
@@ -51,7 +53,7 @@ class ShareCheck:
             )
 
 
-def _shards(caller: Caller) -> str | None:
+def _shards(caller: FrameType) -> str | None:
     """Returns the name of a function that shards a dataset among processes; `None` for other callers."""
     if tensorflow.shards_dataset(caller):
         return "`strategy.experimental_distribute_dataset`"

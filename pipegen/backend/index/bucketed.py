@@ -76,10 +76,6 @@ class BucketedOrder(Order):
 
     def _rows(self, step: tf.Tensor, since: From, epoch: tf.Tensor | int) -> tf.Tensor:
         _, bucket, number = self._batch_of(step, epoch)
-        return self._rows_of(bucket, number)
-
-    def _rows_of(self, bucket: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
-        """Counts the rows of a batch of a bucket, by its number there."""
         here = tf.zeros_like(number) + self.batch
         if self.ends_short:
             here = tf.maximum(tf.minimum(here, tf.gather(self._constant(self.buckets), bucket) - number * self.batch), 1)

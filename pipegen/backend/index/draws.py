@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial, reduce
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -15,6 +15,7 @@ from pipegen.ops.lowering.random import threefry2x32
 from pipegen.spec.steps import step_hash
 
 if TYPE_CHECKING:
+    from pipegen.backend.reading.mixed import MixedTensors
     from pipegen.backend.reading.records import RecordTensors
     from pipegen.ops.lowering.random import Word
     from pipegen.ops.stage import StepRef
@@ -46,8 +47,7 @@ class Draws:
         self._scheduled = scheduled
         counters = [(step_hash(ref.id), number) for ref in refs for number in range(ref.num_draws)]
         self.num_draws = len(counters)
-        self._step = [c[0] for c in counters]
-        self._number = [c[1] for c in counters]
+        self._step, self._number = ([counter[i] for counter in counters] for i in (0, 1))
 
     def __call__(
         self,
@@ -77,44 +77,32 @@ class Draws:
             # NOTE: one unused column, since `unbatch` crashes the process on a tensor without elements.
             return tf.zeros([tf.shape(record)[0], 1], tf.float64)
         stood = tf.zeros_like(epoch, tf.uint32) if occurrence is None else tf.cast(occurrence, tf.uint32)
-        drawn = self._draw(records, record, epoch, stood, jit=jit)
+        step, number = self._counters(records, record)
+        drawn = _cipher(jit, step.shape.rank)(tf.constant(self._seed, tf.uint32), step, number, epoch, *records.words(record), stood)
         drawn.set_shape([None, self.num_draws])
         if not self._scheduled:
             return drawn
         return tf.concat([drawn, tf.cast(epoch if calendar is None else calendar, tf.float64)[:, None]], -1)
 
-    def _draw(self, records: RecordTensors, record: tf.Tensor, epoch: tf.Tensor, occurrence: tf.Tensor, *, jit: bool) -> tf.Tensor:
-        """Draws the numbers of each record, without the epoch: float64 `(n, num_draws)`."""
-        seed, step, number = (tf.constant(words, tf.uint32) for words in (self._seed, self._step, self._number))
-        return _cipher(jit)(seed, step, number, epoch, *records.words(record), occurrence)
+    def _counters(self, records: RecordTensors, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the counters of all draws: uint32 `(num_draws,)` each, or `(n, num_draws)` if they differ between records."""
+        return tf.constant(self._step, tf.uint32), tf.constant(self._number, tf.uint32)
 
 
 @cache
-def _cipher(jit: bool) -> Callable[..., tf.Tensor]:
-    return compiled(_numbers, vectors(tf.uint32, tf.uint32, tf.uint32, tf.int64, tf.uint32, tf.uint32, tf.uint32), jit=jit)
+def _cipher(jit: bool, rank: int) -> Callable[..., tf.Tensor]:
+    counter = tf.TensorSpec([None] * rank, tf.uint32)
+    signature = [*vectors(tf.uint32), counter, counter, *vectors(tf.int64, tf.uint32, tf.uint32, tf.uint32)]
+    return compiled(_numbers, signature, jit=jit)
 
 
 def _numbers(
     seed: tf.Tensor, step: tf.Tensor, number: tf.Tensor, epoch: tf.Tensor, id_low: tf.Tensor, id_high: tf.Tensor, occurrence: tf.Tensor
 ) -> tf.Tensor:
-    return numbers_of(seed, step[None], number[None], epoch, id_low, id_high, occurrence)
-
-
-def numbers_of(
-    seed: tf.Tensor, step: tf.Tensor, number: tf.Tensor, epoch: tf.Tensor, id_low: tf.Tensor, id_high: tf.Tensor, occurrence: tf.Tensor
-) -> tf.Tensor:
-    """Computes the random numbers of examples `(n,)` for the counters of steps, uint32 `(n or 1, draws)`: float64 `(n, draws)`."""
+    """Computes the random numbers of examples `(n,)` for the counters of draws: float64 `(n, draws)`."""
     visit = threefry2x32((seed[0], seed[1]), (tf.cast(epoch, tf.uint32), occurrence))
     key = threefry2x32(visit, (id_low, id_high))
     return uniform((key[0][:, None], key[1][:, None]), (step, number))
-
-
-class Parted(Protocol):
-    """Records of a mix, with their ids and parts."""
-
-    def words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]: ...
-
-    def part_of(self, record: tf.Tensor) -> tf.Tensor: ...
 
 
 class MixedDraws(Draws):
@@ -131,18 +119,9 @@ class MixedDraws(Draws):
                     self._steps[i, ref.start + number] = step_hash(ref.id)
                     self._numbers[i, ref.start + number] = number
 
-    def _draw(self, records: Parted, record: tf.Tensor, epoch: tf.Tensor, occurrence: tf.Tensor, *, jit: bool) -> tf.Tensor:  # type: ignore[override]
+    def _counters(self, records: MixedTensors, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:  # type: ignore[override]
         part = records.part_of(record)
-        step, number = (tf.gather(tf.constant(table), part) for table in (self._steps, self._numbers))
-        return _part_cipher(jit)(tf.constant(self._seed, tf.uint32), step, number, epoch, *records.words(record), occurrence)
-
-
-@cache
-def _part_cipher(jit: bool) -> Callable[..., tf.Tensor]:
-    table, vector = [None, None], [None]
-    shapes = [(vector, tf.uint32), (table, tf.uint32), (table, tf.uint32), (vector, tf.int64), *[(vector, tf.uint32)] * 3]
-    signature = [tf.TensorSpec(shape, dtype) for shape, dtype in shapes]
-    return compiled(numbers_of, signature, jit=jit)
+        return tf.gather(tf.constant(self._steps), part), tf.gather(tf.constant(self._numbers), part)
 
 
 F = TypeVar("F", bound="Transform")

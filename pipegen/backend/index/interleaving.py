@@ -61,17 +61,11 @@ def _nested(total: tf.Tensor, shares: Sequence[int]) -> tf.Tensor:
     """Divides totals in the proportion of shares, part by part: int64 `(..., parts)` from `(..., 1)`; see `data/mix_counts.py`."""
     found, left = [], sum(shares)
     for share in shares:
-        count = _scaled(total, share, left)
+        # `total * share // left` without overflow: `left` is below 2^32.
+        count = total // left * share + total % left * share // left if left else tf.zeros_like(total)
         found.append(count)
         total, left = total - count, left - share
     return tf.concat(found, -1)
-
-
-def _scaled(total: tf.Tensor, share: int, whole: int) -> tf.Tensor:
-    """Computes `total * share // whole` without overflow: `whole` is below 2^32."""
-    if not whole:
-        return tf.zeros_like(total)
-    return total // whole * share + total % whole * share // whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,10 +72,6 @@ class Order(Extent):
     passes: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]] | None = None
     """From examples of a part of a mix, counted over all passes, to their pass and their place in it, if passes differ in length."""
 
-    def positions(self, epoch: tf.Tensor, step: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the positions of this host's block of one global batch, like `at`; `epoch` and `step` are int64 scalars."""
-        return self.at(epoch, self.slots_of(step, since, epoch), since)
-
     def slots_of(self, step: tf.Tensor, since: From = START, epoch: tf.Tensor | int = 0) -> tf.Tensor:
         """Returns the slots of this host's block of the global batch of a step: int64 `(n,)`. The epoch matters for buckets."""
         low, high = self.block(step, since, epoch)
@@ -91,10 +87,6 @@ class Order(Extent):
             return tf.constant(self.epoch_steps, tf.int64)
         left = tf.maximum(tf.constant(self.num_examples, tf.int64) - since.origin, 0)
         return (left if self.remainder == "drop" else left + (self.batch - 1)) // self.batch
-
-    def ends_of(self, since: From = START) -> tf.Tensor:
-        """Returns one past the last slot of an epoch's steps, on all hosts: int64 scalar."""
-        return tf.constant(self.num_examples, tf.int64) - since.origin if self.ends_short else self.steps_of(since) * self.batch
 
     def block(self, step: tf.Tensor, since: From = START, epoch: tf.Tensor | int = 0) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns this host's rows of a global batch: the first, and one past the last, like `step`."""
@@ -112,10 +104,7 @@ class Order(Extent):
     def at(self, epoch: tf.Tensor, slot: tf.Tensor, since: From = START) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the cycle through the data, the position in it, both int64, and the weight, float32, of each slot of an epoch.
 
-        Args:
-            epoch: int64 scalar, or like `slot`.
-            slot: int64: the step times the global batch, plus the row.
-            since: The start of the epoch.
+        `epoch` is an int64 scalar or like `slot`, int64: the step times the global batch, plus the row.
         """
         if self.epoch_steps is not None:
             absolute = self._absolute(epoch, slot, since)
@@ -165,11 +154,7 @@ class Order(Extent):
         return Found(record, cycle, occurrence)
 
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
-        """Finds `count` examples that may replace a damaged one: the next ones in its group of `STAND_INS` in the order, in any batch and
-        share.
-
-        `epoch` and `slot` are int64 scalars.
-        """
+        """Finds `count` examples that may replace that of a slot, int64 scalar: the next ones in its group of `STAND_INS`, in any share."""
         behind = 1 + tf.range(count, dtype=tf.int64)
         if self.epoch_steps is not None:
             absolute = self._absolute(epoch, slot, since)

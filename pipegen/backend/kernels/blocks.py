@@ -24,11 +24,9 @@ _EXAMPLES = 8
 
 
 def block_size(batch: int, given: Any) -> int | None:
-    """Returns the number of examples to process at a time, or None for the whole batch.
+    """Returns the number of examples to process at a time, which divides the batch, or None for the whole batch.
 
-    Args:
-        batch: Examples in a batch, a multiple of the block size.
-        given: The results of each phase: nested tensors or their specs.
+    `given` are the results of each phase: nested tensors or their specs.
     """
     if not any(prod(t.shape) * t.dtype.size >= MAPPED for t in tf.nest.flatten(given)):
         return None
@@ -36,11 +34,9 @@ def block_size(batch: int, given: Any) -> int | None:
 
 
 def finished(going: tf.Tensor, function: Callable[[], Any]) -> Any:
-    """Computes a function once, before its results are read: XLA fuses nothing across a branch.
+    """Computes nested tensors of static shapes once, before they are read: XLA fuses nothing across a branch.
 
-    Args:
-        going: Boolean scalar that is always true, which XLA does not know.
-        function: Returns nested tensors of static shapes.
+    `going` is a boolean scalar that is always true, which XLA does not know.
     """
     structure = tf.function(function, autograph=False).get_concrete_function().structured_outputs
 
@@ -85,13 +81,7 @@ def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor 
 
 
 def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features], Features]) -> None:
-    """Runs a stage on one example, in place, if it acts on it.
-
-    Args:
-        stage: The branch.
-        features: The example, with `@draws` float64 `(d,)`.
-        kernel: The stage as a function of a batch of one.
-    """
+    """Runs a stage on one example, in place, if it acts on it: `kernel` is the stage as a function of a batch of one."""
     name = stage.feature
     image, draws = features[name], features["@draws"]
 

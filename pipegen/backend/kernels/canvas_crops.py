@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.kernels.blocks import finished
-from pipegen.backend.kernels.geometry import geometric_matrix
+from pipegen.backend.kernels.geometry import product
 from pipegen.ops.families.crops import place_name, size_name, store_name
-from pipegen.ops.lowering.linear import as_float32, multiply, nearest_float32
+from pipegen.ops.lowering.linear import as_float32, nearest_float32
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
@@ -37,18 +37,15 @@ def as_words(values: tf.Tensor) -> tf.Tensor:
 
 
 def read_words(words: tf.Tensor, start: tf.Tensor, behind: tf.Tensor) -> tf.Tensor:
-    """Reads eight bytes at any offset as a word; bytes after the last word are undefined.
+    """Reads eight bytes at any offset as a word, uint64 `(n, k)`; bytes after the last word are undefined.
 
     Args:
         words: uint64 `(m,)`.
         start: Byte offsets, int64 `(n, 1)`.
         behind: Byte offsets from those, int32 `(n, k)`.
-
-    Returns:
-        uint64 `(n, k)`.
     """
-    at = tf.cast(tf.bitwise.bitwise_and(start, _wide(BYTES - 1)), tf.int32) + behind
-    index = tf.bitwise.right_shift(start, _wide(3)) + tf.cast(tf.bitwise.right_shift(at, 3), tf.int64)
+    at = tf.cast(tf.bitwise.bitwise_and(start, BYTES - 1), tf.int32) + behind
+    index = tf.bitwise.right_shift(start, 3) + tf.cast(tf.bitwise.right_shift(at, 3), tf.int64)
     shift = tf.cast(tf.bitwise.bitwise_and(at, BYTES - 1) * 8, tf.uint64)
     last = tf.shape(words, tf.int64)[0] - 1
     low, high = (tf.gather(words, tf.minimum(i, last)) for i in (index, index + 1))
@@ -56,10 +53,6 @@ def read_words(words: tf.Tensor, start: tf.Tensor, behind: tf.Tensor) -> tf.Tens
     one, most = tf.constant(1, tf.uint64), tf.constant(63, tf.uint64)
     above = tf.bitwise.left_shift(tf.bitwise.left_shift(high, one), most - shift)
     return tf.bitwise.bitwise_or(tf.bitwise.right_shift(low, shift), above)
-
-
-def _wide(value: int) -> tf.Tensor:
-    return tf.constant(value, tf.int64)
 
 
 def planes(word: tf.Tensor, count: int) -> tf.Tensor:
@@ -110,9 +103,7 @@ def _line(start: tf.Tensor, extent: tf.Tensor, count: int) -> tuple[tf.Tensor, t
 def _flips(stage: CanvasCrop, draws: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns masks of the outputs that are flipped vertically and horizontally."""
     height, width = (tf.constant(float(side), tf.float64) for side in stage.size)
-    matrix = geometric_matrix(stage.mirrors[0], draws, height, width)
-    for ref in stage.mirrors[1:]:
-        matrix = multiply(matrix, geometric_matrix(ref, draws, height, width))
+    matrix = product(stage.mirrors, draws, height, width)
     return matrix[:, 1, 1] < 0, matrix[:, 0, 0] < 0
 
 

@@ -27,16 +27,14 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
-_COMPILING = "compiling the pipeline; the first batch takes a few seconds"
-
-
 @cache
 def say_compiling() -> None:
     """Once a process: logs at INFO, else prints if stderr is a terminal."""
+    said = "compiling the pipeline; the first batch takes a few seconds"
     if log.isEnabledFor(logging.INFO):
-        log.info(_COMPILING)
+        log.info(said)
     elif is_terminal(sys.stderr):
-        note(f"pipegen: {_COMPILING}")
+        note(f"pipegen: {said}")
 
 
 KernelFunction = Callable[["Features"], "Features"]
@@ -50,30 +48,23 @@ Scope = Callable[[Any], AbstractContextManager[object]]
 def lower_kernel(
     node: Kernel, entry: ElementType, batch: int, jit: str, reuse: Reuse | None = None, scope: Scope = nullcontext
 ) -> KernelFunction:
-    """A function of a whole batch.
+    """Makes a function of a whole batch.
 
-    Kernels run at one batch size, so that each is compiled once: a smaller last batch is padded in and sliced out.
-
-    Args:
-        node: The kernel.
-        entry: The input type.
-        batch: Examples of a full batch on this host.
-        jit: `auto`, `always` or `never`.
-        reuse: How results reuse the memory of earlier ones; without it, each has its own. With it, the function holds variables and
-            reads `@slot`.
-        scope: Returns the name scope of a stage, for stages that run one by one.
+    Kernels run at one size, that of a full batch on this host, so that each is compiled once: a smaller last batch is padded in and sliced
+    out. With `reuse` of the memory of earlier results, the function holds variables and reads `@slot`; else each result has its own.
+    `scope` returns the name scope of a stage, for stages that run one by one.
 
     Raises:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
     """
     if not node.compiled or jit == "never" or (jit == "auto" and not available()):
-        return _plain(node, scope)
+        return lower_plainly(node, scope)
     say_compiling()
     chain = Chain(node, entry)
     if chain.memories:  # their sizes are known only when the kernel is called
-        return _with_memories(chain, batch, jit, reuse, _plain(node, scope))
+        return _with_memories(chain, batch, jit, reuse, lower_plainly(node, scope))
     work = _compiled(chain, batch, jit, reuse)
-    return _plain(node, scope) if work is None else _of_batch(chain, batch, reuse, work)
+    return lower_plainly(node, scope) if work is None else _of_batch(chain, batch, reuse, work)
 
 
 _Work = Callable[[tf.Tensor | None, "Features", tf.Tensor, tuple[Params, ...]], "Features"]
@@ -157,7 +148,7 @@ def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
     return kernel
 
 
-def _plain(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
+def lower_plainly(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
     """Chains stages as plain TensorFlow, for any batch size."""
 
     def kernel(features: Features) -> Features:

@@ -26,18 +26,15 @@ ColourMatrix: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 def apply_colour(
     image: tf.Tensor, matrix: ColourMatrix, clip: Interval | None, *, uses_mean: bool, mixes_channels: bool = True, exact: bool = False
 ) -> tf.Tensor:
-    """Applies float32 matrices to `(n, height, width, in)` and clips once.
+    """Applies a float32 matrix to each image `(n, height, width, in)` and clips once: float32 `(n, height, width, out)`.
 
     Args:
         image: The images.
-        matrix: A matrix for each image.
+        matrix: The matrices.
         clip: The range of the result.
         uses_mean: Whether `m` can differ from zero.
         mixes_channels: Whether `A` can have entries off its diagonal.
         exact: Whether every bit counts; see `ops/lowering/linear.py`.
-
-    Returns:
-        float32 `(n, height, width, out)`.
     """
     dtype = tf.float64 if exact else tf.float32
     a, b, m = (tf.cast(part, dtype) for part in matrix)

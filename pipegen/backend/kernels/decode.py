@@ -9,32 +9,29 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.ops.families.crops import window_name
-from pipegen.ops.families.decoder import Decode, Decodes, DecodeWindow
-from pipegen.ops.stage import Stage
+from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
-
     from pipegen.backend.features import Features, Found
     from pipegen.ops.base import CropTransform
+    from pipegen.ops.families.decoder import DecodeTransform
     from pipegen.ops.lowering.decoding import Survey
+    from pipegen.ops.stage import StepRef
 
 
 def decode(stage: Decode, features: Features, found: Found | None) -> None:
     """Decodes a file; fails if its size is not that of the image it is aligned with."""
     decoder, contents = stage.ref.step, features[stage.feature]
     if stage.like is not None:
-        features[stage.feature] = _of_one_size(stage, features)
+        features[stage.feature] = _of_one_size(stage, *stage.like, features)
     elif found is None:
         features[stage.feature] = decoder.decode(contents, stage.needed)
     else:
         features[stage.feature] = decoder.decode_surveyed(contents, found, stage.needed)
 
 
-def _of_one_size(stage: Decode, features: Features) -> tf.Tensor:
-    assert stage.like is not None  # noqa: S101 - checked by the caller
-    name, other = stage.like
+def _of_one_size(stage: Decode, name: str, other: StepRef[DecodeTransform], features: Features) -> tf.Tensor:
     image = other.step.fitted(stage.ref.step.decode(features[stage.feature]), features[name])
     own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])
     message = tf.strings.format(f"its size is {{}}, but that of `{name}`, which it is aligned with, is {{}} (height, width)", (own, wanted))
@@ -68,11 +65,6 @@ def crop(stage: s.Crop, features: Features) -> None:
         draws = features["@draws"]
         window = step_of(stage.ref, draws).window(own_draws(stage.ref, draws), shape[0], shape[1])
     features[stage.feature] = step.finish(step.cut(image, window))
-
-
-def surveyed(stage: Stage) -> TypeGuard[Decode | DecodeWindow]:
-    """Checks that a stage can survey several examples at once."""
-    return isinstance(stage, Decodes)
 
 
 def survey(stage: Decode | DecodeWindow, examples: list[Features]) -> Survey | None:

@@ -23,12 +23,7 @@ _ROWS = 11
 
 
 class DeviceKernel:
-    """A compiled kernel whose parameters come from the host, as tensors `(n, ...)` that can be split along their first axis.
-
-    Args:
-        node: The kernel.
-        entry: The input type.
-    """
+    """A compiled kernel whose parameters come from the host, as tensors `(n, ...)` that can be split along their first axis."""
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self._chain = chain = Chain(node, entry)

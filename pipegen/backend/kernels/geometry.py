@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.kernels.warp import (
-    Size,
-    around,
-    fits_int32,
-    fixed_homography,
-    fixed_matrix,
-    locate,
-    locate_lines,
-    mirror,
-    outside,
-    project,
-    read,
-    sides,
-    stays_near,
-    turn,
-    weigh_columns,
-    weigh_rows,
-)
+from pipegen.backend.kernels import warp as w
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.stage import StepRef
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipegen.backend.features import Features, Params, Phase
     from pipegen.plan import stages as s
 
@@ -56,18 +41,17 @@ def _canvas(stage: s.Compose | s.Warp, image: tf.Tensor) -> tuple[tf.Tensor, ...
     return tuple(tf.constant(side, tf.float64) if side is not None else tf.cast(shape[axis], tf.float64) for axis, side in known)
 
 
-def _product(stage: s.Warp, image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
-    height, width = _canvas(stage, image)
-    matrix = geometric_matrix(stage.refs[0], draws, height, width)
-    for ref in stage.refs[1:]:
-        matrix = multiply(matrix, geometric_matrix(ref, draws, height, width))
-    return matrix
+def product(
+    refs: Sequence[StepRef[GeometricTransform | CropTransform]], draws: tf.Tensor, height: tf.Tensor, width: tf.Tensor
+) -> tf.Tensor:
+    """Multiplies the matrices of steps, float64 `(n, 3, 3)`."""
+    return reduce(multiply, (geometric_matrix(ref, draws, height, width) for ref in refs))
 
 
 def warp_params(stage: s.Warp, features: Features) -> Params:
     """Multiplies the matrices of steps; the result is in fixed point unless they only mirror and turn."""
     image = features[stage.feature]
-    matrix = _product(stage, image, features["@draws"])
+    matrix = product(stage.refs, features["@draws"], *_canvas(stage, image))
     return (matrix,) if stage.copies() else (_fixed(matrix, image, stage),)
 
 
@@ -79,16 +63,16 @@ def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
         return partial(_project, stage), partial(_around, stage)
     if stage.keeps_lines():
         return partial(_lines, stage), partial(_rows, stage)
-    return (partial(_locate, stage, near=stays_near([ref.step.reach() for ref in stage.refs])),)
+    return (partial(_locate, stage, near=w.stays_near([ref.step.reach() for ref in stage.refs])),)
 
 
 def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
     """Reads the images once."""
     if _in_lines(stage, value):
-        return weigh_columns(*params)
+        return w.weigh_columns(*params)
     if stage.turns:
-        return turn(value, params[0], always=stage.size != stage.canvas)
-    return mirror(value, params[0]) if stage.mirrors else _read(value, params, stage)
+        return w.turn(value, params[0], always=stage.size != stage.canvas)
+    return w.mirror(value, params[0]) if stage.mirrors else _read(value, params, stage)
 
 
 def compose_matrix(stage: s.Compose, features: Features) -> None:
@@ -105,7 +89,7 @@ def resample(stage: s.Resample, features: Features) -> None:
     features[name] = _read(features[name], _locate(stage, features[name], (fixed,)), stage)
 
 
-def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> Size:
+def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> w.Size:
     shape = tf.shape(image)
     height, width = stage.size
     return height if height is not None else shape[1], width if width is not None else shape[2]
@@ -113,19 +97,19 @@ def _size(image: tf.Tensor, stage: s.Warp | s.Resample) -> Size:
 
 def _fixed(matrix: tf.Tensor, image: tf.Tensor, stage: s.Warp | s.Resample) -> tf.Tensor:
     if stage.projective:
-        return fixed_homography(matrix, _size(image, stage))
-    return fixed_matrix(matrix, stage.interpolation)
+        return w.fixed_homography(matrix, _size(image, stage))
+    return w.fixed_matrix(matrix, stage.interpolation)
 
 
 def _locate(stage: s.Warp | s.Resample, image: tf.Tensor, params: Params, *, near: bool = False) -> Params:
-    size, (fill, _) = _size(image, stage), outside(stage.fill)
+    size, (fill, _) = _size(image, stage), w.outside(stage.fill)
     narrow = _narrow(stage, image)
-    return locate(params[0], sides(image), size, fill=fill, interpolation=stage.interpolation, narrow=narrow, near=near)
+    return w.locate(params[0], w.sides(image), size, fill=fill, interpolation=stage.interpolation, narrow=narrow, near=near)
 
 
 def _read(image: tf.Tensor, located: Params, stage: s.Warp | s.Resample) -> tf.Tensor:
-    fill, constant = outside(stage.fill)
-    return read(image, located, fill=fill, constant=constant, exact=stage.exact)
+    fill, constant = w.outside(stage.fill)
+    return w.read(image, located, fill=fill, constant=constant, exact=stage.exact)
 
 
 def _in_lines(stage: s.Warp, image: tf.Tensor) -> bool:
@@ -134,24 +118,24 @@ def _in_lines(stage: s.Warp, image: tf.Tensor) -> bool:
 
 
 def _lines(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
-    return locate_lines(params[0], sides(image), _size(image, stage), outside(stage.fill)[0]) if _in_lines(stage, image) else params
+    return w.locate_lines(params[0], w.sides(image), _size(image, stage), w.outside(stage.fill)[0]) if _in_lines(stage, image) else params
 
 
 def _rows(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
     if not _in_lines(stage, image):
         return _locate(stage, image, params)
     row, down, column, across = params
-    return weigh_rows(image, row, down, *outside(stage.fill)), column, across
+    return w.weigh_rows(image, row, down, *w.outside(stage.fill)), column, across
 
 
 def _project(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
-    return project(params[0], size=_size(image, stage), fill=outside(stage.fill)[0], interpolation=stage.interpolation)
+    return w.project(params[0], size=_size(image, stage), fill=w.outside(stage.fill)[0], interpolation=stage.interpolation)
 
 
 def _around(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
     index = tf.int16 if _narrow(stage, image) else tf.int32
-    return around(params[0], params[1], sides(image), outside(stage.fill)[0], stage.interpolation, index)
+    return w.around(params[0], params[1], w.sides(image), w.outside(stage.fill)[0], stage.interpolation, index)
 
 
 def _narrow(stage: s.Warp | s.Resample, image: tf.Tensor) -> bool:
-    return fits_int32((image.shape[1], image.shape[2]), stage.size)
+    return w.fits_int32((image.shape[1], image.shape[2]), stage.size)

@@ -17,55 +17,20 @@ from pipegen.backend.features import Features, Found, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.mixing import mix, mix_params, near_partners, partners_at, paste
 from pipegen.backend.kernels import colour as c
+from pipegen.backend.kernels import moving
 from pipegen.backend.kernels.blocks import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour
 from pipegen.backend.kernels.decode import crop, decode, decode_window
 from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.moving import (
-    bend,
-    choose_window,
-    enter,
-    express,
-    limit,
-    measure,
-    mix_instances,
-    mix_items,
-    move,
-    number_items,
-    paste_instances,
-    paste_items,
-    paste_points,
-    renumber,
-    shorten,
-)
 from pipegen.backend.kernels.tables import blend_chains, chain_phases, histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import around, outside, read, sides
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
+from pipegen.ops.families import items
 from pipegen.ops.families.chains import BlendChains
 from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.items import (
-    Bend,
-    BendEach,
-    Enter,
-    EnterEach,
-    Express,
-    Limit,
-    Measure,
-    MixInstances,
-    MixItems,
-    Move,
-    MoveEach,
-    NumberItems,
-    Paste,
-    PasteInstances,
-    PasteItems,
-    PastePoints,
-    Renumber,
-    Shorten,
-)
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.mixing import Mix
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
@@ -248,21 +213,21 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     CanvasCrop: Lowering(canvas_crop, canvas_crop_params, canvas_words),
     s.Branch: Lowering(example=_branch),
     s.Fork: Lowering(batch=_fork, example=_fork),
-    Measure: Lowering(example=measure),
-    Enter: Lowering(batch=enter),
-    EnterEach: Lowering(batch=enter),
-    ChooseWindow: Lowering(batch=choose_window),
-    Move: Lowering(batch=move),
-    MoveEach: Lowering(batch=move),
-    Bend: Lowering(batch=bend),
-    BendEach: Lowering(batch=bend),
-    MixItems: Lowering(batch=mix_items),
-    Limit: Lowering(batch=limit),
-    Renumber: Lowering(batch=renumber),
-    NumberItems: Lowering(batch=number_items),
-    MixInstances: Lowering(batch=mix_instances),
-    Express: Lowering(batch=express),
-    Shorten: Lowering(batch=shorten),
+    items.Measure: Lowering(example=moving.measure),
+    items.Enter: Lowering(batch=moving.enter),
+    items.EnterEach: Lowering(batch=moving.enter),
+    ChooseWindow: Lowering(batch=moving.choose_window),
+    items.Move: Lowering(batch=moving.move),
+    items.MoveEach: Lowering(batch=moving.move),
+    items.Bend: Lowering(batch=moving.bend),
+    items.BendEach: Lowering(batch=moving.bend),
+    items.MixItems: Lowering(batch=moving.mix_items),
+    items.Limit: Lowering(batch=moving.limit),
+    items.Renumber: Lowering(batch=moving.renumber),
+    items.NumberItems: Lowering(batch=moving.number_items),
+    items.MixInstances: Lowering(batch=moving.mix_instances),
+    items.Express: Lowering(batch=moving.express),
+    items.Shorten: Lowering(batch=moving.shorten),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
     s.Warp: Lowering(warp, warp_params, phases=warp_phases, quantised=True),
@@ -278,10 +243,10 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
     Mix: Lowering(mix, mix_params, sent=near_partners, received=partners_at),
-    Paste: Lowering(batch=paste),
-    PasteInstances: Lowering(batch=paste_instances),
-    PasteItems: Lowering(batch=paste_items),
-    PastePoints: Lowering(batch=paste_points),
+    items.Paste: Lowering(batch=paste),
+    items.PasteInstances: Lowering(batch=moving.paste_instances),
+    items.PasteItems: Lowering(batch=moving.paste_items),
+    items.PastePoints: Lowering(batch=moving.paste_points),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),
     s.EncodeLabel: Lowering(_encode),

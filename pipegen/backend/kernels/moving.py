@@ -11,24 +11,9 @@ from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.mixing import partners, partners_of, pasted_pixels
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families import items as st
 from pipegen.ops.families.crops import ChooseWindow, window_name
-from pipegen.ops.families.items import (
-    NUMBERS,
-    Bend,
-    Enter,
-    Express,
-    Limit,
-    Measure,
-    MixInstances,
-    MixItems,
-    Move,
-    NumberItems,
-    PasteInstances,
-    PasteItems,
-    PastePoints,
-    Renumber,
-    Shorten,
-)
+from pipegen.ops.families.items import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.linear import multiply
@@ -45,20 +30,15 @@ _ROUNDS = 24
 """Rounds of the search for a displaced point; each at least halves the error, which leaves 2^-24 of it."""
 
 
-def measure(stage: Measure, features: Features) -> None:
+def measure(stage: st.Measure, features: Features) -> None:
     """Stores the size of an image or of its file: int32 `(2,)`."""
     name, decode = stage.like
     stored = features[name]
     features[f"@size/{stage.feature}"] = tf.shape(stored)[:2] if decode is None else decode.step.stored_size(stored)
 
 
-def move(stage: Move, features: Features) -> None:
-    """Moves the items of a batch, in place. Remaining items come first, in order, followed by zeros.
-
-    Args:
-        stage: The stage.
-        features: A batch, `(n, ...)` each; of one example if image sizes are not static.
-    """
+def move(stage: st.Move, features: Features) -> None:
+    """Moves the items of a batch, of one example if image sizes are not static, in place: remaining ones in order, followed by zeros."""
     name, size = stage.feature, f"@size/{stage.feature}"
     items = features[name]
     before = _known(stage.canvas, features.get(size))
@@ -71,7 +51,7 @@ def move(stage: Move, features: Features) -> None:
     keep_items(stage, features, *moved(items, _inverse(matrix), before, after, stage.details))
 
 
-def bend(stage: Bend, features: Features) -> None:
+def bend(stage: st.Bend, features: Features) -> None:
     """Moves the items of a batch by the displacement field of a step on their image, in place."""
     name, draws = stage.feature, features["@draws"]
     (ref,), size = stage.refs, _known(stage.canvas, features.get(f"@size/{stage.feature}"))
@@ -122,7 +102,7 @@ def _displaced(field: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
     return found
 
 
-def enter(stage: Enter, features: Features) -> None:
+def enter(stage: st.Enter, features: Features) -> None:
     """Converts the items of a batch to the format that steps work on, in place."""
     size = _known(stage.canvas, features.get(f"@size/{stage.feature}"))
     keep_items(stage, features, *kind_named(stage.kind).prepare(features[stage.feature], size, stage.details))
@@ -144,7 +124,7 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
         features[valid] = there & stays
 
 
-def mix_items(stage: MixItems, features: Features) -> None:
+def mix_items(stage: st.MixItems, features: Features) -> None:
     """Appends the items of each example's partners to its own, in place."""
     valid, height, width = valid_name(stage.feature), *(tf.convert_to_tensor(side, tf.int32) for side in stage.canvas)
     step, chosen, partner, alone = mixed_with(stage.ref, features, height, width)
@@ -188,7 +168,7 @@ def mixed_with(
     return step, chosen, partner, alone
 
 
-def limit(stage: Limit, features: Features) -> None:
+def limit(stage: st.Limit, features: Features) -> None:
     """Limits the number of items of a batch, or pads it, in place. Remaining items keep their order."""
     valid = valid_name(stage.feature)
     there = features[valid]
@@ -205,13 +185,13 @@ def limit(stage: Limit, features: Features) -> None:
         features[name] = padded
 
 
-def express(stage: Express, features: Features) -> None:
+def express(stage: st.Express, features: Features) -> None:
     """Converts the items of a batch to an output format, in place."""
     items = kind_named(stage.kind).to_format(features[stage.feature], stage.form, stage.canvas)
     features[stage.feature] = _zero_padding(items, features[valid_name(stage.feature)])
 
 
-def shorten(stage: Shorten, features: Features) -> None:
+def shorten(stage: st.Shorten, features: Features) -> None:
     """Trims the padding of a batch's items to the least length that holds them, in place."""
     lengths = tf.constant(stage.lengths)
     most = tf.reduce_max(tf.math.count_nonzero(features[valid_name(stage.feature)], axis=1, dtype=lengths.dtype))
@@ -220,7 +200,7 @@ def shorten(stage: Shorten, features: Features) -> None:
         features[name] = features[name][:, :length]
 
 
-def keep_items(stage: Move | Enter | MixItems | Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
+def keep_items(stage: st.Move | st.Enter | st.MixItems | st.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
     """Moves the kept items, and the features aligned with them, to the front, in order, followed by zeros.
 
     The mask of items that are aligned with others is that of those.
@@ -252,7 +232,7 @@ def _known(sides: tuple[int | None, int | None], size: tf.Tensor | None) -> tupl
     return tf.convert_to_tensor(height, tf.int32), tf.convert_to_tensor(width, tf.int32)
 
 
-def _product(stage: Move, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+def _product(stage: st.Move, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
     """Multiplies the output-to-input matrices of all steps, float64 `(n, 3, 3)`; returns the size of the output, too."""
     draws = features["@draws"]
     real = [tf.cast(side, tf.float64) for side in before]
@@ -285,7 +265,7 @@ def _inverse(m: tf.Tensor) -> tf.Tensor:
     return tf.stack(columns, axis=-1) * mirrored[:, None, None]
 
 
-def renumber(stage: Renumber, features: Features) -> None:
+def renumber(stage: st.Renumber, features: Features) -> None:
     """Replaces item numbers in the masks of a batch by places of items, counted from 1, in place: uint8."""
     mask, there = features[stage.feature], features[valid_name(stage.home)]
     n, most = tf.shape(there)[0], tf.shape(there)[1]
@@ -298,13 +278,13 @@ def renumber(stage: Renumber, features: Features) -> None:
     features[stage.feature] = tf.ensure_shape(tf.reshape(found, tf.shape(mask)), mask.shape)
 
 
-def number_items(stage: NumberItems, features: Features) -> None:
+def number_items(stage: st.NumberItems, features: Features) -> None:
     """Numbers the items of a batch from 1 on, in place."""
     there = features[valid_name(stage.feature)]
     features[stage.number] = tf.where(there, tf.cast(tf.range(1, tf.shape(there)[1] + 1), tf.float32), 0.0)
 
 
-def mix_instances(stage: MixInstances, features: Features) -> None:
+def mix_instances(stage: st.MixInstances, features: Features) -> None:
     """Mixes the masks of a batch like its images, in place: int32; the numbers of each partner are offset by `NUMBERS`."""
     mask = features[stage.feature]
     height, width = (d if d is not None else tf.shape(mask)[a] for a, d in enumerate(stage.canvas, 1))
@@ -319,7 +299,7 @@ def mix_instances(stage: MixInstances, features: Features) -> None:
     features[stage.feature] = tf.ensure_shape(mixed, mask.shape)
 
 
-def paste_instances(stage: PasteInstances, features: Features) -> None:
+def paste_instances(stage: st.PasteInstances, features: Features) -> None:
     """Pastes the partners' instances into the instance masks of a batch, in place: int32; the partners' numbers are offset by `NUMBERS`."""
     partner, _, taken = pasted_pixels(stage, features)
     mask = tf.cast(features[stage.feature], tf.int32)
@@ -329,7 +309,7 @@ def paste_instances(stage: PasteInstances, features: Features) -> None:
     features[stage.feature] = tf.where(taken & ~alone, tf.where(numbered, others + NUMBERS, others), mask)
 
 
-def paste_items(stage: PasteItems, features: Features) -> None:
+def paste_items(stage: st.PasteItems, features: Features) -> None:
     """Appends the pasted items of each example's partner to its own, in place, and clips the own ones to their visible part.
 
     Numbers in masks are places of items here. An edge of an item stays as long as its outermost pixels are visible, else it moves to the
@@ -360,7 +340,7 @@ def paste_items(stage: PasteItems, features: Features) -> None:
     keep_items(stage, features, features[stage.feature], both)
 
 
-def paste_points(stage: PastePoints, features: Features) -> None:
+def paste_points(stage: st.PastePoints, features: Features) -> None:
     """Drops points of a batch that are hidden by what is pasted, and adds the partners' points on it, in place."""
     partner, _, taken = pasted_pixels(stage, features)
     shown = tf.squeeze(taken, -1) & (partner != tf.range(tf.size(partner)))[:, None, None]
@@ -377,12 +357,7 @@ def paste_points(stage: PastePoints, features: Features) -> None:
 
 
 def _hidden(shown: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
-    """Looks points up in a mask of pasted pixels: bool `(n, ...)`.
-
-    Args:
-        shown: The mask, bool `(n, height, width)`.
-        points: x and y, float64 `(n, ..., 2)`, pixel centres at integers.
-    """
+    """Looks points, x and y, float64 `(n, ..., 2)`, up in a mask of pasted pixels, bool `(n, height, width)`: bool `(n, ...)`."""
     size = tf.shape(shown)
     x, y = tf.unstack(tf.cast(tf.floor(tf.clip_by_value(points, -1e6, 1e6) + 0.5), tf.int32), axis=-1)
     inside = (x >= 0) & (x < size[2]) & (y >= 0) & (y < size[1])

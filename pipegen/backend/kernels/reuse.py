@@ -69,12 +69,7 @@ class Places:
         )
 
     def __call__(self, number: tf.Tensor, *tensors: tf.Tensor) -> list[tf.Tensor]:
-        """Calls the function.
-
-        Args:
-            number: int64 scalar that counts up, such as the step; selects the place.
-            *tensors: The function's arguments.
-        """
+        """Calls the function; `number`, an int64 scalar that counts up, such as the step, selects the place."""
         place = number % self._depth
         handles = [tf.ensure_shape(tf.gather(places, place), []) for places in self._handles]
         # The lock is taken after the arguments are computed: they may come from a function that needs the same lock.

@@ -155,11 +155,7 @@ def locate(fixed: tf.Tensor, canvas: Size, size: Size, *, fill: str, interpolati
 def locate_lines(fixed: tf.Tensor, canvas: Size, size: Size, fill: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Computes the positions that each row and each column of the output reads, for matrices that map rows to rows, `bilinear`.
 
-    Args:
-        fixed: int64 `(n, 6)` from `fixed_matrix`, whose second and fourth number are zero.
-        canvas: Height and width of the input, in pixels.
-        size: Height and width of the output, in pixels.
-        fill: As for `locate`.
+    The arguments are those of `locate`; the second and fourth number of `fixed`, int64 `(n, 6)`, are zero.
 
     Returns:
         The first of two neighbouring rows on the image with its `margins`, and the position between them in 1/256, int32 `(n, height)`; the
@@ -198,13 +194,7 @@ def project(fixed: tf.Tensor, *, size: Size, fill: str, interpolation: str) -> t
     two round the same everywhere.
 
     Points at or behind the horizon (a third coordinate of 0 or less) are outside: a constant fill shows there, and the other fills read a
-    point at the largest distance in that direction.
-
-    Args:
-        fixed: int64 `(n, 9)` from `fixed_homography`.
-        size: Height and width of the output, in pixels.
-        fill: As for `locate`.
-        interpolation: As for `locate`.
+    point at the largest distance in that direction. The arguments are those of `locate`; `fixed` is int64 `(n, 9)`.
 
     Returns:
         x and y in 1/256 pixel, int32 `(n, height, width)`; whole pixels for `nearest`.
@@ -398,13 +388,9 @@ def _whole_weights(between: tf.Tensor, *, cubic: bool) -> list[tf.Tensor]:
     f = tf.cast(between, tf.int32)[..., None]
     if not cubic:
         return [256 - f, f]
-    first, _, third, last = (_rounded_up(n, 25 - _CUBIC_BITS) for n in _cubic(f))
+    shift = 25 - _CUBIC_BITS
+    first, _, third, last = (tf.bitwise.right_shift(n + (1 << (shift - 1)), shift) for n in _cubic(f))  # rounded half up
     return [first, (1 << _CUBIC_BITS) - first - third - last, third, last]
-
-
-def _rounded_up(n: tf.Tensor, bits: int) -> tf.Tensor:
-    """`n` / 2^bits, rounded half up."""
-    return tf.bitwise.right_shift(n + (1 << (bits - 1)), bits)
 
 
 def _real_weights(between: tf.Tensor, *, cubic: bool) -> list[tf.Tensor]:
@@ -464,15 +450,12 @@ def mirror(image: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
 
 
 def turn(image: tf.Tensor, matrix: tf.Tensor, *, always: bool) -> tf.Tensor:
-    """Applies matrices that mirror and swap axes, by reversing and transposing.
+    """Applies matrices that mirror and swap axes, by reversing and transposing; swapped images are `(n, width, height, channels)`.
 
     Args:
         image: `(n, height, width, channels)`; squares if only some of the matrices swap.
         matrix: float64 `(n, 3, 3)`, whose upper left has entries of -1, 0 and 1.
         always: Whether all of them swap the axes.
-
-    Returns:
-        The images; swapped ones are `(n, width, height, channels)`.
     """
     swapped = tf.transpose(image, [0, 2, 1, 3])
     if not always:

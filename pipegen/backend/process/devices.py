@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import tensorflow as tf
@@ -41,10 +42,8 @@ def resolve_device(device: str) -> str:
 
 def hide_accelerators() -> None:
     """Hides the GPU, which another framework uses, from TensorFlow; does nothing once TensorFlow has started."""
-    try:
+    with suppress(RuntimeError):
         tf.config.set_visible_devices([], "GPU")
-    except RuntimeError:
-        return
 
 
 ANY_THREADS = -1

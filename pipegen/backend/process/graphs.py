@@ -79,14 +79,9 @@ def plain_unbatch(ds: tf.data.Dataset, name: str) -> tf.data.Dataset:
 
 
 def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | None = None, *, jit: bool = True) -> Callable[..., Any]:
-    """Compiles a function by XLA for each type of its arguments.
+    """Compiles a function of nested tensors by XLA for each type of its arguments; with a `signature`, for these, once a process.
 
-    It is one node in a graph, which TensorFlow does not inline for every new iterator.
-
-    Args:
-        function: A function of nested tensors.
-        signature: Types for which it is traced once a process.
-        jit: If False, it is plain TensorFlow, still one node.
+    It is one node in a graph, which TensorFlow does not inline for every new iterator. Without `jit`, it is a node of plain TensorFlow.
     """
     if not jit:
         return partial(call, tf.function(function, autograph=False, input_signature=signature))

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from pipegen.lazy import uncollected
@@ -44,29 +44,21 @@ def import_tensorflow() -> None:
     """
     if "tensorflow" in sys.modules:
         return
-    if _user_asks_for_lines():
-        with uncollected():
-            importlib.import_module("tensorflow")
-        return
-    is_set = _LEVEL in os.environ
+    asks, is_set = _user_asks_for_lines(), _LEVEL in os.environ
     os.environ.setdefault(_LEVEL, _ERRORS_ONLY)
     try:
-        with uncollected(), without_noise():
+        with uncollected(), quietly():
             tensorflow = importlib.import_module("tensorflow")
-            tensorflow.config.list_physical_devices()  # looks for drivers, and logs missing ones
+            if not asks:
+                tensorflow.config.list_physical_devices()  # looks for drivers, and logs missing ones
     finally:
         if not is_set:
             os.environ.pop(_LEVEL, None)
 
 
-@contextmanager
-def quietly() -> Iterator[None]:
+def quietly() -> AbstractContextManager[None]:
     """Suppresses TensorFlow's log lines, unless `TF_CPP_MIN_LOG_LEVEL` asks for them."""
-    if _user_asks_for_lines():
-        yield
-        return
-    with without_noise():
-        yield
+    return nullcontext() if _user_asks_for_lines() else without_noise()
 
 
 @contextmanager

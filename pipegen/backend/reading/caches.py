@@ -23,38 +23,24 @@ if TYPE_CHECKING:
 
 
 class RowCache:
-    """A cache of all records of a split at one edge of the plan; `plan/caches.py` has a kind for each subclass.
-
-    Attributes:
-        features: The cached features.
-        ready: True for cached records: a bool variable `(records,)`.
-    """
+    """A cache of all records of a split at one edge of the plan; `plan/caches.py` has a kind for each subclass."""
 
     features: tuple[str, ...]
+    """The cached features."""
     ready: tf.Variable
+    """True for cached records: bool `(records,)`."""
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
         """Fills the cache with one record, unless it holds it or is full; returns the record afterwards."""
         raise NotImplementedError
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
-        """Reads the features of a batch.
-
-        Args:
-            features: A batch with `@record` and `@draws`.
-            compute: Computes the features of one example that could not be cached.
-        """
+        """Reads the features of a batch; `compute` computes those of one example that could not be cached."""
         raise NotImplementedError
 
 
 class MemoryCache(RowCache):
-    """A cache in memory.
-
-    Args:
-        entry: The type of the edge; labels and numbers in columns are not cached.
-        num_examples: Records in the split.
-        read: The features that are read with their records, and so are not in columns.
-    """
+    """A cache in memory of an edge of type `entry`, without labels and numbers in columns, unless they are `read` with their records."""
 
     def __init__(self, entry: ElementType, num_examples: int, read: Collection[str] = ()) -> None:
         self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed or name in read)
@@ -79,14 +65,7 @@ class MemoryCache(RowCache):
 
 
 def fill_all(cache: RowCache, features: Features, compute: Callable[[Features], Features], at_once: int) -> Features:
-    """Fills the cache with the misses of a batch. Without misses it costs only a check of the mask.
-
-    Args:
-        cache: The cache.
-        features: A batch, with `@record` and `@draws` `(n, ...)`.
-        compute: Computes the features of one example.
-        at_once: Number of examples computed at a time.
-    """
+    """Fills the cache with the misses of a batch, `at_once` examples at a time. Without misses it costs only a check of the mask."""
     single = {name: features[name] for name in ("@record", "@draws")}
 
     def fill() -> tf.Tensor:

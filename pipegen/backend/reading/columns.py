@@ -22,12 +22,13 @@ import tensorflow as tf
 
 from pipegen.backend.process.devices import on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
-from pipegen.ops.lowering.graphs import may_run_elsewhere
+from pipegen.ops.lowering.graphs import may_run_elsewhere, meanwhile
 from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """UTF-8 of a surrogate, which stands for an invalid byte of a file name."""
@@ -53,32 +54,18 @@ class Once(cached_property[T]):
 @contextmanager
 def columns_captured(folder: Path | None) -> Iterator[None]:
     """Functions traced inside capture their columns, so that they run in any process that can read `folder`."""
-    token = _captured.set(folder or True)
-    try:
-        with may_run_elsewhere():
-            yield
-    finally:
-        _captured.reset(token)
+    with meanwhile(_captured, folder or True), may_run_elsewhere():
+        yield
 
 
-@contextmanager
-def columns_saved(held: dict[int, tf.Variable]) -> Iterator[None]:
+def columns_saved(held: dict[int, tf.Variable]) -> AbstractContextManager[None]:
     """Functions traced inside read columns from variables, which are added to `held`, to be saved with the functions."""
-    token = _saved.set(held)
-    try:
-        yield
-    finally:
-        _saved.reset(token)
+    return meanwhile(_saved, held)
 
 
-@contextmanager
-def paths_below(folder: bytes, now: tf.Tensor) -> Iterator[None]:
+def paths_below(folder: bytes, now: tf.Tensor) -> AbstractContextManager[None]:
     """Functions traced inside replace `folder` at the start of paths by `now`, a string scalar."""
-    token = _below.set((folder, now))
-    try:
-        yield
-    finally:
-        _below.reset(token)
+    return meanwhile(_below, (folder, now))
 
 
 def runs_elsewhere() -> bool:
@@ -130,11 +117,7 @@ class Column:
             return tf.raw_ops.ImmutableConst(dtype=self._values.dtype, shape=self._values.shape, memory_region_name=file)
 
     def _kept(self, folder: Path) -> str:
-        """Writes the array to a file named by its hash, unless it exists.
-
-        Raises:
-            OSError: If it cannot be written.
-        """
+        """Writes the array to a file named by its hash, unless it exists; raises an `OSError` if it cannot be written."""
         name = f"{self._digest}.{COLUMNS}"
         try:
             with open_kept(folder, name) as stream:

@@ -16,7 +16,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
@@ -149,14 +149,9 @@ class MixedTensors(RecordTensors):
         return values
 
     def _read_all(self, record: tf.Tensor, out: ElementType) -> Features:
-        part, own = self.located(record)
         found: Features = {}
-        for i, tensors in enumerate(self.parts):
-            if self._firsts[i] == self._firsts[i + 1]:
-                continue
-            here = tf.equal(part, i)
-            values = tensors.read(tf.where(here, own, 0), out)
-            for name, value in values.items():
+        for tensors, here, own in self._each_part(record):
+            for name, value in tensors.read(own, out).items():
                 mask = tf.reshape(here, tf.concat([tf.shape(here), tf.ones([tf.rank(value) - 1], tf.int32)], 0))
                 found[name] = tf.where(mask, value, found[name]) if name in found else value
         return found
@@ -167,14 +162,18 @@ class MixedTensors(RecordTensors):
             each = [self.read(record, out) for record in tf.unstack(records, num=count)]
         return {name: [values[name] for values in each] for name, _ in out.items()}
 
-    def _words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _each_part(self, record: tf.Tensor) -> Iterator[tuple[RecordTensors, tf.Tensor, tf.Tensor]]:
+        """Yields each part that has records, which of the records `(n,)` are of it, and their numbers there; 0 for the others."""
         part, own = self.located(record)
-        low = high = tf.zeros(tf.shape(record), tf.uint32)
         for i, tensors in enumerate(self.parts):
-            if self._firsts[i] == self._firsts[i + 1]:
-                continue
-            here = tf.equal(part, i)
-            words = tensors.words(tf.where(here, own, 0))
+            if self._firsts[i] != self._firsts[i + 1]:
+                here = tf.equal(part, i)
+                yield tensors, here, tf.where(here, own, 0)
+
+    def _words(self, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        low = high = tf.zeros(tf.shape(record), tf.uint32)
+        for tensors, here, own in self._each_part(record):
+            words = tensors.words(own)
             low, high = tf.where(here, words[0], low), tf.where(here, words[1], high)
         return low, high
 

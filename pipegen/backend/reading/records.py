@@ -282,10 +282,7 @@ class _Shards(ShardTensors):
 
 
 def _held(array: np.ndarray[Any, Any] | StoredShards) -> Read:
-    """Reads rows of an array, or of encoded images as objects, from a copy: the user may change the original.
-
-    Mapped shards stay in their files.
-    """
+    """Reads rows of an array, or of encoded images as objects, from a copy, as the user may change the original. Shards stay in files."""
     if isinstance(array, StoredShards):
         return MappedShards(array)
     if array.dtype != object:

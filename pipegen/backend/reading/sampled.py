@@ -38,13 +38,11 @@ class RepeatTensors:
         if self._sizes is None or self._firsts is None:
             return group, rank
         size = self._sizes(group)
-        place = (rank + self._walked(epoch, self._bounds(group + 1) - start)) % size
+        length = self._bounds(group + 1) - start
+        walked = epoch * (length // UNIT) + epoch * (length % UNIT) // UNIT  # `epoch * length / UNIT`, in parts that fit 63 bits
+        place = (rank + walked) % size
         member = self._firsts(group) + permuted(place, self._seed, group, _WITHIN, size - 1, jit=jit)
         return (member if self._members is None else tf.cast(self._members(member), tf.int64)), rank // size
-
-    def _walked(self, epoch: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        """Counts the slots of groups in earlier epochs, within one: `epoch * length / UNIT`, in parts that fit 63 bits."""
-        return epoch * (length // UNIT) + epoch * (length % UNIT) // UNIT
 
 
 class EasiestTensors:

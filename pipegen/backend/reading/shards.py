@@ -61,12 +61,7 @@ def _place(counts: tf.Tensor, member: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 class ShardTensors:
-    """The records of a split in shards.
-
-    Args:
-        selected: The records.
-        bases: The base of the ids of each shard, uint64 `(shards,)`.
-    """
+    """The records of a split in shards; `bases` are those of the ids of each shard, uint64 `(shards,)`."""
 
     def __init__(self, selected: Selected, bases: np.ndarray[Any, Any]) -> None:
         self._starts = tf.constant(selected.starts)
@@ -111,11 +106,7 @@ _AT_ONCE = 16
 
 
 class MappedShards:
-    """The bytes of shards, or rows of them.
-
-    Args:
-        shards: The files.
-    """
+    """The bytes of shards, or rows of them."""
 
     def __init__(self, shards: StoredShards) -> None:
         self._shards, self._row, self._rows = shards, shards.row, shards.rows
@@ -132,9 +123,8 @@ class MappedShards:
 
         if row.shape.rank == 0:
             return one(row)
-        found = tf.map_fn(
-            one, tf.reshape(row, [-1]), fn_output_signature=tf.TensorSpec([self._row], tf.uint8), parallel_iterations=_AT_ONCE
-        )
+        spec = tf.TensorSpec([self._row], tf.uint8)
+        found = tf.map_fn(one, tf.reshape(row, [-1]), fn_output_signature=spec, parallel_iterations=_AT_ONCE)
         return tf.reshape(found, tf.concat([tf.shape(row), [self._row]], 0))
 
     def part(self, at: tf.Tensor, length: tf.Tensor) -> tf.Tensor:

@@ -10,7 +10,8 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
-from pipegen.backend.kernels.decode import survey, surveyed
+from pipegen.backend.kernels.decode import survey
+from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.lowering.graphs import apart, either
 from pipegen.ops.lowering.resizing import usual_sizes
 from pipegen.ops.stage import Stage
@@ -74,9 +75,8 @@ def each(
             given |= read(features["@record"], node.out, chunk)
     examples = [{name: values[i] for name, values in given.items()} for i in range(chunk)]
     elements = [node for node in nodes if isinstance(node, Element)]
-    looked_at = [stage for node in elements for stage in node.stages if surveyed(stage)]
     surveys = {}
-    for stage in looked_at:
+    for stage in (stage for node in elements for stage in node.stages if isinstance(stage, Decodes)):
         with scope(stage):
             made = survey(stage, examples)
         if made is not None:
@@ -108,15 +108,7 @@ def each(
 
 
 def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full: bool) -> Features:
-    """Joins chunks `(k, chunk, ...)` into their batch.
-
-    Args:
-        features: The results of `each` for k chunks.
-        of: The type of one example.
-        batch: Examples in a full batch.
-        chunk: Examples in a chunk.
-        full: Whether every batch is full.
-    """
+    """Joins chunks `(k, chunk, ...)`, the results of `each`, into a batch; `of` is the type of one example."""
     count = tf.shape(features["@record"])[0]
     rows = {}
     for name, value in features.items():

@@ -28,12 +28,7 @@ _FAILURES = (tf.errors.OpError, ValueError, OSError)
 
 
 def explain_failure(executor: Executor, error: Exception, at: Position | None) -> Exception:
-    """Translates an error of TensorFlow.
-
-    Args:
-        executor: The executor.
-        error: The error.
-        at: The position of the failed batch, or `None` for a derived dataset, whose guard has named the file.
+    """Translates an error of TensorFlow in the batch at a position; `None` is a derived dataset, whose guard has named the file.
 
     Returns:
         A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,16 +27,13 @@ if TYPE_CHECKING:
 
     Function = Callable[[Features], Features]
 
-_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
-"""Boundary between words of a class name."""
-
 
 def stage_names(plan: Plan) -> list[tuple[str, Stage]]:
     """Lists the stages of a plan in order, each with a unique name: that of its step, or of its class if it does several."""
     found: dict[str, Stage] = {}
     for stage in plan.stages():
         steps = [ref.step for ref in stage.uses()]
-        own = getattr(steps[0], "id", None) or steps[0].op if len(steps) == 1 else _WORD.sub("_", type(stage).__name__).lower()
+        own = getattr(steps[0], "id", None) or steps[0].op if len(steps) == 1 else p.node_name(stage)
         base = own if stage.feature == "image" else f"{stage.feature}.{own}"
         found[next(name for name in (base, *(f"{base}#{i}" for i in range(2, len(found) + 3))) if name not in found)] = stage
     return list(found.items())

@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features
-from pipegen.backend.kernels.chain import lower_for_any_batch
-from pipegen.backend.kernels.lower import apply_element, apply_stage
+from pipegen.backend.kernels.chain import lower_for_any_batch, lower_plainly
+from pipegen.backend.kernels.lower import apply_element
 from pipegen.errors import InternalError
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.lowering.formats import head_of, is_jpeg, kind
@@ -17,7 +17,7 @@ from pipegen.ops.lowering.graphs import target
 from pipegen.ops.lowering.library import served_formats
 from pipegen.ops.stage import Stage
 from pipegen.physical import nodes as p
-from pipegen.plan.nodes import Element, Kernel
+from pipegen.plan.nodes import Element
 from pipegen.types import ElementType, FeatureType
 
 WEIGHT = "@weight"
@@ -116,19 +116,6 @@ def scope_of(stage: Stage) -> str:
     return used[0].id.replace("#", ".") if used else type(stage).__name__.lower()
 
 
-def _plain(node: Kernel) -> Callable[[Features], Features]:
-    """Chains stages, each in a scope that names its step."""
-
-    def kernel(features: Features) -> Features:
-        done = dict(features)
-        for stage in node.stages:
-            with tf.name_scope(scope_of(stage)):
-                apply_stage(stage, done)
-        return done
-
-    return kernel
-
-
 def _function(function: p.Function, plan: p.Physical) -> Callable[[Features], Any]:
     match function:
         case p.MapRequest():
@@ -136,7 +123,7 @@ def _function(function: p.Function, plan: p.Physical) -> Callable[[Features], An
         case p.Kernel() if plan.setting.jit and function.node.compiled:
             return lower_for_any_batch(function.node, function.entry)
         case p.Kernel():
-            return _plain(function.node)
+            return lower_plainly(function.node, lambda stage: tf.name_scope(scope_of(stage)))
         case p.Emit():
             return lambda features: arrange(function.node.output.x, features)
     raise InternalError(f"{type(function).__name__} in a plan that serves requests")

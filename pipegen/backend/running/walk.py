@@ -16,7 +16,7 @@ from pipegen.backend.index.bucketed import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
 from pipegen.backend.process import graphs
-from pipegen.backend.process.devices import make_options
+from pipegen.backend.process.devices import ANY_THREADS, make_options
 from pipegen.backend.process.graphs import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.caches import fill_all
@@ -28,6 +28,7 @@ from pipegen.backend.running.requests import WEIGHT, batch_of, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.physical import nodes as p
+from pipegen.physical.decide import decide
 from pipegen.physical.nodes import FIXED, Form
 from pipegen.types import ElementType
 
@@ -170,8 +171,8 @@ class Run:
     def _index(self, index: p.Index) -> Callable[..., Features]:
         """Makes a function from an epoch and a step to the slots, records and draws of that step, or of all steps from there on."""
         x, rows = self.x, index.rows
-        window = window_size(index.window_bytes, self.x.records.mean_bytes)
-        order = replace(x.order, shard=index.shard, kind=index.order, window=window)
+        window = window_size(index.node.window_bytes, self.x.records.mean_bytes)
+        order = replace(x.order, shard=index.shard, kind=index.node.order, window=window)
         jit = index.compiled and graphs.available()
         placed = self.plan.setting.replaces or any(isinstance(operation, p.Filter) for operation in self.plan.operations)
 
@@ -203,7 +204,8 @@ class Run:
                 slot, own = (tf.reshape(t, [-1]) for t in mixing.widened(order, steps, rows, since))
                 features = named(epoch, slot, since) | {"@own": own, "@place": tf.range(tf.size(slot))}
             else:
-                features = named(epoch, tf.range(first * order.batch, order.ends_of(since), dtype=tf.int64), since)
+                end = order.num_examples - since.origin if order.ends_short else order.steps_of(since) * order.batch
+                features = named(epoch, tf.range(first * order.batch, end, dtype=tf.int64), since)
             stored = tf.argsort(features["@record"], stable=True)
             return {k: tf.gather(v, stored) for k, v in features.items()}
 
@@ -331,29 +333,22 @@ def _settled(features: Features, rows: int) -> Features:
     return features
 
 
+def plan_elsewhere(executor: Executor, form: Form, *, columns: bool = True) -> p.Physical:
+    """Returns the physical plan of a form for another machine: without the number of threads of this one, perhaps without columns."""
+    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
+    return decide(executor.plan, form, replace(executor.setting, threads=threads, columns=columns and executor.setting.columns))
+
+
 def batches_of(executor: Executor, entering: tf.data.Dataset, form: Form = FIXED) -> tf.data.Dataset:
-    """Makes the batches of epochs, or of single steps.
+    """Makes the batches of epochs, or of single steps: elements `(epoch, step, batch)`, where `batch` is what the model receives.
 
-    Args:
-        executor: The executor.
-        entering: Elements `(epoch, first step)`, or `(epoch, step)` for single steps, int64 scalars, optionally followed by
-            `(origin, shift)`, int64 `(2,)`: see `From`. Several epochs only if every batch is full: examples are stacked across epochs.
-        form: The form of the plan.
-
-    Returns:
-        Elements `(epoch, step, batch)`, where `batch` is what the model receives.
+    Elements of `entering` are `(epoch, first step)`, or `(epoch, step)` for single steps, int64 scalars, optionally followed by
+    `(origin, shift)`, int64 `(2,)`: see `From`. Several epochs only if every batch is full: examples are stacked across epochs.
     """
     return Run(executor, executor.physical(form)).dataset(entering)
 
 
 def handed_over(executor: Executor, made: tf.data.Dataset, form: Form, progress: Progress | None = None) -> tf.data.Dataset:
-    """Makes the delivered batches from numbered ones.
-
-    Args:
-        executor: The executor.
-        made: The result of `batches_of`.
-        form: The form of the plan.
-        progress: The training position, for a form that updates it.
-    """
+    """Makes the delivered batches from numbered ones, the result of `batches_of`; `progress` is for a form that updates it."""
     handed = Run(executor, executor.physical(form), progress).dataset(made, hands_over=True)
     return handed if form.device is not None else handed.with_options(make_options(executor.spec.runtime))

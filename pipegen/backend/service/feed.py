@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pipegen.physical.nodes import Form
     from pipegen.spec.models import Service
 
-
-if TYPE_CHECKING:
     After = Callable[[Position], Position]
     """A function from a position to the next one."""
 
@@ -236,10 +234,6 @@ class Feed:
             )
         self._checked = True
 
-    def close(self) -> None:
-        """Wakes all waiting threads."""
-        _end(self._jobs)
-
     def _flat(self, epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> list[tf.Tensor]:
         origin, shift = (int(number) for number in since)
         return tf.nest.flatten(self._batch(Position(int(epoch), int(step), origin, shift)))
@@ -325,11 +319,8 @@ class _Job:
             self.accepted += usable is batch
             self.damaged += usable is Unusable.DAMAGED
             if self.damaged == _MANY and not self.accepted:
-                log.warning(
-                    "workers at %s could read none of %d batches, so this process makes them: is the data at the same paths there?",
-                    self._service.address,
-                    _MANY,
-                )
+                said = "workers at %s could read none of %d batches, so this process makes them: is the data at the same paths there?"
+                log.warning(said, self._service.address, _MANY)
             if not self.arrivals.put(came, usable):
                 return
 
@@ -349,4 +340,4 @@ def _end(jobs: list[_Job]) -> None:
 def _close_all() -> None:
     """Ends all jobs at exit: TensorFlow's threads outlive Python's, and may be waiting for one."""
     for feed in [*_live]:
-        feed.close()
+        _end(feed._jobs)

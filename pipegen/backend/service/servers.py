@@ -7,16 +7,14 @@ import signal
 import socket
 import threading
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from pipegen.backend.process.devices import ANY_THREADS, options_elsewhere
+from pipegen.backend.process.devices import options_elsewhere
 from pipegen.backend.process.graphs import plain_map
-from pipegen.backend.running.walk import Run
+from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.ops.lowering.graphs import made_for
-from pipegen.physical.decide import decide
 from pipegen.physical.nodes import SERVICE
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
     from pipegen.backend.running.execute import Executor
     from pipegen.physical.extent import Position
-    from pipegen.physical.nodes import Physical
 
 
 _SEPARATOR = "|"
@@ -194,10 +191,8 @@ def run_until_told(health: Callable[[], str], say: Callable[[str], None]) -> str
 def stop(server: Any, needs: str | None) -> None:
     """Stops a server before the process ends.
 
-    Args:
-        server: The server.
-        needs: The address of a worker's dispatcher. If it does not answer, the worker is not stopped, since TensorFlow would wait for it
-            with Python's lock held.
+    If `needs`, the address of a worker's dispatcher, does not answer, the worker is not stopped, since TensorFlow would wait for it with
+    Python's lock held.
     """
     if needs is not None and not answers(needs):
         return
@@ -219,12 +214,6 @@ def answers(address: str) -> bool:
 
 _ENDLESS = 1 << 40
 """More steps than any training takes."""
-
-
-def service_plan(executor: Executor) -> Physical:
-    """Returns the physical plan of a worker."""
-    threads = executor.setting.threads if executor.spec.runtime.threads != "auto" else ANY_THREADS
-    return decide(executor.plan, SERVICE, replace(executor.setting, threads=threads))
 
 
 def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
@@ -253,18 +242,15 @@ def steps_dataset(executor: Executor, at: Position) -> tf.data.Dataset:
         return origin_there(), epoch, step, *tf.nest.flatten(batch)
 
     with made_for("file"):
-        made = Run(executor, service_plan(executor)).dataset(plain_map(numbers, step_of))
+        made = Run(executor, plan_elsewhere(executor, SERVICE)).dataset(plain_map(numbers, step_of))
     return plain_map(made, with_origin).with_options(options_elsewhere(executor.spec.runtime))
 
 
 def through_service(made: tf.data.Dataset, address: str, name: str, outstanding: int) -> tf.data.Dataset:
     """Has workers compute the elements of a dataset, each at most once, in any order. It waits until the dispatcher answers.
 
-    Args:
-        made: The dataset.
-        address: The dispatcher, such as `grpc://dispatcher:5050`.
-        name: The prefix of the job's name, which is unique: jobs of one name would share their elements.
-        outstanding: Most elements requested at a time.
+    `address` is that of the dispatcher, such as `grpc://dispatcher:5050`; `name` begins that of the job, which is unique: jobs of one name
+    would share their elements. At most `outstanding` elements are requested at a time.
     """
     service = tf.data.experimental.service
     apply = service.distribute(
