@@ -363,6 +363,16 @@ def check_range(value: Strength, name: str, low: float | None = None, high: floa
             raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
 
+def within(low: float, high: float) -> AfterValidator:
+    """A validator of a `Span`: it is a range, in order, between two values."""
+    return checked(_check_span, low, high)
+
+
+def _check_span(value: Strength, name: str, low: float, high: float) -> None:
+    check_pair(value, name)
+    check_range(value, name, low, high)
+
+
 def check_magnitude(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
     """Rejects a magnitude around 0 that is negative or reversed, or that can give a value below `low` or above `high`."""
     if not isinstance(value, tuple) and value < 0:

@@ -114,7 +114,7 @@ def signs(u: tf.Tensor) -> tf.Tensor:
 
 
 class Augmentation(Policy):
-    """A policy of layers, each of which does one of `OPERATIONS`; `LayeredAugmentation` adds its parts.
+    """A policy of layers, each of which does one of `OPERATIONS`.
 
     Class attributes:
         limits: The effect of each operation at full strength.
@@ -159,6 +159,20 @@ class Augmentation(Policy):
         layer, kind = divmod(number, len(KINDS))
         members = tf.constant([name in KINDS[kind] for name in OPERATIONS])
         return tf.gather(members, self.operations(u)[..., layer])
+
+    def parts(self) -> tuple[Part, ...]:
+        shares, found = self.shares(), []
+        for layer, own in enumerate(shares):
+            for kind, (names, part) in enumerate(zip(KINDS, (LayerTable, LayerHistogramTable, LayerFilter), strict=True)):
+                if any(own.get(name, 0) for name in names):
+                    step = part(policy=self, layer=layer, feature=self.feature)
+                    found.append(Part(step, layer * len(KINDS) + kind))
+        used = {name for own in shares for name, share in own.items() if share}
+        if used & set(GEOMETRY):
+            found.append(Part(AllGeometry(policy=self, fill=self.fill, interpolation=self.interpolation, feature=self.feature)))
+        if used & set(COLOUR):
+            found.append(Part(AllColour(policy=self, feature=self.feature)))
+        return tuple(found)
 
 
 KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
@@ -288,25 +302,6 @@ class LayerFilter(LayerPart, SharpenTransform):
 def _is(operation: tf.Tensor, name: str) -> tf.Tensor:
     """Whether a layer does this operation: bool `(n, 1, 1)`."""
     return (operation == NUMBER[name])[:, None, None]
-
-
-class LayeredAugmentation(Augmentation):
-    """A policy of layers with the parts that do its work."""
-
-    def parts(self) -> tuple[Part, ...]:
-        kinds = ((PLAIN_TABLES, LayerTable), (HISTOGRAM_TABLES, LayerHistogramTable), (FILTERS, LayerFilter))
-        shares, found = self.shares(), []
-        for layer, own in enumerate(shares):
-            for kind, (names, part) in enumerate(kinds):
-                if any(own.get(name, 0) for name in names):
-                    step = part(policy=self, layer=layer, feature=self.feature)
-                    found.append(Part(step, layer * len(KINDS) + kind))
-        used = {name for own in shares for name, share in own.items() if share}
-        if used & set(GEOMETRY):
-            found.append(Part(AllGeometry(policy=self, fill=self.fill, interpolation=self.interpolation, feature=self.feature)))
-        if used & set(COLOUR):
-            found.append(Part(AllColour(policy=self, feature=self.feature)))
-        return tuple(found)
 
 
 PolicyName = Literal["imagenet", "cifar10", "svhn"]

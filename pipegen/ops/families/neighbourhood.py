@@ -62,13 +62,16 @@ class NeighbourhoodTransform(StagedTransform):
         """
         return ()
 
+    phase: ClassVar[Callable[..., tuple[tf.Tensor, ...]] | None] = None
+    """The only phase, for a step with one."""
+
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         """Pure functions that run one after another before `finish`.
 
         Each takes the images `(n, height, width, channels)` and the results of the one before; the first one takes the parameters.
         Its results `(n, ...)` are what the next one reads more than once, or at another place than it writes.
         """
-        return ()
+        return () if self.phase is None else (self.phase,)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         """Computes the output images, as a pure function. By default, the result of the last phase in the images' shape.

@@ -9,6 +9,8 @@ from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import nearest_float32, working
 
 Whole: TypeAlias = "int | tf.Tensor"
+Phase: TypeAlias = "Callable[..., tuple[tf.Tensor, ...]]"
+"""A phase of a `NeighbourhoodTransform`."""
 
 BITS = 14
 """Weights for bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits."""
@@ -95,13 +97,9 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
     return (tf.cast(rounded_shift(_weighted(column, whole, radius), BITS + 8), images.dtype),)
 
 
-def beside(phase: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tuple[tf.Tensor, ...]]:
+def beside(phase: Phase) -> Phase:
     """Wraps a phase so that it takes and returns one more tensor before its parameters, unchanged."""
-
-    def carrying(images: tf.Tensor, first: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return first, *phase(images, *given)
-
-    return carrying
+    return lambda images, first, *given: (first, *phase(images, *given))
 
 
 def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:
@@ -149,8 +147,12 @@ Offset: TypeAlias = "tuple[int, int]"
 """Rows down and columns to the right."""
 
 
-def with_border(images: tf.Tensor, radius: int, edge: Literal["reflect", "nearest"]) -> tf.Tensor:
-    """Converts images to lines, padded by `radius` pixels on every side, reflected (abc|cba) or repeating the edge."""
+def bordered(radius: int, edge: Literal["reflect", "nearest"]) -> Phase:
+    """Makes a phase that converts images to lines, padded by `radius` pixels on every side, reflected (abc|cba) or repeating the edge."""
+    return lambda images, *given: (_with_border(images, radius, edge), *given)
+
+
+def _with_border(images: tf.Tensor, radius: int, edge: str) -> tf.Tensor:
     height, width, channels = sides(images)
     lines = tf.reshape(images, [-1, height, width * channels])
     if edge == "nearest":
@@ -183,12 +185,12 @@ def whole_weights(weights: tf.Tensor, middle: int = 0, counts: Sequence[int] | N
 
 def spread(
     images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor, groups: Sequence[Sequence[Offset]], radius: int
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, ...]:
     """Sums lines at the same offsets for all examples.
 
     Args:
         images: `(n, height, width, channels)`, uint8 or floats.
-        wide: From `with_border`.
+        wide: From `bordered`.
         whole: The weight of each group for bytes, from `whole_weights`; it counts once for each offset of its group.
         real: Those for floats.
         groups: Offsets of equal weight.
@@ -217,16 +219,16 @@ def spread(
             parts = [tf.cast(values, dtype) * weight]
         for part in parts:
             total = part if total is None else total + part
-    return _finished(total, images)
+    return (_finished(total, images),)
 
 
-def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Sums lines at offsets that differ from example to example, one example at a time. Without negative weights, sums for bytes stay below
     2^24, which float32 holds: as fast as floats, and the same bits in any order.
 
     Args:
         images: `(n, height, width, channels)`, uint8 or floats.
-        wide: From `with_border`.
+        wide: From `bordered`.
         places: The first row and column of each tap in `wide`, int32 `(n, taps, 2)`.
         whole: The weight of each tap for bytes, from `whole_weights`.
         real: Those for floats.
@@ -249,7 +251,7 @@ def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tenso
 
     weights = tf.cast(whole if integer else real, dtype)
     total = tf.map_fn(one, (wide, places, weights), fn_output_signature=tf.TensorSpec([None, None], dtype))
-    return _finished(tf.reshape(total, [-1, height, width * channels]), images)
+    return (_finished(tf.reshape(total, [-1, height, width * channels]), images),)
 
 
 def _finished(total: tf.Tensor, images: tf.Tensor) -> tf.Tensor:

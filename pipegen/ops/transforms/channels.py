@@ -28,15 +28,13 @@ class RandomChannelDrop(ColourTransform):
     op = "random_channel_drop"
     random = True
     min_channels = 3
+    draws = 2
     examples = to_float32("random_channel_drop: {probability: 0.2}", "random_channel_drop: {count: [1, 2]}")
 
     count: Count | tuple[Count, Count] = 1
     """The number of channels that are dropped; a pair is the range, both ends included."""
 
     _ascending = ascending("count")
-
-    def num_draws(self) -> int:
-        return 2
 
     def mixes_channels(self) -> bool:
         return False
@@ -101,10 +99,8 @@ class RandomChannelShuffle(ColourTransform):
     op = "random_channel_shuffle"
     random = True
     min_channels = 3
+    draws = 1
     examples = to_float32("random_channel_shuffle", "random_channel_shuffle: {probability: 0.3}")
-
-    def num_draws(self) -> int:
-        return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`order`: the number of the channel that each of the three comes from."""

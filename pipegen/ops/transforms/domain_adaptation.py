@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -15,10 +14,10 @@ from pipegen.ops.arguments.magnitudes import (
     Range,
     Span,
     check_magnitude,
-    check_pair,
     check_range,
     checked,
     factor_lints,
+    within,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, require_channels
@@ -44,6 +43,7 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
     op = "random_histogram_matching"
     random = True
     needs_histogram = True
+    draws = 2
     examples = same_type(
         "random_histogram_matching: {references: styles/}",
         "random_histogram_matching: {references: 'styles/*.jpg', match: moments, share: [0.2, 0.8], probability: 0.5}",
@@ -59,9 +59,6 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
         y = super().infer(x)
         require_channels(self, x, (1, 3))
         return y
-
-    def num_draws(self) -> int:
-        return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`share`, and `reference`: the number of the image, in an order that depends on their content."""
@@ -143,15 +140,13 @@ class RandomFourierAdaptation(UniformTransform, ReferenceTransform, Neighbourhoo
     on_bytes = True
     on_host = True
     channel_counts = (1, 3)
+    draws = 2
     examples = same_type(
         "random_fourier_adaptation: {references: styles/}", "random_fourier_adaptation: {references: styles/, beta: [0, 0.3]}"
     )
 
-    beta: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.5)] = (0.0, 0.1)
+    beta: Annotated[Span, within(0, 0.5)] = (0.0, 0.1)
     """The range of the share of the shorter side that is low, from 0 to 0.5."""
-
-    def num_draws(self) -> int:
-        return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`beta`, and `reference`: the number of the image, in an order that depends on their content."""
@@ -210,15 +205,13 @@ class RandomStain(RgbTransform):
     cost = 1.2
     symmetric = True
     factors = frozenset({"factor"})
+    draws = 4
     examples = same_type("random_stain: {factor: 0.2, delta: 0.1}", "random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}")
 
     factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=3.0)] = 0.2
     """The factor of the amount of each stain: 0.2 means from 0.8 to 1.2, a pair is the range."""
     delta: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -2, 2)] = 0.0
     """The amount that is added, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
-
-    def num_draws(self) -> int:
-        return 4
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`factor_1` and `delta_1` of haematoxylin, `factor_2` and `delta_2` of eosin."""
@@ -239,22 +232,18 @@ class RandomStain(RgbTransform):
         offset = tf.reduce_sum(deltas[..., None] * tf.constant(stains, tf.float64), 1)
         return tuple(tf.cast(tf.round(part * float(_ONE)), tf.int32) for part in (matrix, offset))
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (_densities,)
+    def phase(self, images: tf.Tensor, matrix: tf.Tensor, offset: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The optical densities of the output, int32 of the images' shape, in 1/4096."""
+        density = tf.gather(tf.constant(_logs(), tf.int32), tf.cast(images, tf.int32))
+        channels = []
+        for to in range(3):
+            total = sum((density[..., i] * matrix[:, i, to, None, None] for i in range(3)), 0)
+            channels.append(rounded_shift(total, _BITS) + offset[:, to, None, None])
+        return (tf.stack(channels, -1),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         darkest = tf.clip_by_value(given[0], 0, _DARKEST)
         return tf.gather(tf.constant(_levels(), tf.uint8), tf.bitwise.right_shift(darkest, 2))
-
-
-def _densities(images: tf.Tensor, matrix: tf.Tensor, offset: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The optical densities of the output, int32 of the images' shape, in 1/4096."""
-    density = tf.gather(tf.constant(_logs(), tf.int32), tf.cast(images, tf.int32))
-    channels = []
-    for to in range(3):
-        total = sum((density[..., i] * matrix[:, i, to, None, None] for i in range(3)), 0)
-        channels.append(rounded_shift(total, _BITS) + offset[:, to, None, None])
-    return (tf.stack(channels, -1),)
 
 
 @cache

@@ -11,7 +11,7 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.magnitudes import Number, Range, check_range, checked
 from pipegen.ops.base import PointwiseTransform, require_image
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import FLOAT_224, IMAGE_224, Example
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 DARKENS = 1 / 64
@@ -86,9 +86,6 @@ class Rescale(PointwiseTransform):
         y = super().infer(x)
         # The exact range, without the rounding of `scale`.
         return y.with_(interval=Interval(*self.to)) if self.to is not None else y
-
-
-FLOAT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 255))
 
 
 class Cast(PointwiseTransform):
