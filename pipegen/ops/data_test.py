@@ -135,13 +135,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Known:
-    """The facts about a spec that are known before its data is listed.
-
-    Attributes:
-        splits: The splits, in the order of the spec.
-        source: The source.
-        types: For each split that has a plan, the features after the steps.
-    """
+    """The facts about a spec that are known before its data is listed: the splits in the order of the spec, the source, and for each split
+    that has a plan, the types of the features after the steps."""
 
     splits: tuple[str, ...]
     source: Source

@@ -97,12 +97,8 @@ class StepRef(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The decision of a policy about one of its parts, for each example.
-
-    Attributes:
-        policy: The use of the policy, or of another step with parts.
-        number: The number of the policy's choice; `None` if the part acts whenever the policy does.
-    """
+    """The decision of a policy, or of another step with parts, about one of them, for each example: the `number` of the policy's choice, or
+    `None` if the part acts whenever the policy does."""
 
     policy: StepRef
     number: int | None

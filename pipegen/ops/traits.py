@@ -77,13 +77,8 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A worked example that the tests run and the documentation prints.
-
-    Attributes:
-        yaml: The step as written in a spec, such as `resize: {size: 224}`.
-        given: The type of the input image.
-        then: `str()` of the output type.
-    """
+    """A worked example that the tests run and the documentation prints: the step as written in a spec, the type of the input image, and
+    `str()` of the output type."""
 
     yaml: str
     given: FeatureType

@@ -238,13 +238,9 @@ class Transform(Model):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A step that does a part of a policy's work.
-
-    Attributes:
-        step: The step. It reads the policy's draws, unless it is `inner`.
-        choice: The number of the policy's choice that decides for each example if it acts; `None` if it acts whenever the policy does.
-        inner: Its number in the policy's `inner_steps`; such a step has draws of its own.
-    """
+    """A step that does a part of a policy's work. It reads the policy's draws, unless it is `inner`: then this is its number in the
+    policy's `inner_steps`, and it has draws of its own. `choice` is the number of the policy's choice that decides for each example if it
+    acts; `None` if it acts whenever the policy does."""
 
     step: Transform
     choice: int | None = None

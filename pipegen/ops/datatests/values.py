@@ -171,15 +171,8 @@ def _moments(numbers: Array) -> tuple[float, float]:
 
 
 class Moments(Watch):
-    """Means and squared deviations, merged pairwise in float64.
-
-    Two parts are merged as in T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-    variances", 1979.
-
-    Args:
-        test: The test.
-        axis: The axis of the channels, or `None` for all values together.
-    """
+    """Means and squared deviations, merged pairwise in float64 (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise
+    algorithm for computing sample variances", 1979). `axis` is that of the channels, or `None` for all values together."""
 
     def __init__(self, test: MomentTest, axis: int | None) -> None:
         self.test = test

@@ -61,13 +61,8 @@ class Limits(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The operations of the layers of a policy for each example.
-
-    Attributes:
-        operation: int32 `(..., layers)`: the number of the operation.
-        strength: float64 `(..., layers)` from 0 to 1.
-        sign: float64 `(..., layers)`: -1 or 1, the direction of operations with two.
-    """
+    """The operations of the layers of a policy for each example, `(..., layers)` each: the number of the operation, int32; its strength,
+    float64 from 0 to 1; and its `sign`, float64 -1 or 1, the direction of operations with two."""
 
     operation: tf.Tensor
     strength: tf.Tensor

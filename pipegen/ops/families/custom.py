@@ -43,11 +43,7 @@ class NamedFunction:
 
     @property
     def callee(self) -> Callable[..., Any]:
-        """The function itself.
-
-        Raises:
-            InternalError: Before it was looked up.
-        """
+        """The function itself; `InternalError` before it was looked up."""
         if self._callee is None:
             raise InternalError(f"`{self.function}` is called before it was looked up")
         found: Callable[..., Any] = self._callee
@@ -55,11 +51,7 @@ class NamedFunction:
 
 
 def as_written(function: str, such_as: str) -> str:
-    """Checks the name of a function, and returns it.
-
-    Raises:
-        ValueError: If it is not `module:function`.
-    """
+    """Checks the name of a function, and returns it; `ValueError` if it is not `module:function`."""
     if _FUNCTION.fullmatch(function) is None:
         raise ValueError(f"`function` is written `module:function`, such as `{such_as}`")
     return function

@@ -53,14 +53,8 @@ class FittedTransform(Transform):
         raise NotImplementedError
 
     def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Statistics:
-        """Computes the numbers in one pass, in memory that does not grow with the data.
-
-        Args:
-            batches: Batches of results of `measuring`: float64 `(n, ...)` each.
-
-        Raises:
-            ValueError: For no images, or images from which nothing can be learned.
-        """
+        """Computes the numbers in one pass over batches of results of `measuring`, float64 `(n, ...)` each, in memory that does not grow
+        with the data. `ValueError` for no images, or images from which nothing can be learned."""
         raise NotImplementedError
 
     def written_down(self, numbers: Statistics) -> str | None:
@@ -99,11 +93,7 @@ class StepPart(Transform):
 
 
 def require_values(step: Transform, x: FeatureType) -> None:
-    """Rejects all but images of bytes, of 16 bits or of floats.
-
-    Raises:
-        OpError: `PG208` for another dtype; see also `require_image`.
-    """
+    """Rejects all but images of bytes, of 16 bits or of floats: another dtype as `PG208`; see also `require_image`."""
     require_image(step, x)
     if x.dtype not in ("uint8", "uint16") and x.dtype not in FLOATING:
         raise OpError("PG208", f"`{step.op}` works on whole numbers of 8 and 16 bits and on floats, and gets {x.dtype}")

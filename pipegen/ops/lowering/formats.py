@@ -19,11 +19,7 @@ _BMP_MASKS = bytes((0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0))
 
 
 def odd_form(content: bytes) -> str | None:
-    """Describes a GIF or BMP that only Pillow reads correctly; `None` for any other file.
-
-    Args:
-        content: The whole file.
-    """
+    """Describes a GIF or BMP, by its whole content, that only Pillow reads correctly; `None` for any other file."""
     if content[:4] == b"GIF8" and not _is_plain_gif_file(content):
         return "a GIF that is transparent, does not fill its canvas, or has comments before its first frame"
     if content[:2] == b"BM" and not _is_plain_bmp_file(content):
@@ -76,17 +72,10 @@ _GIF_HEAD, _GIF_LOOP, _GIF_CONTROL, _GIF_FRAME = 13, 19, 8, 10
 
 
 def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
-    """Decodes a file that is not a JPEG; the first frame of an animation. Without a fourth channel, transparency is dropped.
+    """Decodes a file that is not a JPEG, a string scalar, to uint8 `(height, width, channels)` of 1, 3 or 4 channels; the first frame of an
+    animation. Without a fourth channel, transparency is dropped.
 
     The library reads files that TensorFlow would decode differently from Pillow.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        channels: 1, 3 or 4.
-        exif: Whether to turn the image upright.
-
-    Returns:
-        uint8 `(height, width, channels)`.
     """
     head = head_of(contents)
 

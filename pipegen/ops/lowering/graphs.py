@@ -84,13 +84,8 @@ def graph_around() -> Any:
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
-    """Calls a function that is traced once for all graphs, for each type of its tensors and each value of its options.
-
-    Args:
-        function: A function of the tensors and the options, which reads no other tensor.
-        tensors: Its tensors.
-        options: Its options, hashable.
-    """
+    """Calls a function of tensors and of hashable options, which reads no other tensor. It is traced once for all graphs, for each type of
+    its tensors and each value of its options."""
     if tf.executing_eagerly():
         return function(*tensors, **options)
     found: tf.Tensor = call(_traced(function, tuple(options.items()), (target(), is_compiled())), *tensors)
@@ -154,15 +149,9 @@ def _spec(given: Any) -> Any:
 
 
 def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:
-    """Calls one of two functions.
+    """Calls one of two functions of nested tensors, by a bool scalar; their results have the same dtypes and shapes.
 
     `tf.cond` inlines both into the graph, where each node, and each tensor that they read, costs a step even if it is not run.
-
-    Args:
-        condition: A bool scalar.
-        then: A function from `given` to nested tensors.
-        otherwise: Another one, with results of the same dtypes and shapes.
-        given: Nested tensors.
     """
     if tf.executing_eagerly():
         return then(*given) if condition else otherwise(*given)

@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 
 class Maps:
-    """Files mapped into memory, once for all graphs.
-
-    Args:
-        files: The path and the size of each. They must not shrink while they are read: the system would kill the process.
-    """
+    """Files, given by path and size, mapped into memory once for all graphs. They must not shrink while they are read: the system would
+    kill the process."""
 
     def __init__(self, files: Sequence[tuple[str, int]]) -> None:
         self.files = tuple(files)
@@ -147,15 +144,10 @@ def alone(together: Together, feature: str) -> Read:
 
 
 class MappedRecords:
-    """A reader of features of records in mapped files; see `Reader.open_together`.
+    """A reader of features of records in mapped files, each given by path and size; see `Reader.open_together`.
 
-    Args:
-        files: The path and the size of each file.
-        index: The places of the parts of each record.
-        parts: The names of the parts.
-        hold: Converts arrays to tensors.
-        parts_of: From features to the parts that they are read from.
-        parse: From features, the parts of one record and the places of all parts, to these features.
+    `index` has the places of the parts of each record, `hold` converts arrays to tensors, `parts_of` maps features to the parts that they
+    are read from, and `parse` makes features of the parts of one record and the places of all parts.
     """
 
     def __init__(

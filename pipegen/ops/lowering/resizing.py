@@ -40,17 +40,10 @@ def usual_sizes() -> AbstractContextManager[None]:
 
 
 def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antialias: bool = False) -> tf.Tensor:
-    """Resizes one image.
+    """Resizes one image `(h, w, channels)`, uint8 or floating, to a height and width in pixels, ints or int32 scalars, in the same dtype;
+    integers round half to even and are clipped to their range.
 
-    Args:
-        image: `(h, w, channels)`, uint8 or floating.
-        height: The output's height in pixels: an int, or an int32 scalar.
-        width: The output's width in pixels: an int, or an int32 scalar.
-        method: The weighting of pixels.
-        antialias: Widen the weights when shrinking, so that every input pixel counts. It costs two to three times as much.
-
-    Returns:
-        `(height, width, channels)` of the same dtype; integers round half to even and are clipped to their range.
+    With `antialias`, weights widen when shrinking, so that every input pixel counts. It costs two to three times as much.
     """
     if method == "nearest":
         rows = nearest_indices(tf.shape(image)[0], height)
@@ -127,18 +120,11 @@ def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None = None) -> tf.Tensor:
-    """Returns the input row (or column) of each output row, the same as Pillow.
+    """Returns the input row (or column) of each output row, int32 `(count,)`, the same as Pillow, of `size` input pixels, an int32 scalar;
+    or of a `part` of them, its first pixel and their number.
 
     The centre of output pixel i is at (i + 1/2) size / count. Like Pillow, this computes it by adding size / count repeatedly in float64,
     since the rounding decides exact ties.
-
-    Args:
-        size: int32 scalar: input pixels.
-        count: Output pixels.
-        part: The first input pixel that is shown, and the number of those; by default all.
-
-    Returns:
-        int32 `(count,)`.
     """
     count = tf.cast(count, tf.int32)
     step = tf.cast(size if part is None else part[1], tf.float64) / tf.cast(count, tf.float64)
@@ -242,19 +228,12 @@ _OPAQUE = 255
 def resize_as_pillow(
     image: tf.Tensor, height: Side, width: Side, name: Filter, *, box: Box | None = None, chooses_pass: bool = True
 ) -> tf.Tensor:
-    """Resizes one image, or a part of it.
+    """Resizes one image `(h, w, channels)`, uint8, uint16 or floating, to a height and width in pixels, ints or int32 scalars, in the same
+    dtype.
 
-    Args:
-        image: `(h, w, channels)`, uint8, uint16 or floating. The last of four channels of bytes is transparency: except with `nearest`,
-            transparent pixels have no weight in colours.
-        height: The output's height in pixels: an int, or an int32 scalar.
-        width: The output's width in pixels: an int, or an int32 scalar.
-        name: The filter.
-        box: Top, left, height and width in whole pixels of the part that is shown, by default all. A filter reads beyond it.
-        chooses_pass: Whether the sizes decide which pass comes first, as since Pillow 13. Before, rows always came first.
-
-    Returns:
-        `(height, width, channels)` of the same dtype.
+    The last of four channels of bytes is transparency: except with `nearest`, transparent pixels have no weight in colours. `box` is top,
+    left, height and width in whole pixels of the part that is shown, by default all; a filter reads beyond it. With `chooses_pass` the
+    sizes decide which pass comes first, as since Pillow 13; before, rows always came first.
     """
     given = tf.unstack(tf.shape(image)[:2])
     box = box or (0, 0, *given)

@@ -81,13 +81,8 @@ class DropoutTransform(NeighbourhoodTransform):
 
 
 def covered(start: tf.Tensor, length: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
-    """Marks the intervals that cover each line: int32 `(..., size)`, one bit for each interval.
-
-    Args:
-        start: int32 `(..., k)`: the start of each interval, with `k` at most `WORD`.
-        length: int32, likewise; 0 covers nothing.
-        size: The number of lines.
-    """
+    """Marks the intervals that cover each of `size` lines: int32 `(..., size)`, one bit for each interval. They have a start and a length,
+    int32 `(..., k)` with `k` at most `WORD`; 0 covers nothing."""
     line = tf.range(size)[:, None]
     inside = tf.logical_and(line >= start[..., None, :], line < (start + length)[..., None, :])
     bits = tf.bitwise.left_shift(tf.ones_like(start), tf.range(int(start.shape[-1])))

@@ -38,6 +38,10 @@ class OneOf(Selection):
         *to_float32("one_of: {steps: [random_hue: {degrees: 20}, random_rotation: {degrees: 30}], weights: [3, 1], probability: 0.5}"),
     )
 
+    weights: tuple[Weight, ...] | None = None
+    """The relative probability of each step; equal by default."""
+
+    @model_validator(mode="after")
     def _weighted(self) -> OneOf:
         if self.weights is not None and len(self.weights) != len(self.steps):
             raise ValueError(f"`weights` needs a number for each step: {len(self.steps)}, not {len(self.weights)}")

@@ -82,11 +82,7 @@ class ImageValues(StepPart, ElementTransform):
 
 
 def require_whitenable(step: Transform, x: FeatureType) -> None:
-    """Rejects images without a fixed size, and those of too many values for a matrix.
-
-    Raises:
-        OpError: `PG231`; see also `require_values`.
-    """
+    """Rejects, as `PG231`, images without a fixed size, and those of too many values for a matrix; see also `require_values`."""
     require_values(step, x)
     if not x.is_static:
         help_ = write(f"resize: {{size: {_side(x.channels)}}}", "before", "add {} or smaller before it")
