@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
-_EARLIER = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
-
-
 def require_image(step: Transform, x: FeatureType) -> None:
     """Rejects all but decoded images: another kind as `PG203`, a wrong rank as `PG204`."""
     if x.encoded:
@@ -48,11 +45,11 @@ def require_bytes(step: Transform, x: FeatureType) -> None:
     whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
     if x.dtype == "uint8" or whole:
         return
-    given, earlier = f"values in {x.interval}", _EARLIER
+    given, help_ = f"values in {x.interval}", "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
     if x.interval is None:
         given = "values of an unknown range"
-        earlier = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
-    raise OpError("PG221", f"`{step.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=earlier)
+        help_ = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
+    raise OpError("PG221", f"`{step.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=help_)
 
 
 def is_standardised(x: FeatureType) -> bool:

@@ -326,11 +326,6 @@ def check_number(value: Strength, name: str) -> float:
     return value
 
 
-def check_share(value: Strength, name: str) -> None:
-    """Rejects all but a plain number from 0 to 1."""
-    check_range(check_number(value, name), name, 0, 1)
-
-
 def check_fraction(value: Strength, name: str) -> None:
     """Rejects all but a plain number between 0 and 1, both excluded."""
     check_positive(value, name)
@@ -462,5 +457,5 @@ Alpha = Annotated[Positive, checked(check_positive)]
 """A parameter of a distribution, above 0."""
 Fraction = Annotated[Share, checked(check_fraction)]
 """A share between 0 and 1, both excluded."""
-Probability = Annotated[Share, checked(check_share)]
+Probability = Annotated[Share, checked(check_number), checked(check_range, 0, 1)]
 """The share of examples that a step changes."""

@@ -23,7 +23,7 @@ from pipegen.ops.data_test import (
     many,
     named,
     type_of,
-    unknown_feature,
+    unknown_features,
 )
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.types import times
@@ -111,9 +111,7 @@ class Shape(DataTest):
         return (self.feature,)
 
     def problems(self, known: Known) -> Iterator[OpError]:
-        problem = unknown_feature(known, self.splits(known.splits), self.feature)
-        if problem is not None:
-            yield problem
+        yield from unknown_features(known, self.splits(known.splits), self.features())
 
     def run(self, data: Listed) -> Outcome:
         found = []

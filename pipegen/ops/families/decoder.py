@@ -61,7 +61,10 @@ class DecodeTransform(ElementTransform):
         return ["encoded"]
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
+        return Traits(Family.ELEMENT, decodes=True)
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        return self.decode(image)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         """Decodes the whole image of a file, a string scalar, to pixels `(height, width, channels)` of the dtype that `infer` gives.

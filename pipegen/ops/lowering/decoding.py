@@ -21,8 +21,6 @@ from pipegen.ops.lowering.library import read_by_library, too_shallow
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-
-if TYPE_CHECKING:
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -333,9 +331,7 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
         return read_by_library(contents, channels, 16, exif=exif)
 
     def png() -> tf.Tensor:
-        def read() -> tf.Tensor:
-            return _png(contents, head, channels)
-
+        read = partial(_png, contents, head, channels)
         return upright_png(contents, read) if exif == "apply" else read()
 
     # In the order of `kind`: PNG, GIF, BMP, WebP, TIFF, Netpbm, unknown; then JPEG.

@@ -86,15 +86,11 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
         return image if channels != 1 else luma(image)
 
     def png() -> tf.Tensor:
-        def read() -> tf.Tensor:
-            return _png(contents, head, channels)
-
+        read = partial(_png, contents, head, channels)
         return upright_png(contents, read) if exif == "apply" else read()
 
     def webp() -> tf.Tensor:
-        def read() -> tf.Tensor:
-            return _webp(contents, head, channels, library)
-
+        read = partial(_webp, contents, head, channels, library)
         return upright_webp(contents, head, read) if exif == "apply" and reads_webp() else read()
 
     def plain(found: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]) -> tf.Tensor:
@@ -127,7 +123,11 @@ def luma(image: tf.Tensor) -> tf.Tensor:
 
 def with_opacity(image: tf.Tensor) -> tf.Tensor:
     """Adds an opaque fourth channel to RGB."""
-    return tf.concat([image, tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))], axis=-1)
+    return tf.concat([image, _opaque(image)], axis=-1)
+
+
+def _opaque(image: tf.Tensor) -> tf.Tensor:
+    return tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))
 
 
 def head_of(contents: tf.Tensor) -> tf.Tensor:
@@ -194,9 +194,8 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
 def with_alpha(image: tf.Tensor) -> tf.Tensor:
     """Converts gray or RGB, with or without transparency, to RGBA, for a dynamic number of channels."""
     samples = tf.shape(image)[-1]
-    opaque = tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))
     colours = tf.cond(samples < 3, lambda: tf.tile(image[..., :1], [1, 1, 3]), lambda: image[..., :3])
-    return tf.concat([colours, tf.cond(samples % 2 == 0, lambda: image[..., -1:], lambda: opaque)], axis=-1)
+    return tf.concat([colours, tf.cond(samples % 2 == 0, lambda: image[..., -1:], lambda: _opaque(image))], axis=-1)
 
 
 def _is_plain_gif(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
-
-if TYPE_CHECKING:
     Side: TypeAlias = int | tf.Tensor
+    Span: TypeAlias = tuple[Side, Side]
+    Box: TypeAlias = tuple[Side, Side, Side, Side]
 
 Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
 """The weighting of pixels: `nearest` copies one (the same as Pillow), `bilinear`, `bicubic` (Keys), `area` averages the pixels covered by
 an output pixel, `lanczos3`."""
 
-OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos3"})
-"""Methods with negative weights, whose results can exceed the range of the input."""
+OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos", "lanczos3"})
+"""Methods, and filters of Pillow, with negative weights: results can exceed the range of the input."""
 BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})
 """Methods that support `antialias`."""
 ANTIALIAS_WEIGHT = 3.5
@@ -133,12 +133,7 @@ def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None
     return tf.minimum(tf.cast(tf.cumsum(steps), tf.int32), size - 1)
 
 
-def shorter_side_size(height: Side, width: Side, side: int) -> tuple[Side, Side]:
-    """Returns the size with the same aspect ratio whose shorter side is `side` pixels."""
-    return side_size(height, width, side, None)
-
-
-def side_size(height: Side, width: Side, shorter: Side | None, longer: int | None) -> tuple[Side, Side]:
+def side_size(height: Side, width: Side, shorter: Side | None, longer: int | None = None) -> tuple[Side, Side]:
     """Returns the size with the same aspect ratio whose shorter side is `shorter` pixels, or, if smaller, whose longer side is `longer`.
 
     The other side is rounded half up, in integers: the same for ints and for int32 tensors.
@@ -204,10 +199,6 @@ def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tens
     return y
 
 
-if TYPE_CHECKING:
-    Span: TypeAlias = tuple[Side, Side]
-    Box: TypeAlias = tuple[Side, Side, Side, Side]
-
 Weighting = Literal["box", "bilinear", "hamming", "bicubic", "lanczos"]
 """Pillow's filters of several pixels, by its own names."""
 Filter = Literal["nearest", Weighting]
@@ -217,8 +208,6 @@ CHOOSES_PASS = 13
 
 WEIGHT = 25.0
 """The cost of such a resize in multiples of a bilinear one; `nearest` costs the usual."""
-PILLOW_OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos"})
-"""Filters with negative weights."""
 _REACH = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
 """The radius of a filter, in pixels of the smaller of input and output."""
 _BITS = 22

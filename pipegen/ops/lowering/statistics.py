@@ -48,8 +48,6 @@ def channel_moments(image: tf.Tensor) -> tf.Tensor:
 
 def gathered(batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
     """Combines moments: stacked results of `channel_moments`, float64 `(n, 3, 1, channels)` each; `ValueError` without images."""
-    from pipegen.ops.arguments.learned import Moments
-
     total: Moments | None = None
     for batch in batches:
         parts = [Moments(round(count[0]), tuple(mean), tuple(squares)) for count, mean, squares in batch[:, :, 0, :].tolist()]

@@ -81,9 +81,8 @@ class Decode(DecodeTransform):
         return self
 
     def meaning(self) -> dict[str, Any]:
-        """Leaves out `jpeg: fast`, the default; the others decode at full size, whatever `scaled` is."""
-        said = super().meaning()
-        return said | {"scaled": "never"} if self._whole else {key: value for key, value in said.items() if key != "jpeg"}
+        """Counts `scaled` only with `jpeg: fast`: the others decode at full size."""
+        return super().meaning() | ({"scaled": "never"} if self._whole else {})
 
     def plainest(self, x: FeatureType) -> Decode:
         unsaid = self.model_copy(update={"channels": None, "bits": None}).on(x)
@@ -130,9 +129,6 @@ class Decode(DecodeTransform):
 
     def _need(self, need: tuple[int, int] | None) -> tuple[int, int] | None:
         return need if self.scaled == "auto" and not self._whole else None
-
-    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        return self.decode(image)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode, decode_deep

@@ -23,12 +23,11 @@ from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, require_channels
 from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.families.uniform import RgbTransform, UniformTransform
+from pipegen.ops.lowering.colours import BITS, ONE
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import choice, uniform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
-
-_BITS = 12
 
 
 class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
@@ -69,10 +68,10 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
         drawn = self.drawn(u)
         known = _histograms(self.pictures(int(counts.shape[1])))
         matched = (_matched if self.match == "histogram" else _moved)(counts, tf.gather(tf.constant(known), drawn["reference"]))
-        share = tf.cast(tf.round(drawn["share"] * float(1 << _BITS)), tf.int64)[:, None, None]
-        values = tf.range(256, dtype=tf.int64) * (1 << _BITS)
-        half = 1 << (2 * _BITS - 1)
-        blended = (values * ((1 << _BITS) - share) + matched * share + half) // (1 << (2 * _BITS))
+        share = tf.cast(tf.round(drawn["share"] * float(ONE)), tf.int64)[:, None, None]
+        values = tf.range(256, dtype=tf.int64) * ONE
+        half = 1 << (2 * BITS - 1)
+        blended = (values * (ONE - share) + matched * share + half) // (1 << (2 * BITS))
         return tf.cast(tf.clip_by_value(blended, 0, 255), tf.int32)
 
 
@@ -94,8 +93,8 @@ def _matched(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
     low = tf.where(there, first, above)
     at_low, at_high = (tf.gather(reached, place, batch_dims=2) for place in (low, above))
     span = tf.maximum(at_high - at_low, 1)
-    between = tf.cast(above - low, tf.int64) * (wanted - at_low) * (1 << _BITS) // span
-    return tf.cast(low, tf.int64) * (1 << _BITS) + tf.where(there, between, 0)
+    between = tf.cast(above - low, tf.int64) * (wanted - at_low) * ONE // span
+    return tf.cast(low, tf.int64) * ONE + tf.where(there, between, 0)
 
 
 def _present_before(counts: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
@@ -114,7 +113,7 @@ def _moved(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
     (mean, std), (to, wide) = _moments(counts), _moments(theirs)
     values = tf.range(256, dtype=tf.float64)
     scale = tf.where(std > 0, wide / tf.where(std > 0, std, 1.0), 0.0)
-    return tf.cast(tf.round(((values - mean) * scale + to) * float(1 << _BITS)), tf.int64)
+    return tf.cast(tf.round(((values - mean) * scale + to) * float(ONE)), tf.int64)
 
 
 def _moments(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -184,10 +183,9 @@ def _low(length: int | tf.Tensor, border: tf.Tensor) -> tf.Tensor:
     return (frequency >= -border[:, None]) & (frequency < border[:, None])
 
 
-_ONE = 1 << _BITS
 _STAINS = ((0.650, 0.704, 0.286), (0.072, 0.990, 0.105), (0.268, 0.570, 0.776))
 """The optical densities in red, green and blue of haematoxylin, eosin and the rest (Ruifrok and Johnston 2001)."""
-_DARKEST = 6 * _ONE
+_DARKEST = 6 * ONE
 """The largest optical density that is distinguished: 255 / e^6 is less than a level."""
 
 
@@ -230,7 +228,7 @@ class RandomStain(RgbTransform):
         apart = tf.constant(np.linalg.inv(stains), tf.float64)
         matrix = tf.reduce_sum((apart[None] * factors[:, None, :])[..., None] * tf.constant(stains, tf.float64), 2)
         offset = tf.reduce_sum(deltas[..., None] * tf.constant(stains, tf.float64), 1)
-        return tuple(tf.cast(tf.round(part * float(_ONE)), tf.int32) for part in (matrix, offset))
+        return tuple(tf.cast(tf.round(part * float(ONE)), tf.int32) for part in (matrix, offset))
 
     def phase(self, images: tf.Tensor, matrix: tf.Tensor, offset: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The optical densities of the output, int32 of the images' shape, in 1/4096."""
@@ -238,7 +236,7 @@ class RandomStain(RgbTransform):
         channels = []
         for to in range(3):
             total = sum((density[..., i] * matrix[:, i, to, None, None] for i in range(3)), 0)
-            channels.append(rounded_shift(total, _BITS) + offset[:, to, None, None])
+            channels.append(rounded_shift(total, BITS) + offset[:, to, None, None])
         return (tf.stack(channels, -1),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
@@ -248,10 +246,10 @@ class RandomStain(RgbTransform):
 
 @cache
 def _logs() -> tuple[int, ...]:
-    return tuple(np.rint(-np.log((np.arange(256) + 1) / 256) * _ONE).astype(int).tolist())
+    return tuple(np.rint(-np.log((np.arange(256) + 1) / 256) * ONE).astype(int).tolist())
 
 
 @cache
 def _levels() -> tuple[int, ...]:
     """The level of each density in 1/1024."""
-    return tuple(np.clip(np.rint(256 * np.exp(-np.arange(_DARKEST // 4 + 1) / (_ONE // 4)) - 1), 0, 255).astype(int).tolist())
+    return tuple(np.clip(np.rint(256 * np.exp(-np.arange(_DARKEST // 4 + 1) / (ONE // 4)) - 1), 0, 255).astype(int).tolist())

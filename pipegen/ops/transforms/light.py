@@ -138,10 +138,6 @@ class RandomPcaLighting(ColourTransform):
         return shift(list(self.drawn(u).values())[:channels])
 
 
-_BITS = 12
-_ONE = 1 << _BITS
-
-
 class RandomIllumination(ByteTransform):
     """Multiplies each pixel by 1 plus the drawn intensity times a pattern from 0 to 1: light that changes over the image.
 
@@ -172,7 +168,7 @@ class RandomIllumination(ByteTransform):
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)
-        intensity = tf.cast(tf.round(drawn["intensity"] * float(_ONE)), tf.int32)
+        intensity = tf.cast(tf.round(drawn["intensity"] * float(ONE)), tf.int32)
         rows, columns = (tf.cast(side, tf.float64) for side in (height, width))
         y = (tf.range(height, dtype=tf.int32), rows)
         x = (tf.range(width, dtype=tf.int32), columns)
@@ -189,18 +185,18 @@ class RandomIllumination(ByteTransform):
         return intensity, *(_whole(tf.exp(-a * tf.square(side / shorter) / 2.0)) for a, side in zip(away, (rows, columns), strict=True))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        lit = rounded_shift(tf.cast(images, tf.int32) * given[0][..., None], _BITS)
+        lit = rounded_shift(tf.cast(images, tf.int32) * given[0][..., None], BITS)
         return tf.cast(tf.clip_by_value(lit, 0, 255), tf.uint8)
 
     def phase(self, images: tf.Tensor, intensity: tf.Tensor, down: tf.Tensor, across: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The factor of each pixel, in 1/4096: int32 `(n, height, width)`."""
         down, across = down[:, :, None], across[:, None, :]
-        pattern = rounded_shift(down * across, _BITS) if self.pattern == "spot" else down + across
-        return (_ONE + rounded_shift(intensity[:, None, None] * tf.clip_by_value(pattern, 0, _ONE), _BITS),)
+        pattern = rounded_shift(down * across, BITS) if self.pattern == "spot" else down + across
+        return (ONE + rounded_shift(intensity[:, None, None] * tf.clip_by_value(pattern, 0, ONE), BITS),)
 
 
 def _whole(values: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tf.round(values * float(_ONE)), tf.int32)
+    return tf.cast(tf.round(values * float(ONE)), tf.int32)
 
 
 _MIDDLE = 128

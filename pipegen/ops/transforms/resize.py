@@ -133,7 +133,6 @@ class Resize(ElementTransform):
     """
 
     op = "resize"
-    later = frozenset({"longer_side"})
     moves = True
     only_sizes = True
     examples = (
@@ -187,18 +186,14 @@ class Resize(ElementTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         height, width = self._output(x)
-        interval = x.interval
-        if interval is not None and self._overshoots:
+        interval, method = x.interval, self.method.filter if isinstance(self.method, PillowMethod) else self.method
+        if interval is not None and method in OVERSHOOTS:
             interval = INTEGER_RANGES.get(x.dtype)
         if self.mode == "pad":
             value = self.fill.constant
             require_holds(x, value, "padded")
             interval = interval.union(Interval(value, value)) if interval else None
         return x.with_(shape=(height, width, x.channels), interval=interval)
-
-    @property
-    def _overshoots(self) -> bool:
-        return self.method.filter in pillow.OVERSHOOTS if isinstance(self.method, PillowMethod) else self.method in OVERSHOOTS
 
     def _output(self, x: FeatureType) -> tuple[int | None, int | None]:
         if self.size is not None:

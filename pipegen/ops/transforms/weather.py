@@ -123,9 +123,6 @@ def _picked(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     return tf.reshape(found, tf.shape(places))
 
 
-_BITS = 12
-
-
 class RandomSnow(ByteTransform):
     """Brightens pixels darker than a point drawn uniformly, so that they look covered with snow: Albumentations' `bleach`.
 
@@ -154,7 +151,7 @@ class RandomSnow(ByteTransform):
         x = tf.cast(images, tf.int32)
         lightness = tf.reduce_max(x, -1, keepdims=True) + tf.reduce_min(x, -1, keepdims=True)
         scale, offset = (tf.gather(tf.constant(table, tf.int32), lightness) for table in _tables(self.factor))
-        snowed = tf.clip_by_value(rounded_shift(x * scale + offset, _BITS), 0, 255)
+        snowed = tf.clip_by_value(rounded_shift(x * scale + offset, BITS), 0, 255)
         return tf.cast(tf.where(lightness < given[0][:, None, None, None], snowed, x), tf.uint8)
 
 
@@ -166,7 +163,7 @@ def _tables(factor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
         after = min(total * factor, 510.0)
         # The spread of the channels has to shrink towards black and white for the saturation to stay.
         scale = min(after, 510.0 - after) / min(total, 510 - total) if 0 < total < 510 else 1.0
-        found.append((round(scale * (1 << _BITS)), round((after - total * scale) / 2 * (1 << _BITS))))
+        found.append((round(scale * (1 << BITS)), round((after - total * scale) / 2 * (1 << BITS))))
     return tuple(scale for scale, _ in found), tuple(offset for _, offset in found)
 
 
