@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from pipegen.backend.process.devices import on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
-from pipegen.ops.lowering.graphs import may_run_elsewhere
+from pipegen.ops.lowering.graphs import elsewhere, meanwhile
 from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
 from pipegen.terminal import log
 
@@ -55,7 +55,7 @@ def columns_captured(folder: Path | None) -> Iterator[None]:
     """Functions traced inside capture their columns, so that they run in any process that can read `folder`."""
     token = _captured.set(folder or True)
     try:
-        with may_run_elsewhere():
+        with meanwhile(elsewhere, True):
             yield
     finally:
         _captured.reset(token)

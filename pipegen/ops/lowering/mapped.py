@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.graphs import asserted, graph_around, runs_elsewhere
+from pipegen.ops.lowering.graphs import asserted, elsewhere, graph_around
 from pipegen.ops.lowering.stored import string_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Maps:
 
     def every(self) -> tf.Tensor:
         """Returns the list of all maps, of this process or of the one that runs the graph."""
-        return mapped_there(self.files) if runs_elsewhere() else tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
+        return mapped_there(self.files) if elsewhere.get() else tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
 
     def cut(self, maps: tf.Tensor, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         """Reads bytes of one file: a string scalar. `offset` and `length` are int64 scalars; the length is below 2 GiB."""
@@ -72,7 +72,7 @@ def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
 
     # `tf.cond` would inline the making of the list into the outer graph: some operations for every file, skipped at each call.
     there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, make))
-    around = graph_around()
+    around = graph_around.get()
     with around.as_default() if around is not None else nullcontext(), tf.device("CPU:0"):
         held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=f"pipegen_maps_{about.hexdigest()}")
         is_there = tf.raw_ops.VarIsInitializedOp(resource=held)
