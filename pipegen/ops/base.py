@@ -203,6 +203,8 @@ class ColourTransform(Transform):
     """The share of examples that the step changes."""
 
     min_channels: ClassVar[int] = 1
+    separate: ClassVar[bool] = False
+    """Whether each output channel depends on its own input channel alone, so that `A` has no entries off its diagonal."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Computes the map `y = A x + b + m * mean`, where `mean` is the mean luma of the segment's input image: float64
@@ -217,8 +219,8 @@ class ColourTransform(Transform):
         return x.dtype == "float32" and self.idle()
 
     def mixes_channels(self) -> bool:
-        """Checks whether an output channel can depend on another channel, so that `A` has entries off its diagonal."""
-        return True
+        """Checks whether an output channel can depend on another channel; unless the arguments decide, the opposite of `separate`."""
+        return not self.separate
 
     def takes(self, channels: int) -> bool:
         """Checks whether it supports a number of channels: by default gray and RGB."""

@@ -10,7 +10,6 @@ from pydantic import PrivateAttr, field_validator
 from pipegen.errors import InternalError
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import BYTE_RANGE, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,8 +114,3 @@ class CustomTransform(NamedFunction, ElementTransform):
 
     def lasting(self) -> bool:
         return False
-
-
-def full_range(dtype: str) -> Interval | None:
-    """The range of an integer dtype; `None` for floats."""
-    return {"uint8": BYTE_RANGE, "uint16": Interval(0.0, 65535.0)}.get(dtype)

@@ -8,7 +8,7 @@ from pydantic import PrivateAttr
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.arguments.learned import Fitted
+from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.ops.base import ElementTransform, require_image
 from pipegen.ops.transform import Transform
 from pipegen.types import FLOATING
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pipegen.ops.arguments.learned import Statistics
     from pipegen.ops.traits import Traits
     from pipegen.types import FeatureType
 
@@ -28,10 +27,12 @@ class FittedTransform(Transform):
 
     Class attributes:
         untrained: The advice for a spec without a training split.
+        kind_of_numbers: The type of the numbers that it learns.
     """
 
     family: ClassVar[str] = "statistics"
     untrained: ClassVar[str]
+    kind_of_numbers: ClassVar[type[Statistics]]
 
     _fitted: Fitted | None = PrivateAttr(default=None)
 
@@ -42,10 +43,6 @@ class FittedTransform(Transform):
 
     def learns(self) -> bool:
         """Whether its arguments require numbers of the training split."""
-        raise NotImplementedError
-
-    def kind_of_numbers(self) -> type[Statistics]:
-        """The type of the numbers that it learns."""
         raise NotImplementedError
 
     def measuring(self, feature: str) -> ElementTransform:

@@ -85,15 +85,19 @@ def overlay(image: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], ignore: int
     return np.where((classes == 0)[..., None], plain, np.rint(mixed)).astype(np.uint8)
 
 
-def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
-    """Draws boxes on an image as of `overlay`, each class in its own colour: left, top, right and bottom edge of each in pixels, `(n, 4)`,
-    and the class of each, or none."""
+def _drawing(image: Array, least: int, lines: int) -> tuple[Image.Image, Any, Any]:
+    """An image to draw on, the pen, and a font of at least `least` pixels, of which so many lines are as long as the image."""
     from PIL import Image, ImageDraw, ImageFont
 
     picture = Image.fromarray(np.ascontiguousarray(_rgb(image), np.uint8))
-    pen = ImageDraw.Draw(picture)
+    return picture, ImageDraw.Draw(picture), ImageFont.load_default(size=max(least, round(max(picture.size) / lines)))
+
+
+def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
+    """Draws boxes on an image as of `overlay`, each class in its own colour: left, top, right and bottom edge of each in pixels, `(n, 4)`,
+    and the class of each, or none."""
+    picture, pen, font = _drawing(image, 10, 22)
     line = max(1, round(max(picture.size) / 160))
-    font = ImageFont.load_default(size=max(10, round(max(picture.size) / 22)))
     known = sorted(set(names))
     for i, box in enumerate(np.asarray(boxes, np.float64).tolist()):
         colour = _COLOURS[(known.index(names[i]) if i < len(names) else 0) % len(_COLOURS)]
@@ -109,12 +113,8 @@ def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Se
 def dotted(image: np.ndarray[Any, Any], points: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
     """Draws points on an image as of `overlay`, each name in its own colour: x, y and visibility of each, `(n, 3)`, and the name of each,
     or none. A hidden one is a ring, and those of visibility 0 are absent."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    picture = Image.fromarray(np.ascontiguousarray(_rgb(image), np.uint8))
-    pen = ImageDraw.Draw(picture)
+    picture, pen, font = _drawing(image, 8, 30)
     radius = max(1.0, max(picture.size) / 100)
-    font = ImageFont.load_default(size=max(8, round(max(picture.size) / 30)))
     known = list(dict.fromkeys(names))
     for i, (x, y, visibility) in enumerate(np.asarray(points, np.float64).tolist()):
         if visibility == 0:

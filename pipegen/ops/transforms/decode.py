@@ -85,14 +85,9 @@ class Decode(DecodeTransform):
         return super().meaning() | ({"scaled": "never"} if self._whole else {})
 
     def plainest(self, x: FeatureType) -> Decode:
-        unsaid = self.model_copy(update={"channels": None, "bits": None}).on(x)
-        said = self.on(x)
-        return self.model_copy(
-            update={
-                "channels": None if said._channels == unsaid._channels else self.channels,
-                "bits": None if said._bits == unsaid._bits else self.bits,
-            }
-        )
+        said, unsaid = self.on(x), self.model_copy(update={"channels": None, "bits": None}).on(x)
+        same = {"channels": said._channels == unsaid._channels, "bits": said._bits == unsaid._bits}
+        return self.model_copy(update={name: None for name, equal in same.items() if equal})
 
     def infer(self, x: FeatureType) -> FeatureType:
         if not x.encoded:

@@ -62,6 +62,7 @@ class RandomColorTemperature(UniformTransform, ColourTransform):
 
     op = "random_color_temperature"
     min_channels = 3
+    separate = True
     examples = to_float32("random_color_temperature", "random_color_temperature: {kelvins: [5000, 8000], light: daylight}")
 
     kelvins: Annotated[Span, within(3_000, 15_000)] = (4_000.0, 12_000.0)
@@ -75,9 +76,6 @@ class RandomColorTemperature(UniformTransform, ColourTransform):
         if least < coldest:
             raise ValueError(f"`kelvins` of `light: {self.light}` must be at least {coldest}, got {least:g}")
         return self
-
-    def mixes_channels(self) -> bool:
-        return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         coldest, colours = _LIGHTS[self.light]
@@ -109,6 +107,7 @@ class RandomPcaLighting(ColourTransform):
     random = True
     min_channels = 3
     draws = 3
+    separate = True
     examples = to_float32("random_pca_lighting: {std: 25.5}", "random_pca_lighting: {std: 60, probability: 0.5}")
 
     std: Annotated[Level, checked(check_range, 0)]
@@ -124,9 +123,6 @@ class RandomPcaLighting(ColourTransform):
         message = f"`{self.op}` with `std` {largest:g} hardly changes values in {x.interval}"
         help_ = write(f"std: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
         return (OpError("PG510", message, field="std", help=help_),)
-
-    def mixes_channels(self) -> bool:
-        return False
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """The amount that is added to each channel: `red`, `green` and `blue`."""
@@ -170,9 +166,7 @@ class RandomIllumination(ByteTransform):
         drawn = self.drawn(u)
         intensity = tf.cast(tf.round(drawn["intensity"] * float(ONE)), tf.int32)
         rows, columns = (tf.cast(side, tf.float64) for side in (height, width))
-        y = (tf.range(height, dtype=tf.int32), rows)
-        x = (tf.range(width, dtype=tf.int32), columns)
-        down, right = ((tf.cast(at, tf.float64) + 0.5) / side for at, side in (y, x))
+        down, right = ((tf.cast(tf.range(whole), tf.float64) + 0.5) / side for whole, side in ((height, rows), (width, columns)))
         if self.pattern == "linear":
             angle = radians(drawn["degrees"])[:, None]
             cos, sin = tf.cos(angle), -tf.sin(angle)

@@ -124,6 +124,7 @@ class Standardize(FittedTransform):
         Example("standardize: {statistics: samplewise, scale: false}", IMAGE_224, "float32[224×224×3] in [-255, 255]"),
         Example("standardize: {statistics: featurewise}", IMAGE_224, "float32[224×224×3]"),
     )
+    kind_of_numbers = Moments
     untrained = "write the numbers: `normalize: {mean, std}`, as `pipegen fit` prints them for the spec used in training"
 
     statistics: Literal["featurewise", "samplewise"]
@@ -144,9 +145,6 @@ class Standardize(FittedTransform):
 
     def learns(self) -> bool:
         return self.statistics == "featurewise"
-
-    def kind_of_numbers(self) -> type[Statistics]:
-        return Moments
 
     def measuring(self, feature: str) -> ElementTransform:
         return ImageMoments(owner=self, when="all", feature=feature)
