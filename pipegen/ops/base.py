@@ -234,11 +234,8 @@ class ColourTransform(Transform):
         if x.channels < self.min_channels:
             raise OpError("PG205", f"`{self.op}` needs {self.min_channels} channels, and gets {x.channels}")
         if is_standardised(x):
-            raise OpError(
-                "PG214",
-                f"`{self.op}` expects pixel values that start at 0, such as 0..255, but gets {centred_values(x)}",
-                help="move the colour step before the step that subtracts the mean",
-            )
+            message = f"`{self.op}` expects pixel values that start at 0, such as 0..255, but gets {centred_values(x)}"
+            raise OpError("PG214", message, help="move the colour step before the step that subtracts the mean")
         return x.with_(dtype="float32")
 
 

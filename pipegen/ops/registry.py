@@ -20,7 +20,6 @@ from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 
 _T = TypeVar("_T", Transform, Source, DataTest)
-_DECODER = "decode"
 _STEPS = {
     "affine": "affine random_affine random_rotation random_shear random_translation random_zoom rotation shear translation zoom",
     "auto_augment": "aug_mix auto_augment rand_augment trivial_augment",
@@ -166,4 +165,4 @@ def goes_bare(cls: type[Any]) -> bool:
 @cache
 def default_decoder() -> Transform:
     """Returns the step that decodes if a spec has none."""
-    return transforms()[_DECODER]()
+    return transforms()["decode"]()

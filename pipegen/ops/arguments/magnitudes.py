@@ -326,19 +326,11 @@ def check_number(value: Strength, name: str) -> float:
     return value
 
 
-def check_fraction(value: Strength, name: str) -> None:
-    """Rejects all but a plain number between 0 and 1, both excluded."""
-    check_positive(value, name)
+def check_positive(value: Strength, name: str, below: float = math.inf) -> None:
+    """Rejects all but a plain number above 0, and below a limit."""
     number = check_number(value, name)
-    if number >= 1:
-        raise ValueError(f"`{name}` must be below 1, got {number:g}")
-
-
-def check_positive(value: Strength, name: str) -> None:
-    """Rejects all but a plain number above 0."""
-    number = check_number(value, name)
-    if number <= 0:
-        raise ValueError(f"`{name}` must be above 0, got {number:g}")
+    if not 0 < number < below:
+        raise ValueError(f"`{name}` must be {'above 0' if number <= 0 else f'below {below:g}'}, got {number:g}")
 
 
 def check_pair(value: Strength, name: str) -> None:
@@ -455,7 +447,7 @@ STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
 Alpha = Annotated[Positive, checked(check_positive)]
 """A parameter of a distribution, above 0."""
-Fraction = Annotated[Share, checked(check_fraction)]
+Fraction = Annotated[Share, checked(check_positive, below=1)]
 """A share between 0 and 1, both excluded."""
 Probability = Annotated[Share, checked(check_number), checked(check_range, 0, 1)]
 """The share of examples that a step changes."""

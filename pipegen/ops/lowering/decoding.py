@@ -349,11 +349,8 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
     if channels != 1:
         return tf.io.decode_png(known, channels, dtype=tf.uint16)
     gray = tf.reduce_any(head[25] == list(GRAY_TYPES))
-    return tf.cond(
-        gray,
-        lambda: tf.io.decode_png(known, 1, dtype=tf.uint16),
-        lambda: luma(tf.io.decode_png(known, 3, dtype=tf.uint16)),
-    )
+    read = partial(tf.io.decode_png, known, dtype=tf.uint16)
+    return tf.cond(gray, lambda: read(channels=1), lambda: luma(read(channels=3)))
 
 
 PNG = b"\x89PNG\r\n\x1a\n"

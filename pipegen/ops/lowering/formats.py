@@ -108,7 +108,8 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
 
     # TensorFlow drops the transparency of a GIF or BMP.
     animated_or_bitmap = [library, library] if channels == 4 else [gif, bmp]
-    readers = [png, *animated_or_bitmap, webp, library, library, lambda: _unknown(contents)]
+    unknown = partial(refused, contents, "is not a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM image", tf.uint8)
+    readers = [png, *animated_or_bitmap, webp, library, library, unknown]
     image = tf.switch_case(kind(head), readers)
     image.set_shape([None, None, channels])
     return image
@@ -269,7 +270,3 @@ def _webp(contents: tf.Tensor, head: tf.Tensor, channels: int, library: Callable
             return library()
     image = tf.io.decode_image(known, 0, expand_animations=False)
     return with_alpha(image) if channels == 4 else luma(image[..., :3]) if channels == 1 else image[..., :3]
-
-
-def _unknown(contents: tf.Tensor) -> tf.Tensor:
-    return refused(contents, "is not a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM image", tf.uint8)

@@ -176,7 +176,8 @@ class MappedRecords:
             places = {part: (offset[i], length[i]) for i, part in enumerate(self._parts)}
             found = {}
             for i, part in enumerate(wanted):
-                there = self._there(part, places[part][1])
+                there = places[part][1]
+                there = asserted(there, there >= 0, f"it has no `{part}`") if self._lacking else there
                 with tf.control_dependencies([there]):
                     found[part] = cuts(file, places[part][0], there) if callable(cuts) else tf.identity(read[0][i])
             return self._parse(features, found, places)
@@ -200,10 +201,6 @@ class MappedRecords:
 
     def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         return self._maps.cut(maps, file, offset, length)
-
-    def _there(self, part: str, length: tf.Tensor) -> tf.Tensor:
-        """Checks that a record has a part; returns the part's length."""
-        return asserted(length, length >= 0, f"it has no `{part}`") if self._lacking else length
 
     def _like(self, features: Sequence[str]) -> dict[str, Any]:
         """Returns the dtypes and shapes of features."""

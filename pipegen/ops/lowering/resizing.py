@@ -10,6 +10,7 @@ from pipegen.lazy import tf
 from pipegen.ops.lowering.graphs import meanwhile, target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
@@ -300,14 +301,6 @@ def _filter(limit: tf.Tensor, span: Span, count: Side, name: str) -> tuple[tf.Te
     return tf.minimum(places, limit - 1), weights / tf.reduce_sum(weights, -1, keepdims=True)
 
 
-def _box(x: tf.Tensor) -> tf.Tensor:
-    return tf.cast((x > -0.5) & (x <= 0.5), tf.float64)
-
-
-def _triangle(x: tf.Tensor) -> tf.Tensor:
-    return tf.maximum(1.0 - tf.abs(x), 0.0)
-
-
 def _hamming(x: tf.Tensor) -> tf.Tensor:
     x = tf.abs(x)
     turned = x * math.pi
@@ -329,7 +322,13 @@ def _lanczos(x: tf.Tensor) -> tf.Tensor:
     return tf.where((x >= -3.0) & (x < 3.0), sinc(x) * sinc(x / 3.0), tf.zeros_like(x))
 
 
-_FILTERS = {"box": _box, "bilinear": _triangle, "hamming": _hamming, "bicubic": _bicubic, "lanczos": _lanczos}
+_FILTERS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "box": lambda x: tf.cast((x > -0.5) & (x <= 0.5), tf.float64),
+    "bilinear": lambda x: tf.maximum(1.0 - tf.abs(x), 0.0),
+    "hamming": _hamming,
+    "bicubic": _bicubic,
+    "lanczos": _lanczos,
+}
 
 
 def _premultiplied(image: tf.Tensor) -> tf.Tensor:

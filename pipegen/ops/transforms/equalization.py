@@ -39,11 +39,8 @@ class AdaptiveEqualizationTransform(AmountTransform, NeighbourhoodTransform):
         """uint8 of any value."""
         y = super().infer(x)
         if self.channel == "luma" and x.channels not in (1, 3):
-            raise OpError(
-                "PG205",
-                f"`{self.op}` takes the luma of 1 or 3 channels, and gets {x.channels}",
-                help="`channel: each` takes any number of channels",
-            )
+            message = f"`{self.op}` takes the luma of 1 or 3 channels, and gets {x.channels}"
+            raise OpError("PG205", message, help="`channel: each` takes any number of channels")
         return y
 
     def weight(self) -> float:

@@ -17,8 +17,8 @@ from pipegen.ops.arguments.magnitudes import (
     Number,
     Odd,
     Span,
-    check_factor,
     check_magnitude,
+    check_positive,
     check_range,
     checked,
     factor_lints,
@@ -191,10 +191,6 @@ class RandomSolarizeAdd(UniformTransform, LookupTableTransform):
         return tf.where(values < -int(-self.threshold // 1), tf.clip_by_value(values + added, 0, 255), values)
 
 
-def _above_zero(value: float, name: str) -> None:
-    check_factor((value, value), name, exclusive=True)
-
-
 class GammaTransform(AmountTransform, LookupTableTransform):
     """The table of a power of the values."""
 
@@ -213,7 +209,7 @@ class Gamma(FixedTransform, GammaTransform):
     op = "gamma"
     examples = same_type("gamma: {gamma: 2.2}")
 
-    gamma: Annotated[Number, checked(_above_zero), Odd(factor_lints, low=0.1, high=10.0, drawn=False)]
+    gamma: Annotated[Number, checked(check_positive), Odd(factor_lints, low=0.1, high=10.0, drawn=False)]
     """The exponent, above 0; 1 changes nothing."""
 
 
