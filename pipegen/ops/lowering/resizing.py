@@ -245,8 +245,8 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
     if name == "nearest":
         shown = nearest_indices(tf.shape(image)[0], height, (top, rows)), nearest_indices(tf.shape(image)[1], width, (left, columns))
         return tf.gather(tf.gather(image, shown[0], axis=0), shown[1], axis=1)
-    veiled = image.shape[-1] == 4 and image.dtype == tf.uint8
-    x = _premultiplied(image) if veiled else tf.cast(image, tf.int32 if image.dtype == tf.uint8 else tf.float64)
+    has_alpha = image.shape[-1] == 4 and image.dtype == tf.uint8
+    x = _premultiplied(image) if has_alpha else tf.cast(image, tf.int32 if image.dtype == tf.uint8 else tf.float64)
     h, w = tf.unstack(tf.shape(image)[:2])
 
     def down(x: tf.Tensor) -> tf.Tensor:
@@ -260,7 +260,7 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
         x = tf.cond(loses_rows, lambda: across(down(x)), lambda: down(across(x)))
     else:
         x = down(across(x))
-    return tf.cast(_unveiled(x) if veiled else x, image.dtype)
+    return tf.cast(_unpremultiplied(x) if has_alpha else x, image.dtype)
 
 
 def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DType) -> tf.Tensor:
@@ -338,7 +338,7 @@ def _premultiplied(image: tf.Tensor) -> tf.Tensor:
     return tf.concat([tf.bitwise.right_shift(tf.bitwise.right_shift(product, 8) + product, 8), x[..., 3:]], -1)
 
 
-def _unveiled(x: tf.Tensor) -> tf.Tensor:
+def _unpremultiplied(x: tf.Tensor) -> tf.Tensor:
     """Undoes `_premultiplied`; transparent and opaque pixels stay."""
     colour, opacity = x[..., :3], x[..., 3:]
     shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)

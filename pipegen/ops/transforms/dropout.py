@@ -35,6 +35,7 @@ class DropoutTransform(NeighbourhoodTransform):
 
     random = True
     starts_kernel = False
+    cost = 0.3
     kinds = frozenset({"image", "mask"})
 
     fill: ConstantFill = ConstantFill()
@@ -57,8 +58,6 @@ class DropoutTransform(NeighbourhoodTransform):
         if kind_of(x).categorical:
             self._check_class(x)
         return filled(y, self.fill)
-
-    cost = 0.3
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return tf.where(self.dropped(images, *given)[..., None], tf.cast(self.fill.constant, images.dtype), images)

@@ -23,7 +23,6 @@ class JpegTransform(NeighbourhoodTransform):
     on_bytes = True
     on_host = True
     channel_counts = (1, 3)
-
     cost = 1.1
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
