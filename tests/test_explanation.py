@@ -106,13 +106,6 @@ def test_json_names_the_steps_of_a_stage_and_their_draws(document: dict[str, Any
     assert {st["feature"] for st in stages} == {"image", "label"}
 
 
-def test_json_names_a_stage_as_ever() -> None:
-    text = TEXT.replace("random_contrast: {factor: 0.1}", "random_gamma: {gamma: [0.5, 2]}")
-    found = explain_json(load_spec(text), {"train": compiled(built(text, classes=3), load_spec(text))})
-    nodes = found["splits"]["train"]["plan"]["nodes"]
-    assert "Curve" in {stage["stage"] for node in nodes for stage in node.get("stages", ())}, "look-up tables keep the name they had"
-
-
 def test_json_has_what_each_pass_did(document: dict[str, Any]) -> None:
     for split, done in DONE.items():
         shown = document["splits"][split]["passes"]

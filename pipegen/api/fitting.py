@@ -95,7 +95,7 @@ def _learn(
     """Fits one step to one feature; the steps before it are fitted."""
     locate = spec.loaded.locate.label
     model, plan = fitting_plan(spec.model, index, feature, locate, record)
-    key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers()
+    key, kind = statistics_key(model, plan, manifest), step.kind_of_numbers
     lasting = all(map(is_lasting, plan.stages()))
     folder = kept_folder(spec.model.runtime, STATISTICS) if lasting else None
     count = manifest.num_examples("train")

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
-_EARLIER = "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
-
-
 def require_image(step: Transform, x: FeatureType) -> None:
     """Rejects all but decoded images: another kind as `PG203`, a wrong rank as `PG204`."""
     if x.encoded:
@@ -48,11 +45,11 @@ def require_bytes(step: Transform, x: FeatureType) -> None:
     whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
     if x.dtype == "uint8" or whole:
         return
-    given, earlier = f"values in {x.interval}", _EARLIER
+    given, help_ = f"values in {x.interval}", "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
     if x.interval is None:
         given = "values of an unknown range"
-        earlier = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
-    raise OpError("PG221", f"`{step.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=earlier)
+        help_ = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
+    raise OpError("PG221", f"`{step.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=help_)
 
 
 def is_standardised(x: FeatureType) -> bool:
@@ -206,6 +203,8 @@ class ColourTransform(Transform):
     """The share of examples that the step changes."""
 
     min_channels: ClassVar[int] = 1
+    separate: ClassVar[bool] = False
+    """Whether each output channel depends on its own input channel alone, so that `A` has no entries off its diagonal."""
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Computes the map `y = A x + b + m * mean`, where `mean` is the mean luma of the segment's input image: float64
@@ -220,8 +219,8 @@ class ColourTransform(Transform):
         return x.dtype == "float32" and self.idle()
 
     def mixes_channels(self) -> bool:
-        """Checks whether an output channel can depend on another channel, so that `A` has entries off its diagonal."""
-        return True
+        """Checks whether an output channel can depend on another channel; unless the arguments decide, the opposite of `separate`."""
+        return not self.separate
 
     def takes(self, channels: int) -> bool:
         """Checks whether it supports a number of channels: by default gray and RGB."""
@@ -235,11 +234,8 @@ class ColourTransform(Transform):
         if x.channels < self.min_channels:
             raise OpError("PG205", f"`{self.op}` needs {self.min_channels} channels, and gets {x.channels}")
         if is_standardised(x):
-            raise OpError(
-                "PG214",
-                f"`{self.op}` expects pixel values that start at 0, such as 0..255, but gets {centred_values(x)}",
-                help="move the colour step before the step that subtracts the mean",
-            )
+            message = f"`{self.op}` expects pixel values that start at 0, such as 0..255, but gets {centred_values(x)}"
+            raise OpError("PG214", message, help="move the colour step before the step that subtracts the mean")
         return x.with_(dtype="float32")
 
 

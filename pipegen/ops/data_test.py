@@ -15,11 +15,13 @@ from pipegen.ops.model import Model
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.arguments.magnitudes import Range
     from pipegen.ops.sources.listing.base import Source
     from pipegen.types import ElementType, FeatureType
+
+    Array = np.ndarray[Any, Any]
 
 
 Reads = Literal["listing", "files", "examples"]
@@ -68,15 +70,14 @@ class DataTest(Model):
         raise NotImplementedError
 
 
-def unknown_feature(known: Known, splits: Sequence[str], feature: str, field: str = "feature") -> OpError | None:
-    """The error for a feature that is missing in a split, or `None`."""
-    for split in splits:
-        type_ = known.types.get(split)
-        if type_ is not None and feature not in type_:
-            near = closest(feature, type_)
-            help_ = f"did you mean `{near}`?" if near else f"the features are {', '.join(f'`{name}`' for name in type_)}"
-            return OpError("PG217", f"there is no feature `{feature}` to test", field=field, help=help_)
-    return None
+def unknown_features(known: Known, splits: Sequence[str], features: Iterable[str]) -> Iterator[OpError]:
+    """Yields the error for each feature that is missing in a split."""
+    for feature in features:
+        lacking = next((known.types[split] for split in splits if split in known.types and feature not in known.types[split]), None)
+        if lacking is not None:
+            near = closest(feature, lacking)
+            help_ = f"did you mean `{near}`?" if near else f"the features are {', '.join(f'`{name}`' for name in lacking)}"
+            yield OpError("PG217", f"there is no feature `{feature}` to test", field="feature", help=help_)
 
 
 def type_of(known: Known, splits: Sequence[str], feature: str) -> FeatureType | None:
@@ -100,10 +101,6 @@ def listed_splits(splits: Sequence[str]) -> str:
 def many(n: int, noun: str, plural: str | None = None) -> str:
     """Writes a count with its noun: `1 example`, `3,000 examples`."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
-
-
-if TYPE_CHECKING:
-    Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +132,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Known:
-    """The facts about a spec that are known before its data is listed.
-
-    Attributes:
-        splits: The splits, in the order of the spec.
-        source: The source.
-        types: For each split that has a plan, the features after the steps.
-    """
+    """The facts about a spec that are known before its data is listed: the splits in the order of the spec, the source, and for each split
+    that has a plan, the types of the features after the steps."""
 
     splits: tuple[str, ...]
     source: Source
@@ -255,10 +247,7 @@ class ExampleTest(DataTest):
         return held if len(held) == len(found) else None
 
     def problems(self, known: Known) -> Iterator[OpError]:
-        for feature in self.features():
-            problem = unknown_feature(known, self.splits(known.splits), feature)
-            if problem is not None:
-                yield problem
+        yield from unknown_features(known, self.splits(known.splits), self.features())
 
 
 SLACK = 1e-6

@@ -18,11 +18,9 @@ from pipegen.ops.transform import Transform
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.types import ElementType, FeatureType
-
-
-if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from pipegen.types import ElementType, FeatureType
 
     F = TypeVar("F", bound=Transform, default=Transform, covariant=True)
     G = TypeVar("G", bound=Transform)
@@ -97,12 +95,8 @@ class StepRef(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The decision of a policy about one of its parts, for each example.
-
-    Attributes:
-        policy: The use of the policy, or of another step with parts.
-        number: The number of the policy's choice; `None` if the part acts whenever the policy does.
-    """
+    """The decision of a policy, or of another step with parts, about one of them, for each example: the `number` of the policy's choice, or
+    `None` if the part acts whenever the policy does."""
 
     policy: StepRef
     number: int | None
@@ -122,7 +116,6 @@ class Stage:
         from_memory: Whether it reads images in place, from the memory of the store, so that they are not read before.
         branches: Whether it may run only on the examples that it acts on.
         ns_per_value: Nanoseconds of one core for each value (pixel × channel) of the result.
-        former: Its name in the keys of caches and in explanations as JSON, if that is not the class's.
     """
 
     __slots__ = ()
@@ -141,12 +134,11 @@ class Stage:
     from_memory: ClassVar[bool] = False
     branches: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 0.5
-    former: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
         """Its name in the keys of caches and in explanations."""
-        return self.former or type(self).__name__
+        return type(self).__name__
 
     def uses(self) -> tuple[StepRef, ...]:
         """Lists the uses of steps in it, in the spec's order: its `refs`, or its one `ref`."""

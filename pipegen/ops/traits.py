@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from pipegen.frozen import dataclass
-from pipegen.types import BYTE_RANGE, FeatureType
+from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 
 class Family(str, Enum):
@@ -77,13 +77,8 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A worked example that the tests run and the documentation prints.
-
-    Attributes:
-        yaml: The step as written in a spec, such as `resize: {size: 224}`.
-        given: The type of the input image.
-        then: `str()` of the output type.
-    """
+    """A worked example that the tests run and the documentation prints: the step as written in a spec, the type of the input image, and
+    `str()` of the output type."""
 
     yaml: str
     given: FeatureType
@@ -94,11 +89,13 @@ ANY_IMAGE = FeatureType("image", "uint8", (None, None, 3), BYTE_RANGE)
 """An RGB image of any size, as after `decode`."""
 IMAGE_224 = FeatureType("image", "uint8", (224, 224, 3), BYTE_RANGE)
 """An RGB image of 224 by 224 pixels."""
+FLOAT_224 = IMAGE_224.with_(dtype="float32")
+UNIT_224 = FLOAT_224.with_(interval=Interval(0, 1))
 
 
-def same_type(*steps: str) -> tuple[Example, ...]:
-    """Examples that keep the type of an RGB image of bytes."""
-    return tuple(Example(step, IMAGE_224, "uint8[224×224×3] in [0, 255]") for step in steps)
+def same_type(*steps: str, given: FeatureType = IMAGE_224) -> tuple[Example, ...]:
+    """Examples that keep the type of an image."""
+    return tuple(Example(step, given, str(given)) for step in steps)
 
 
 def to_float32(*steps: str) -> tuple[Example, ...]:

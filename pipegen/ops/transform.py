@@ -9,7 +9,19 @@ from pydantic import Field, PrivateAttr
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import Size
-from pipegen.ops.arguments.magnitudes import Magnitude, Odd, Schedule, canonical, has_type, is_level, least, level_range, most, resolved
+from pipegen.ops.arguments.magnitudes import (
+    Magnitude,
+    Odd,
+    Schedule,
+    as_pair,
+    canonical,
+    has_type,
+    is_level,
+    least,
+    level_range,
+    most,
+    resolved,
+)
 from pipegen.ops.kinds.registry import named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
@@ -38,10 +50,11 @@ class Transform(Model):
         kinds: The kinds of feature that it supports, unless it moves pixels.
         moves: Whether it moves pixels and keeps their values, so that it acts on all features aligned with its image.
         random: Whether it draws numbers; by default, such steps run only on the training split.
+        draws: The numbers that one example draws, unless `num_draws` depends on the arguments.
         handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
         calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
         factors: The magnitudes whose single number is a range around 1, not around 0.
-        later: Arguments that are left out of a spec's hash at their defaults.
+        pairs: Arguments of one number or two, where one stands for both.
         only_sizes: Whether it changes only the size of images.
         family: The way it composes, or its family in the list of steps.
         part: The name of a part of a policy, in the text of a plan.
@@ -52,10 +65,11 @@ class Transform(Model):
     kinds: ClassVar[frozenset[str]] = frozenset({"image"})
     moves: ClassVar[bool] = False
     random: ClassVar[bool] = False
+    draws: ClassVar[int] = 0
     handles_probability: ClassVar[bool] = False
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
     factors: ClassVar[frozenset[str]] = frozenset()
-    later: ClassVar[frozenset[str]] = frozenset()
+    pairs: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
     family: ClassVar[Family | str] = Family.ELEMENT
     part: ClassVar[str | None] = None
@@ -112,9 +126,9 @@ class Transform(Model):
         return True
 
     def num_draws(self) -> int:
-        """Counts the numbers that one example draws. The backend appends one for a `probability` below 1, unless the step
-        `handles_probability`."""
-        return 0
+        """Counts the numbers that one example draws, with these arguments. The backend appends one for a `probability` below 1, unless the
+        step `handles_probability`."""
+        return self.draws
 
     def is_gated(self) -> bool:
         """Checks whether one more number is drawn for an example, which decides if the step acts on it."""
@@ -197,8 +211,9 @@ class Transform(Model):
         """Returns a canonical form of all arguments but `id`, as plain values, for the hash of a spec."""
         values = self.model_dump(mode="json", exclude={"id"})
         for name, field in type(self).model_fields.items():
-            if name in self.later and getattr(self, name) == field.default:
-                del values[name]
+            if name in self.pairs:
+                values[name] = list(as_pair(getattr(self, name)))
+                continue
             value = values.get(name)
             if value is None or isinstance(value, (bool, str)):
                 continue  # not a number: skip the slow check of its type
@@ -219,13 +234,9 @@ class Transform(Model):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A step that does a part of a policy's work.
-
-    Attributes:
-        step: The step. It reads the policy's draws, unless it is `inner`.
-        choice: The number of the policy's choice that decides for each example if it acts; `None` if it acts whenever the policy does.
-        inner: Its number in the policy's `inner_steps`; such a step has draws of its own.
-    """
+    """A step that does a part of a policy's work. It reads the policy's draws, unless it is `inner`: then this is its number in the
+    policy's `inner_steps`, and it has draws of its own. `choice` is the number of the policy's choice that decides for each example if it
+    acts; `None` if it acts whenever the policy does."""
 
     step: Transform
     choice: int | None = None

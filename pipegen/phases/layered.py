@@ -100,7 +100,7 @@ def plan_of_layer(config: Mapping[str, Any]) -> tuple[PipelineSpec, Plan]:
     for i, learned in enumerate(config["numbers"]):
         step = steps[i]
         if learned is not None and isinstance(step, FittedTransform):
-            found = step.kind_of_numbers().from_bytes(base64.b64decode(learned["content"]))[1]
+            found = step.kind_of_numbers.from_bytes(base64.b64decode(learned["content"]))[1]
             steps[i] = step.with_numbers(Fitted({learned["feature"]: found}, learned["examples"], given=True))
     entry = ElementType(tuple((name, _type(t)) for name, t in config["entry"].items()))
     spec = loaded.spec.model_copy(update={"transforms": tuple(steps)})

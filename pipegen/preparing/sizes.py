@@ -10,7 +10,7 @@ from pipegen.errors import SpecError
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.items import Enter, Measure
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.resizing import shorter_side_size
+from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.sources.prepared_store.layout import Pixels
 from pipegen.plan.nodes import Read
 from pipegen.preparing.cut import NoCutError, find_cut
@@ -69,7 +69,7 @@ def largest(
             if cut.least is not None and height >= 2 * cut.least[0] and width >= 2 * cut.least[1]:
                 scaled = scaled or place
             if options.shorter_side is not None and min(height, width) > options.shorter_side:
-                height, width = shorter_side_size(height, width, options.shorter_side)
+                height, width = side_size(height, width, options.shorter_side)
             most[name] = [max(a, b) for a, b in zip(most[name], (height, width), strict=True)]
     return most, scaled
 

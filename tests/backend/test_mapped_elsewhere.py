@@ -10,7 +10,7 @@ import tensorflow as tf
 from record_files import examples, write_tfrecord
 
 import pipegen
-from pipegen.ops.lowering.graphs import may_run_elsewhere
+from pipegen.ops.lowering.graphs import elsewhere, meanwhile
 from pipegen.ops.lowering.mapped import Maps
 from pipegen.preparing import work
 
@@ -55,7 +55,7 @@ def test_of_a_file_that_is_mapped_only_what_is_wanted_is_read(tmp_path: Path, se
     def read(number: tf.Tensor) -> tf.Tensor:
         return maps.cut(maps.every(), number, tf.constant(SIZE - 100, tf.int64), tf.constant(3, tf.int64))
 
-    with may_run_elsewhere():
+    with meanwhile(elsewhere, True):
         dataset = tf.data.Dataset.range(40).map(read, num_parallel_calls=2)
     before = anonymous()
     for run in (dataset, served(dataset, service), dataset):

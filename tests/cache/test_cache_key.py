@@ -12,9 +12,8 @@ import pytest
 from planning import built, compiled, load_spec
 
 from pipegen.cache import store as module
-from pipegen.cache.store import cache_key, describe_cache, plain, steps_in_words, upstream
+from pipegen.cache.store import cache_key, describe_cache, steps_in_words, upstream
 from pipegen.data.manifest import Manifest
-from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.plan.nodes import Cache
 
@@ -135,8 +134,3 @@ def test_a_cache_has_a_row_for_each_record_of_the_data() -> None:
     plain = replace(plan, nodes=tuple(n for n in plan.nodes if not isinstance(n, Cache)))
     assert upstream(plain) == ()
     assert steps_in_words(plain) == ""
-
-
-def test_a_stage_that_was_renamed_keeps_its_keys() -> None:
-    """What was learned behind a look-up table, and lies on disks, is found again: the stage was called `Curve` then."""
-    assert plain(LookupTable("image", (), False)) == ["Curve", {"feature": "image", "refs": [], "reads_histogram": False}]

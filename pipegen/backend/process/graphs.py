@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.process.quiet import quietly
-from pipegen.ops.lowering.graphs import call, for_xla
+from pipegen.ops.lowering.graphs import by_xla, call, meanwhile
 from pipegen.private.tensorflow import Applied, function_here, not_optimized
 from pipegen.terminal import log
 
@@ -87,7 +87,7 @@ def compiled(function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | 
         return partial(call, tf.function(function, autograph=False, input_signature=signature))
 
     def traced(*given: Any) -> Any:
-        with for_xla():
+        with meanwhile(by_xla, True):
             return function(*given)
 
     traced.__name__ = getattr(function, "__name__", traced.__name__)

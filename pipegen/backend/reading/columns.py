@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from pipegen.backend.process.devices import on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
-from pipegen.ops.lowering.graphs import may_run_elsewhere, meanwhile
+from pipegen.ops.lowering.graphs import elsewhere, meanwhile
 from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
 from pipegen.terminal import log
 
@@ -54,7 +54,7 @@ class Once(cached_property[T]):
 @contextmanager
 def columns_captured(folder: Path | None) -> Iterator[None]:
     """Functions traced inside capture their columns, so that they run in any process that can read `folder`."""
-    with meanwhile(_captured, folder or True), may_run_elsewhere():
+    with meanwhile(_captured, folder or True), meanwhile(elsewhere, True):
         yield
 
 

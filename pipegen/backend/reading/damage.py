@@ -15,7 +15,7 @@ from pipegen.backend.process.graphs import plain_map
 from pipegen.backend.reading.records import files_of
 from pipegen.errors import DataError
 from pipegen.files import add_line
-from pipegen.ops.lowering.graphs import called_in
+from pipegen.ops.lowering.graphs import graph_around, meanwhile
 from pipegen.ops.lowering.python_calls import CallFailed, numpy_function
 from pipegen.types import ElementType
 
@@ -103,7 +103,7 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
         done = compute(known)
         return {name: done[name] for name in nothing}, tf.constant(True)
 
-    with called_in(None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()):
+    with meanwhile(graph_around, None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()):
         tried = plain_map(tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}), work).ignore_errors(log_warning=False)
     features, good = tried.concatenate(fallback).take(1).get_single_element()
     return _shaped(features, out), good

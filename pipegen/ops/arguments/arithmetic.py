@@ -11,14 +11,9 @@ from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Element-wise arithmetic on the last axis.
-
-    Attributes:
-        scale: One factor for each output channel, or a single one for all.
-        offset: Likewise, added after.
-        order: The input channel of each output channel; empty for the same order.
-        dtype: The output's dtype; an integer rounds half to even and clips to its range.
-    """
+    """Element-wise arithmetic on the last axis: a `scale` and then an `offset` for each output channel, or a single one for all; the
+    `order`, the input channel of each output channel, empty for the same; and the output's dtype: an integer rounds half to even and clips
+    to its range."""
 
     scale: tuple[float, ...]
     offset: tuple[float, ...]

@@ -70,12 +70,8 @@ Bounds: TypeAlias = "tuple[float, float]"
 
 
 class Reach(NamedTuple):
-    """Bounds of the matrices of a step, from output to input positions.
-
-    Attributes:
-        scale: The greatest factor on the distance from the centre of the canvas; at least 1, since a step may not act.
-        shift: The greatest further distance, in sides of the canvas.
-    """
+    """Bounds of the matrices of a step, from output to input positions: the greatest factor on the distance from the centre of the canvas
+    (at least 1, since a step may not act), and the greatest further distance, in sides of the canvas."""
 
     scale: float = 1.0
     shift: float = 0.0
@@ -102,13 +98,8 @@ class Reach(NamedTuple):
 
 
 def stays_within(reaches: Iterable[Reach | None], scale: float, sides: float) -> bool:
-    """Whether no product of such matrices lengthens a distance `scale` times, or leads `sides` sides away from the canvas.
-
-    Args:
-        reaches: The bounds of the steps; None if they are unknown.
-        scale: The factor that distances must stay below.
-        sides: The distance that all positions must stay below, in sides of the canvas.
-    """
+    """Whether no product of matrices, bounded by the `reaches` of steps (None if unknown), lengthens a distance `scale` times, or leads
+    `sides` sides away from the canvas."""
     whole = Reach()
     for reach in reaches:
         if reach is None:

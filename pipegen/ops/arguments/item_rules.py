@@ -37,14 +37,8 @@ Outside = Literal["remove", "keep"]
 
 @dataclass(frozen=True, slots=True)
 class PointRules:
-    """The names of keypoints, and the rules for keeping them.
-
-    Attributes:
-        names: The names, in order; none for any number of points.
-        swaps: The place of each in its mirror image.
-        outside: The treatment of points that move off the image.
-        each: Whether each item of another feature has a set of them.
-    """
+    """The names of keypoints, in order (none for any number of points), the place of each in its mirror image (`swaps`), the treatment of
+    points that move off the image, and whether each item of another feature has a set of them."""
 
     names: tuple[str, ...] = ()
     swaps: tuple[int, ...] = ()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from typing_extensions import Self
 
+    Array = np.ndarray[Any, Any]
+
 
 class Statistics(Protocol):
     """Numbers learned from the images of a training split; a file whose name ends in `suffix` can store them."""
@@ -129,9 +131,6 @@ class Moments:
             raise ValueError("invalid moments")
         return values, moments
 
-
-if TYPE_CHECKING:
-    Array = np.ndarray[Any, Any]
 
 _ARRAYS = ("mean", "matrix", "variances")
 

@@ -326,24 +326,11 @@ def check_number(value: Strength, name: str) -> float:
     return value
 
 
-def check_share(value: Strength, name: str) -> None:
-    """Rejects all but a plain number from 0 to 1."""
-    check_range(check_number(value, name), name, 0, 1)
-
-
-def check_fraction(value: Strength, name: str) -> None:
-    """Rejects all but a plain number between 0 and 1, both excluded."""
-    check_positive(value, name)
+def check_positive(value: Strength, name: str, below: float = math.inf) -> None:
+    """Rejects all but a plain number above 0, and below a limit."""
     number = check_number(value, name)
-    if number >= 1:
-        raise ValueError(f"`{name}` must be below 1, got {number:g}")
-
-
-def check_positive(value: Strength, name: str) -> None:
-    """Rejects all but a plain number above 0."""
-    number = check_number(value, name)
-    if number <= 0:
-        raise ValueError(f"`{name}` must be above 0, got {number:g}")
+    if not 0 < number < below:
+        raise ValueError(f"`{name}` must be {'above 0' if number <= 0 else f'below {below:g}'}, got {number:g}")
 
 
 def check_pair(value: Strength, name: str) -> None:
@@ -361,6 +348,16 @@ def check_range(value: Strength, name: str, low: float | None = None, high: floa
         if (low is not None and x < low) or (high is not None and x > high):
             bounds = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"between {low:g} and {high:g}"
             raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
+
+
+def within(low: float, high: float) -> AfterValidator:
+    """A validator of a `Span`: it is a range, in order, between two values."""
+    return checked(_check_span, low, high)
+
+
+def _check_span(value: Strength, name: str, low: float, high: float) -> None:
+    check_pair(value, name)
+    check_range(value, name, low, high)
 
 
 def check_magnitude(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
@@ -450,7 +447,7 @@ STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
 Alpha = Annotated[Positive, checked(check_positive)]
 """A parameter of a distribution, above 0."""
-Fraction = Annotated[Share, checked(check_fraction)]
+Fraction = Annotated[Share, checked(check_positive, below=1)]
 """A share between 0 and 1, both excluded."""
-Probability = Annotated[Share, checked(check_share)]
+Probability = Annotated[Share, checked(check_number), checked(check_range, 0, 1)]
 """The share of examples that a step changes."""

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.ops.data_test import DataTest, Failure, Listed, Outcome, listed_splits, many, unknown_feature
+from pipegen.ops.data_test import DataTest, Failure, Listed, Outcome, listed_splits, many, unknown_features
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
 
@@ -81,11 +81,9 @@ class LabelTest(DataTest):
         if name is None:
             yield OpError("PG700", f"`{self.op}` counts classes, and the source has no labels", help="remove the test")
             return
-        problem = unknown_feature(known, self.splits(known.splits), name)
-        if problem is not None:
-            yield problem
-            return
-        if not any(kind_of(t).counts for feature, t in known.source.infer().items() if feature == name):
+        unknown = [*unknown_features(known, self.splits(known.splits), [name])]
+        yield from unknown
+        if not unknown and not any(kind_of(t).counts for feature, t in known.source.infer().items() if feature == name):
             labels = [f"`{n}`" for n, t in known.source.infer().items() if kind_of(t).counts]
             help_ = f"the labels are {', '.join(labels)}" if labels else "the source has no labels: remove the test"
             yield OpError("PG700", f"`{self.op}` counts classes, and `{name}` is not a label", field="feature", help=help_)

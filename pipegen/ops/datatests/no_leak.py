@@ -44,12 +44,9 @@ class NoLeak(DataTest):
             raise OpError("PG702", message, help="`pipegen validate SPEC --data` names files that cannot be read")
         compared = many(total, "record") if looked_at == total else f"{looked_at:,} of {many(total, 'record')}"
         seen = f"{compared} of {listed_splits(splits)} compared"
-        certain = [p for p in pairs if p.severity == "error"]
-        likely = [p for p in pairs if p.severity == "warning"]
         help_ = _HELP if data.known.source.split_names() is None else _HELP[:1]
-        found = [_failure(certain, help_, doubtful=False)] if certain else []
-        found += [_failure(likely, help_, doubtful=True)] if likely else []
-        return Outcome(seen, tuple(found))
+        both = [(severity, [p for p in pairs if p.severity == severity]) for severity in ("error", "warning")]
+        return Outcome(seen, tuple(_failure(some, help_, doubtful=severity == "warning") for severity, some in both if some))
 
 
 def _failure(pairs: Sequence[Copies], help_: tuple[str, ...], *, doubtful: bool) -> Failure:

@@ -23,7 +23,7 @@ from pipegen.ops.data_test import (
     many,
     named,
     type_of,
-    unknown_feature,
+    unknown_features,
 )
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.types import times
@@ -111,9 +111,7 @@ class Shape(DataTest):
         return (self.feature,)
 
     def problems(self, known: Known) -> Iterator[OpError]:
-        problem = unknown_feature(known, self.splits(known.splits), self.feature)
-        if problem is not None:
-            yield problem
+        yield from unknown_features(known, self.splits(known.splits), self.features())
 
     def run(self, data: Listed) -> Outcome:
         found = []
@@ -171,15 +169,8 @@ def _moments(numbers: Array) -> tuple[float, float]:
 
 
 class Moments(Watch):
-    """Means and squared deviations, merged pairwise in float64.
-
-    Two parts are merged as in T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-    variances", 1979.
-
-    Args:
-        test: The test.
-        axis: The axis of the channels, or `None` for all values together.
-    """
+    """Means and squared deviations, merged pairwise in float64 (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise
+    algorithm for computing sample variances", 1979). `axis` is that of the channels, or `None` for all values together."""
 
     def __init__(self, test: MomentTest, axis: int | None) -> None:
         self.test = test

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 
 from pipegen.lazy import tf
 from pipegen.ops.families.decoder import DecodeTransform, format_of
-from pipegen.ops.traits import Family, Traits
 from pipegen.types import FeatureType, Interval
 
 _LIBRARIES = {"nifti": ("nibabel", "nibabel"), "dicom": ("pydicom", "pydicom"), "geotiff": ("rasterio", "rasterio")}
@@ -28,9 +27,6 @@ class ArrayDecoder(DecodeTransform):
     options: tuple[tuple[str, str | int | tuple[int, ...] | None], ...] = ()
     """The further arguments of the format's reader, by name."""
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True)
-
     def infer(self, x: FeatureType) -> FeatureType:
         """float32 of the shape."""
         return x.with_(dtype="float32", shape=self.shape, interval=None, file_channels=None, file_bits=None)
@@ -47,9 +43,6 @@ class ArrayDecoder(DecodeTransform):
         import tensorflow as tf
 
         return tf.constant(self.shape[:2]) if None not in self.shape[:2] else super().stored_size(contents)
-
-    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        return self.decode(image)
 
 
 def missing_library(format: str) -> tuple[str, str] | None:
@@ -74,9 +67,6 @@ class MaskDecoder(DecodeTransform):
     allowed: tuple[int, ...] | None = None
     """The possible class indices; `None` for any."""
 
-    def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True)
-
     def infer(self, x: FeatureType) -> FeatureType:
         """uint8 `(height, width, 1)`."""
         indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
@@ -90,9 +80,6 @@ class MaskDecoder(DecodeTransform):
         from pipegen.ops.lowering.masks import decode_mask  # imports all formats, which checking a spec does not need
 
         return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
-
-    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        return self.decode(image)
 
 
 class OutlineDecoder(ArrayDecoder):

@@ -61,13 +61,8 @@ class Limits(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The operations of the layers of a policy for each example.
-
-    Attributes:
-        operation: int32 `(..., layers)`: the number of the operation.
-        strength: float64 `(..., layers)` from 0 to 1.
-        sign: float64 `(..., layers)`: -1 or 1, the direction of operations with two.
-    """
+    """The operations of the layers of a policy for each example, `(..., layers)` each: the number of the operation, int32; its strength,
+    float64 from 0 to 1; and its `sign`, float64 -1 or 1, the direction of operations with two."""
 
     operation: tf.Tensor
     strength: tf.Tensor
@@ -114,7 +109,7 @@ def signs(u: tf.Tensor) -> tf.Tensor:
 
 
 class Augmentation(Policy):
-    """A policy of layers, each of which does one of `OPERATIONS`; `LayeredAugmentation` adds its parts.
+    """A policy of layers, each of which does one of `OPERATIONS`.
 
     Class attributes:
         limits: The effect of each operation at full strength.
@@ -159,6 +154,20 @@ class Augmentation(Policy):
         layer, kind = divmod(number, len(KINDS))
         members = tf.constant([name in KINDS[kind] for name in OPERATIONS])
         return tf.gather(members, self.operations(u)[..., layer])
+
+    def parts(self) -> tuple[Part, ...]:
+        shares, found = self.shares(), []
+        for layer, own in enumerate(shares):
+            for kind, (names, part) in enumerate(zip(KINDS, (LayerTable, LayerHistogramTable, LayerFilter), strict=True)):
+                if any(own.get(name, 0) for name in names):
+                    step = part(policy=self, layer=layer, feature=self.feature)
+                    found.append(Part(step, layer * len(KINDS) + kind))
+        used = {name for own in shares for name, share in own.items() if share}
+        if used & set(GEOMETRY):
+            found.append(Part(AllGeometry(policy=self, fill=self.fill, interpolation=self.interpolation, feature=self.feature)))
+        if used & set(COLOUR):
+            found.append(Part(AllColour(policy=self, feature=self.feature)))
+        return tuple(found)
 
 
 KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
@@ -288,25 +297,6 @@ class LayerFilter(LayerPart, SharpenTransform):
 def _is(operation: tf.Tensor, name: str) -> tf.Tensor:
     """Whether a layer does this operation: bool `(n, 1, 1)`."""
     return (operation == NUMBER[name])[:, None, None]
-
-
-class LayeredAugmentation(Augmentation):
-    """A policy of layers with the parts that do its work."""
-
-    def parts(self) -> tuple[Part, ...]:
-        kinds = ((PLAIN_TABLES, LayerTable), (HISTOGRAM_TABLES, LayerHistogramTable), (FILTERS, LayerFilter))
-        shares, found = self.shares(), []
-        for layer, own in enumerate(shares):
-            for kind, (names, part) in enumerate(kinds):
-                if any(own.get(name, 0) for name in names):
-                    step = part(policy=self, layer=layer, feature=self.feature)
-                    found.append(Part(step, layer * len(KINDS) + kind))
-        used = {name for own in shares for name, share in own.items() if share}
-        if used & set(GEOMETRY):
-            found.append(Part(AllGeometry(policy=self, fill=self.fill, interpolation=self.interpolation, feature=self.feature)))
-        if used & set(COLOUR):
-            found.append(Part(AllColour(policy=self, feature=self.feature)))
-        return tuple(found)
 
 
 PolicyName = Literal["imagenet", "cifar10", "svhn"]

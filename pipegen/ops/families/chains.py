@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -11,6 +11,7 @@ from pipegen.ops.arguments.geometry import Fill, Interpolation
 from pipegen.ops.families.neighbourhood import Neighbourhood, NeighbourhoodTransform
 from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.linear import about_centre
 from pipegen.ops.stage import StepRef
 from pipegen.types import FeatureType
 
@@ -74,6 +75,26 @@ class ChainsTransform(NeighbourhoodTransform):
 
     def stage(self, feature: str, ref: StepRef[Any], x: FeatureType) -> BlendChains:
         return BlendChains(feature, ref, self.clip_of(x), self.starts_kernel)
+
+
+class EnlargingTransform(ChainsTransform):
+    """A blend of an image with enlargements about its centre. Objects stay in place, so masks and boxes do, too."""
+
+    geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
+
+    @classmethod
+    def acts_on(cls, kind: FeatureKind) -> bool:
+        return kind.name in cls.kinds
+
+    def reaches(self, x: FeatureType) -> bool:
+        return False
+
+    def enlarged(self, scale: tf.Tensor, weights: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
+        """The chains that read pixels at `scale` times their distance from the centre, float64 `(n, chains)`."""
+        matrices = about_centre(((scale, 0.0), (0.0, scale)), scale, height, width)
+        kinds = tf.fill(tf.shape(scale[..., None]), PLAIN)
+        kinds.set_shape([*scale.shape, 1])
+        return Chains(kinds, tf.range(256) + tf.zeros_like(kinds)[..., None], matrices, weights)
 
 
 @dataclass(frozen=True, slots=True)

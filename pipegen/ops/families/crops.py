@@ -60,31 +60,17 @@ class ItemCrop(CropTransform):
         return None
 
     def choose(self, u: tf.Tensor, items: tf.Tensor, there: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Chooses the windows of images of one size.
+        """Chooses the windows of images of one size, int32 scalars in pixels, from draws float64 `(n, num_draws)`: int32 `(n, 4)`: top,
+        left, height and width, inside the image; and whether each item may stay, bool `(n, most)`.
 
-        Args:
-            u: float64 `(n, num_draws)`.
-            items: float64 `(n, most, 4)`: left, top, right and bottom edge of each box, in pixels.
-            there: Whether each item exists, bool `(n, most)`.
-            height: The height of the images in pixels, an int32 scalar.
-            width: The width of the images, likewise.
-
-        Returns:
-            The windows, int32 `(n, 4)`: top, left, height and width, inside the image; and whether each item may stay, bool `(n, most)`.
+        Items are boxes: their left, top, right and bottom edges in pixels, float64 `(n, most, 4)`, and whether each is `there`, bool `(n,
+        most)`.
         """
         raise NotImplementedError
 
     def choose_by_pixels(self, u: tf.Tensor, classes: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
-        """Chooses the windows of images by their masks.
-
-        Args:
-            u: float64 `(n, num_draws)`.
-            classes: The class index of each pixel, int32 `(n, height, width)`.
-            there: Whether each pixel has a class that is not ignored, bool `(n, height, width)`.
-
-        Returns:
-            The windows, as from `choose`.
-        """
+        """Chooses the windows of images, as `choose`, by the class index of each pixel of their masks, int32 `(n, height, width)`, and
+        whether it is `there`: of a class that is not ignored, bool of that shape."""
         raise NotImplementedError
 
 
@@ -115,12 +101,8 @@ class WholeOrItemCrop(ItemCrop):
 class ChooseWindow(Stage):
     """Chooses the window of a crop by the items or the mask of an image, before these and the image are cut to it.
 
-    Attributes:
-        kind: The kind of the guiding feature.
-        ref: The crop.
-        canvas: Height and width of the image, in pixels.
-        ignore: The value of mask pixels without a class.
-        home: The feature that the items belong to, if any, such as the boxes of keypoints.
+    `kind` is that of the guiding feature, `canvas` the height and width of the image in pixels, `ignore` the value of mask pixels without a
+    class, and `home` the feature that the items belong to, if any, such as the boxes of keypoints.
     """
 
     one_example: ClassVar[bool] = True
@@ -155,15 +137,9 @@ def window_name(ref: StepRef) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CanvasCrop(Stage):
-    """A window of each image of a batch, resized to one size. Images differ in size, and each lies in a corner of its canvas.
-
-    Attributes:
-        ref: The crop.
-        canvas: Height and width of the canvas.
-        channels: Channels of an image.
-        size: Height and width of the output.
-        mirrors: Later steps that only mirror axes; reading the pixels does that, too.
-    """
+    """A window of each image of a batch, resized to one size. Images differ in size, and each lies in a corner of its canvas. Later steps
+    that only mirror axes (`mirrors`) are done by reading the pixels, too. `canvas` and `size`, that of the output, are height and width in
+    pixels."""
 
     ns_per_value: ClassVar[float] = 0.9
     from_memory: ClassVar[bool] = True

@@ -10,7 +10,6 @@ from pydantic import PrivateAttr, field_validator
 from pipegen.errors import InternalError
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import BYTE_RANGE, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +42,7 @@ class NamedFunction:
 
     @property
     def callee(self) -> Callable[..., Any]:
-        """The function itself.
-
-        Raises:
-            InternalError: Before it was looked up.
-        """
+        """The function itself; `InternalError` before it was looked up."""
         if self._callee is None:
             raise InternalError(f"`{self.function}` is called before it was looked up")
         found: Callable[..., Any] = self._callee
@@ -55,11 +50,7 @@ class NamedFunction:
 
 
 def as_written(function: str, such_as: str) -> str:
-    """Checks the name of a function, and returns it.
-
-    Raises:
-        ValueError: If it is not `module:function`.
-    """
+    """Checks the name of a function, and returns it; `ValueError` if it is not `module:function`."""
     if _FUNCTION.fullmatch(function) is None:
         raise ValueError(f"`function` is written `module:function`, such as `{such_as}`")
     return function
@@ -123,8 +114,3 @@ class CustomTransform(NamedFunction, ElementTransform):
 
     def lasting(self) -> bool:
         return False
-
-
-def full_range(dtype: str) -> Interval | None:
-    """The range of an integer dtype; `None` for floats."""
-    return {"uint8": BYTE_RANGE, "uint16": Interval(0.0, 65535.0)}.get(dtype)

@@ -61,27 +61,22 @@ class DecodeTransform(ElementTransform):
         return ["encoded"]
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, decodes=True, decodes_windows=True, decodes_scaled=True)
+        return Traits(Family.ELEMENT, decodes=True)
+
+    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
+        return self.decode(image)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        """Decodes the whole image.
+        """Decodes the whole image of a file, a string scalar, to pixels `(height, width, channels)` of the dtype that `infer` gives.
 
-        Args:
-            contents: string scalar: a file's bytes.
-            need: The next step's `needed_size`: if the arguments allow it, the image may come back at a fraction of its size whose sides
-                are no smaller.
-
-        Returns:
-            Pixels `(height, width, channels)` of the dtype that `infer` gives.
+        With `need`, the next step's `needed_size`, the image may come back at a fraction of its size whose sides are no smaller, if the
+        arguments allow it.
         """
         raise NotImplementedError
 
     def read_by_python(self, content: bytes) -> str | None:
-        """The format of a file that TensorFlow cannot decode, or would decode differently; `None` for all others.
-
-        Args:
-            content: The file; its first `HEAD` bytes suffice, unless it `needs_whole`.
-        """
+        """The format of a file that TensorFlow cannot decode, or would decode differently; `None` for all others. Its first `HEAD` bytes
+        suffice, unless it `needs_whole`."""
         return None
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
@@ -97,32 +92,18 @@ class DecodeTransform(ElementTransform):
     def decode_window(
         self, contents: tf.Tensor, window: WindowOf, need: tuple[int, int] | None = None, *, whole: bool = False
     ) -> tf.Tensor:
-        """Decodes one window of the image.
+        """Decodes one window of the image, like `decode`.
 
-        Args:
-            contents: string scalar: a file's bytes.
-            window: A function from the height and width of the image that `decode` gives without `need`, int32 scalars in pixels, to the
-                window in it: int32 `(4,)`: top, left, height, width.
-            need: The crop's `needed_size`: the window may come back at a fraction of its size, no smaller than this.
-            whole: Whether to decode the whole image and cut the window out: the same pixels, slower. This is the meaning of the step;
-                decoding the window alone is the rewrite.
-
-        Returns:
-            Pixels `(height, width, channels)` of the dtype that `infer` gives.
+        `window` maps the height and width of the image that `decode` gives without `need`, int32 scalars in pixels, to the window in it:
+        int32 `(4,)`: top, left, height, width. With `need`, the crop's `needed_size`, the window may come back at a fraction of its size,
+        no smaller than this. With `whole`, the whole image is decoded and the window cut out: the same pixels, slower. This is the meaning
+        of the step; decoding the window alone is the rewrite.
         """
         raise NotImplementedError
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
-        """Surveys several files at once before they are decoded.
-
-        Args:
-            contents: string scalars: the bytes of `n` files.
-            need: As for `decode` and `decode_window`.
-            window: As for `decode_window`, but of sizes `(n,)`, and with windows `(n, 4)`.
-
-        Returns:
-            The survey for `decode_surveyed`; `None` by default.
-        """
+        """Surveys the bytes of `n` files for `decode_surveyed`, before they are decoded; `None` by default. The arguments are as for
+        `decode` and `decode_window`, but `window` maps sizes `(n,)` to windows `(n, 4)`."""
         return None
 
     def decode_surveyed(
@@ -140,12 +121,8 @@ class DecodeTransform(ElementTransform):
 
 @dataclass(frozen=True, slots=True)
 class Decode(Stage):
-    """Bytes to pixels.
-
-    Attributes:
-        needed: The least height and width that the next step can use without loss, or `None`.
-        like: The image that it is aligned with, if that is not decoded yet, and its decoder: both need the same size.
-    """
+    """Bytes to pixels. `needed` is the least height and width that the next step can use without loss, or `None`; `like` the image that it
+    is aligned with, if that is not decoded yet, and its decoder: both need the same size."""
 
     one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.0

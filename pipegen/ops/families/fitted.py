@@ -8,7 +8,7 @@ from pydantic import PrivateAttr
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.arguments.learned import Fitted
+from pipegen.ops.arguments.learned import Fitted, Statistics
 from pipegen.ops.base import ElementTransform, require_image
 from pipegen.ops.transform import Transform
 from pipegen.types import FLOATING
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pipegen.ops.arguments.learned import Statistics
     from pipegen.ops.traits import Traits
     from pipegen.types import FeatureType
 
@@ -28,10 +27,12 @@ class FittedTransform(Transform):
 
     Class attributes:
         untrained: The advice for a spec without a training split.
+        kind_of_numbers: The type of the numbers that it learns.
     """
 
     family: ClassVar[str] = "statistics"
     untrained: ClassVar[str]
+    kind_of_numbers: ClassVar[type[Statistics]]
 
     _fitted: Fitted | None = PrivateAttr(default=None)
 
@@ -44,23 +45,13 @@ class FittedTransform(Transform):
         """Whether its arguments require numbers of the training split."""
         raise NotImplementedError
 
-    def kind_of_numbers(self) -> type[Statistics]:
-        """The type of the numbers that it learns."""
-        raise NotImplementedError
-
     def measuring(self, feature: str) -> ElementTransform:
         """The step that replaces it while it is fitted: from its input image to the input of `gather`."""
         raise NotImplementedError
 
     def gather(self, batches: Iterable[np.ndarray[Any, Any]]) -> Statistics:
-        """Computes the numbers in one pass, in memory that does not grow with the data.
-
-        Args:
-            batches: Batches of results of `measuring`: float64 `(n, ...)` each.
-
-        Raises:
-            ValueError: For no images, or images from which nothing can be learned.
-        """
+        """Computes the numbers in one pass over batches of results of `measuring`, float64 `(n, ...)` each, in memory that does not grow
+        with the data. `ValueError` for no images, or images from which nothing can be learned."""
         raise NotImplementedError
 
     def written_down(self, numbers: Statistics) -> str | None:
@@ -99,11 +90,7 @@ class StepPart(Transform):
 
 
 def require_values(step: Transform, x: FeatureType) -> None:
-    """Rejects all but images of bytes, of 16 bits or of floats.
-
-    Raises:
-        OpError: `PG208` for another dtype; see also `require_image`.
-    """
+    """Rejects all but images of bytes, of 16 bits or of floats: another dtype as `PG208`; see also `require_image`."""
     require_image(step, x)
     if x.dtype not in ("uint8", "uint16") and x.dtype not in FLOATING:
         raise OpError("PG208", f"`{step.op}` works on whole numbers of 8 and 16 bits and on floats, and gets {x.dtype}")

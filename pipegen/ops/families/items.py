@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 class ItemStage(Stage):
-    """A stage of items, with what stands beside them, item by item (`riders`), or of what stands beside other items (`home`)."""
+    """A stage of items, with what stands beside them, item by item (`riders`), or of what stands beside other items (`home`, which alone
+    decides which items exist).
+
+    Where stages have them, `kind` is the kind of the items, `details` are the details of their type, and `canvas` is the height and width
+    of their image, in pixels.
+    """
 
     __slots__ = ()
 
@@ -32,11 +37,8 @@ class ItemStage(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Measure(Stage):
-    """Finds the stored size of the image that items are aligned with.
-
-    Attributes:
-        like: The image, and its decoder if it is a file that is not decoded yet.
-    """
+    """Finds the stored size of the image that items are aligned with: `like`, its name, with its decoder if it is a file that is not
+    decoded yet."""
 
     one_example: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.0
@@ -50,17 +52,8 @@ class Measure(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Move(ItemStage):
-    """Moves items with their image: by the product of the steps' matrices, or by one crop or resize. Drops those outside the image.
-
-    Attributes:
-        kind: The kind of the items.
-        canvas: Height and width of the input image, in pixels.
-        size: Height and width of the output image, in pixels.
-        details: The details of their type.
-        riders: The features beside them, item by item.
-        home: The feature beside which they stand, which alone decides which items exist.
-        projective: Whether a step's matrix can have a last row other than (0, 0, 1).
-    """
+    """Moves items with their image: by the product of the steps' matrices, or by one crop or resize, to an image of `size` in pixels. Drops
+    those outside the image. `projective` says that a step's matrix can have a last row other than (0, 0, 1)."""
 
     feature: str
     kind: str
@@ -100,10 +93,7 @@ class MoveEach(Move):
 
 @dataclass(frozen=True, slots=True)
 class Enter(ItemStage):
-    """Converts stored items to the form that steps work on. Drops those outside the image.
-
-    Attributes: As of `Move`.
-    """
+    """Converts stored items to the form that steps work on. Drops those outside the image."""
 
     feature: str
     kind: str
@@ -127,13 +117,8 @@ class EnterEach(Enter):
 class MixItems(ItemStage):
     """Adds the visible items of other examples of the group, with as many times the places.
 
-    Attributes:
-        kind: The kind of the items.
-        canvas: Height and width of the images, in pixels.
-        details: The details of their type.
-        riders: The features beside them, item by item.
-        moved: The riders that move with the image themselves: their names, their kinds, and the details of their types.
-        number: The rider by which masks identify the items; items of partners get other numbers.
+    The riders that `moved` with the image themselves have their names, their kinds and the details of their types here. `number` is the
+    rider by which masks identify the items; items of partners get other numbers.
     """
 
     mixes: ClassVar[bool] = True
@@ -158,14 +143,8 @@ class MixItems(ItemStage):
 
 @dataclass(frozen=True, slots=True)
 class Limit(ItemStage):
-    """Limits a batch to a number of items: an image with more keeps the most important ones, such as the largest boxes.
-
-    Attributes:
-        kind: The kind of the items.
-        room: The number of places before, if it is known.
-        most: The number of places after.
-        riders: The features beside them, item by item.
-    """
+    """Limits a batch from `room` places, if known, to at `most` so many: an image with more items keeps the most important ones, such as
+    the largest boxes."""
 
     feature: str
     kind: str
@@ -182,13 +161,7 @@ class Limit(ItemStage):
 
 @dataclass(frozen=True, slots=True)
 class Express(ItemStage):
-    """Converts items to the format of the output.
-
-    Attributes:
-        kind: The kind of the items.
-        form: The format.
-        canvas: Height and width of the image, in pixels.
-    """
+    """Converts items to the format of the output, `form`."""
 
     cheap: ClassVar[bool] = True
 
@@ -203,11 +176,8 @@ class Express(ItemStage):
 
 @dataclass(frozen=True, slots=True)
 class Shorten(ItemStage):
-    """Cuts a padded batch to the least of a few lengths that holds all of its items, so that a model is compiled once for each length.
-
-    Attributes:
-        lengths: The lengths, ascending; the last one fits every example.
-    """
+    """Cuts a padded batch to the least of a few ascending lengths that holds all of its items, so that a model is compiled once for each
+    length. The last one fits every example."""
 
     cheap: ClassVar[bool] = True
 
@@ -225,14 +195,8 @@ NUMBERS = 256
 
 @dataclass(frozen=True, slots=True)
 class Renumber(Stage):
-    """Gives each pixel the place of its item, counted from 1, and 0 if the item was dropped. Ignored pixels stay.
-
-    Attributes:
-        home: The items.
-        number: The feature with the number of each item.
-        ignore: The value that the loss leaves out.
-        sources: The number of images that the pixels come from, each with its own numbers.
-    """
+    """Gives each pixel the place of its item among those of `home`, counted from 1 and found by their feature `number`, and 0 if the item
+    was dropped. Pixels that the loss ignores stay. They come from `sources` images, each with its own numbers."""
 
     compilable: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 1.5
@@ -271,12 +235,7 @@ class NumberItems(ItemStage):
 
 @dataclass(frozen=True, slots=True)
 class MixInstances(Stage):
-    """Mixes masks of instances like their images; pixels of partners get numbers of their own.
-
-    Attributes:
-        canvas: Height and width of the images, in pixels.
-        ignore: The value that the loss leaves out.
-    """
+    """Mixes masks of instances like their images; pixels of partners get numbers of their own, and those that the loss ignores stay."""
 
     mixes: ClassVar[bool] = True
     compilable: ClassVar[bool] = False
@@ -298,16 +257,9 @@ class PastingTransform(MixingTransform):
     """The mask whose objects are pasted; by default the image's only mask."""
 
     def pasted(self, masks: tf.Tensor, u: tf.Tensor, ignore: int) -> tf.Tensor:
-        """Chooses the pixels of the partners that are pasted, as a pure function.
-
-        Args:
-            masks: The partners' masks, uint8 `(n, height, width, 1)`.
-            u: The draws of the examples that are pasted into, float64 `(n, num_draws)`.
-            ignore: The class index of filled borders, which are not objects.
-
-        Returns:
-            bool `(n, height, width, 1)`.
-        """
+        """Chooses the pixels of the partners that are pasted, bool `(n, height, width, 1)`, as a pure function of their masks, uint8 of
+        that shape, and of the draws of the examples that are pasted into, float64 `(n, num_draws)`. `ignore` is the class index of filled
+        borders, which are not objects."""
         raise NotImplementedError
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
@@ -317,13 +269,8 @@ class PastingTransform(MixingTransform):
 
 @dataclass(frozen=True, slots=True)
 class Paste(Stage):
-    """Pastes the objects of another example of the group. The mask itself comes last, since the others read its old state.
-
-    Attributes:
-        mask: The mask that defines the objects.
-        ignore: The class index of filled borders in the mask.
-        label: Whether the feature is a label, which is weighed by the share of pasted pixels.
-    """
+    """Pastes the objects of another example of the group, as a mask defines them, in which filled borders have the class index `ignore`.
+    The mask itself comes last, since the others read its old state. A `label` is weighed by the share of pasted pixels."""
 
     mixes: ClassVar[bool] = True
     compilable: ClassVar[bool] = False
@@ -356,13 +303,8 @@ class PasteInstances(Paste):
 
 @dataclass(frozen=True, slots=True)
 class PasteItems(MixItems):
-    """Adds the pasted items of another example, and cuts the own ones to what remains visible. Their mask comes later, since this reads its
-    old state.
-
-    Attributes:
-        mask: The mask of instances that defines the items.
-        ignore: The value of the mask that the loss leaves out.
-    """
+    """Adds the pasted items of another example, as a mask of instances defines them, and cuts the own ones to what remains visible. Their
+    mask comes later, since this reads its old state; the loss leaves its value `ignore` out."""
 
     mask: str = ""
     ignore: int = 0
@@ -376,11 +318,7 @@ class PasteItems(MixItems):
 
 @dataclass(frozen=True, slots=True)
 class PastePoints(PasteItems):
-    """Removes points that are pasted over. If an image can have any number of points, adds those on pasted pixels.
-
-    Attributes:
-        joins: Whether an image can have any number of points.
-    """
+    """Removes points that are pasted over. If an image can have any number of points (`joins`), adds those on pasted pixels."""
 
     joins: bool = False
 

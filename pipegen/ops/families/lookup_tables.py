@@ -35,15 +35,10 @@ class LookupTableTransform(StagedTransform):
     """The share of examples that the step changes."""
 
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
-        """Computes the look-up table of the values 0 to 255.
+        """Computes the look-up table of the values 0 to 255: int32 `(n, channels, 256)` from 0 to 255, or `(n, 1, 256)` for all channels.
 
-        Args:
-            u: float64 `(n, num_draws)`, uniform in [0, 1).
-            histogram: int32 `(n, channels, 256)`: the number of pixels with each value in each input image; `None` unless the step
-                `needs_histogram`.
-
-        Returns:
-            int32 `(n, channels, 256)`, or `(n, 1, 256)` for one table for all channels, from 0 to 255.
+        `u` is float64 `(n, num_draws)`, uniform in [0, 1); the histogram, if the step `needs_histogram`, is the number of pixels with each
+        value in each input image, int32 `(n, channels, 256)`.
         """
         raise NotImplementedError
 
@@ -62,15 +57,11 @@ class LookupTableTransform(StagedTransform):
 
 @dataclass(frozen=True, slots=True)
 class LookupTable(Stage):
-    """Reads each value through the tables of the steps, one after another; other dtypes than uint8 are rounded and clipped first.
-
-    Attributes:
-        reads_histogram: Whether one of the tables depends on the histogram of the image.
-    """
+    """Reads each value through the tables of the steps, one after another; other dtypes than uint8 are rounded and clipped first. Tables
+    can depend on the histogram of the image."""
 
     branches: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.35
-    former: ClassVar[str] = "Curve"
 
     feature: str
     refs: tuple[StepRef[LookupTableTransform], ...]

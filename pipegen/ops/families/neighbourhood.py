@@ -50,17 +50,13 @@ class NeighbourhoodTransform(StagedTransform):
     """The share of examples that the step changes."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Computes from the draws what the pixels need, in float64, rounded once; by default nothing. `probability` plays no part.
-
-        Args:
-            u: float64 `(n, num_draws)`, uniform in [0, 1).
-            height: The height of the images in pixels; an int32 scalar where it is not known statically.
-            width: Their width, likewise.
-
-        Returns:
-            Tensors whose first axis is the example: `(n, ...)`.
-        """
+        """Computes from the draws, float64 `(n, num_draws)` in [0, 1), and from the sides of the images in pixels, int32 scalars where they
+        are not known statically, what the pixels need: in float64, rounded once, tensors whose first axis is the example; by default
+        nothing. `probability` plays no part."""
         return ()
+
+    phase: ClassVar[Callable[..., tuple[tf.Tensor, ...]] | None] = None
+    """The only phase, for a step with one."""
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         """Pure functions that run one after another before `finish`.
@@ -68,18 +64,14 @@ class NeighbourhoodTransform(StagedTransform):
         Each takes the images `(n, height, width, channels)` and the results of the one before; the first one takes the parameters.
         Its results `(n, ...)` are what the next one reads more than once, or at another place than it writes.
         """
-        return ()
+        return () if self.phase is None else (self.phase,)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        """Computes the output images, as a pure function. By default, the result of the last phase in the images' shape.
+        """Computes the output images, as a pure function of the images `(n, height, width, channels)` and the results of the last phase, or
+        the parameters where there are no phases. By default, the result of the last phase in the images' shape.
 
-        Args:
-            images: `(n, height, width, channels)`.
-            *given: The results of the last phase, or the parameters where there are no phases.
-
-        Returns:
-            Images of the dtype and shape that `infer` gives; uint8 is rounded half to even and clipped. Where floats have to be exact,
-            the images are float64 of float32 values, and a step that keeps the dtype returns float64: see `ops/lowering/linear.py`.
+        Returns images of the dtype and shape that `infer` gives; uint8 is rounded half to even and clipped. Where floats have to be exact,
+        the images are float64 of float32 values, and a step that keeps the dtype returns float64: see `ops/lowering/linear.py`.
         """
         from pipegen.ops.lowering.filters import sides  # not every spec needs it
 
@@ -87,16 +79,8 @@ class NeighbourhoodTransform(StagedTransform):
         return tf.reshape(values, [-1, *sides(images)])
 
     def apply(self, images: tf.Tensor, *parameters: tf.Tensor, clip: Interval | None = None) -> tf.Tensor:
-        """Transforms every image, whatever `probability` is: runs the phases and `finish`, and clips floats.
-
-        Args:
-            images: `(n, height, width, channels)`.
-            *parameters: From `parameters`.
-            clip: The result of `clip_of`.
-
-        Returns:
-            Images of the dtype and shape that `infer` gives.
-        """
+        """Transforms every image `(n, height, width, channels)`, whatever `probability` is, to the dtype and shape that `infer` gives: runs
+        the phases and `finish` with the `parameters`, and clips floats to the interval of `clip_of`."""
         images = self.entering(images)
         for phase in self.phases():
             parameters = phase(images, *parameters)
@@ -149,12 +133,8 @@ def require_channels(step: Transform, x: FeatureType, counts: tuple[int, ...]) -
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood(Computes):
-    """A function of whole images, for the examples that it acts on.
-
-    Attributes:
-        clip: The interval to clip the output to, where the step can leave the input's range of floats.
-        starts_kernel: Whether the input has to be complete before it starts.
-    """
+    """A function of whole images, for the examples that it acts on. `clip` is the interval to clip the output to, where the step can leave
+    the input's range of floats; with `starts_kernel`, the input has to be complete before it starts."""
 
     branches: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.8

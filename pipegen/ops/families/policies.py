@@ -21,15 +21,8 @@ class Policy(Transform):
     """The share of examples that the policy changes."""
 
     def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
-        """Whether an example gets one of the choices.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-            number: The number of the choice, as in the parts.
-
-        Returns:
-            bool `(...)`.
-        """
+        """Whether an example gets the choice of a number, as in the parts: bool `(...)`, from draws float64 `(..., num_draws)`, uniform in
+        [0, 1)."""
         raise NotImplementedError
 
     def share(self, number: int) -> float:
@@ -49,11 +42,7 @@ class Policy(Transform):
 
 
 def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
-    """Rejects a part that changes the shape: examples with and without it could not be stacked.
-
-    Raises:
-        OpError: `PG226`.
-    """
+    """Rejects, as `PG226`, a part that changes the shape: examples with and without it could not be stacked."""
     if x.shape != y.shape:
         made = f"`{step.op}` makes {times(y.shape)} of {times(x.shape)}"
         raise OpError("PG226", f"{made}, and a policy does it to some examples only")

@@ -39,11 +39,7 @@ class ReferenceTransform(Transform):
         return super().meaning() | {"references": known or self.references}
 
     def require_references(self) -> None:
-        """Checks that there are references, and that they are images.
-
-        Raises:
-            OpError: `PG401`.
-        """
+        """Checks that there are references, and that they are images; `OpError` `PG401` otherwise."""
         found = files_of(self.references)
         if not found:
             help_ = "the path is relative to the spec's file; a folder, a pattern such as `styles/*.jpg` or one file"

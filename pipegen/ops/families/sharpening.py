@@ -25,7 +25,6 @@ class SharpenTransform(NeighbourhoodTransform):
 
     overshoots = True
     symmetric = True
-
     cost = 0.5
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:

@@ -47,7 +47,7 @@ class FixedTransform(UnconditionalTransform, AmountTransform):
 
 
 class UniformTransform(AmountTransform):
-    """A step that draws an amount from each of its ranges and magnitudes, in the order of its arguments."""
+    """A step that draws an amount from each of its ranges and magnitudes, in the order of its arguments; with `draws`, further numbers."""
 
     random = True
 
@@ -56,7 +56,7 @@ class UniformTransform(AmountTransform):
         return {name: range_of(value) for name, (range_of, value) in given.items() if value is not None}
 
     def num_draws(self) -> int:
-        return len(self.ranges())
+        return self.draws or len(self.ranges())
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         return {name: uniform(drawn, bounds) for drawn, (name, bounds) in zip(tf.unstack(u, axis=-1), self.ranges().items(), strict=False)}

@@ -61,16 +61,10 @@ def moved(right: tf.Tensor, down: tf.Tensor) -> tf.Tensor:
 def affine(
     *, degrees: tf.Tensor, x: tf.Tensor, y: tf.Tensor, shear: Point, factor: tf.Tensor, height: tf.Tensor, width: tf.Tensor
 ) -> tf.Tensor:
-    """Magnifies, shears and rotates the picture about the centre, and then moves it.
+    """Magnifies (by a factor above 1), shears and rotates the picture about the centre, and then moves it.
 
-    Args:
-        degrees: The angle, counter-clockwise, in degrees.
-        x: The distance to the right, as a fraction of the width.
-        y: The distance down, as a fraction of the height.
-        shear: Angles along x and along y, in degrees.
-        factor: Above 1 magnifies.
-        height: float64 scalar: the height of the canvas, in pixels.
-        width: float64 scalar: its width.
+    Angles are in degrees, counter-clockwise, those of the shear along x and along y; `x` and `y` are the distances to the right and down as
+    fractions of the width and the height of the canvas, float64 scalars in pixels.
     """
     along_x, along_y = (tf.tan(radians(angle)) for angle in shear)
     matrix = multiply(magnified(factor, factor, height, width), slanted(along_x, along_y, degrees, height, width))
@@ -78,17 +72,12 @@ def affine(
 
 
 def cornered(corners: Sequence[Point], like: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """Moves the corners of the picture, in perspective.
+    """Moves the top left, top right, bottom left and bottom right corner of the picture to the right and down, by fractions of the width
+    and the height of the canvas, float64 scalars in pixels: to a convex quadrilateral that is not flipped. Corners are those of the
+    outermost pixels.
 
     It is the inverse, by the adjugate, of the map from the unit square to a quadrilateral in closed form (P. Heckbert, Fundamentals of
     Texture Mapping and Image Warping, 1989, section 2.2.3), so that the third coordinate is positive on the picture.
-
-    Args:
-        corners: Displacements of the top left, top right, bottom left and bottom right corner to the right and down, as fractions of the
-            width and the height. The result must be a convex quadrilateral that is not flipped.
-        like: A float64 tensor of the batch's shape.
-        height: float64 scalar: the height of the canvas, in pixels; its corners are those of its outermost pixels.
-        width: float64 scalar: its width.
     """
     unit = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
     (x0, y0), (x1, y1), (x3, y3), (x2, y2) = [(x + dx, y + dy) for (x, y), (dx, dy) in zip(unit, corners, strict=True)]

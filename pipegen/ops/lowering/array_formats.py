@@ -23,11 +23,7 @@ from pipegen.ops.lowering.library import UnreadableError, call_reader
 def decode_array(
     contents: tf.Tensor, format: str, options: Mapping[str, Any], shape: Sequence[int | None], dtype: str = "float32"
 ) -> tf.Tensor:
-    """Calls `read_array` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python.
-
-    Returns:
-        The array, of the shape and the dtype.
-    """
+    """Calls `read_array` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python."""
     if target() != "process":
         message = [f"files of the format `{format}` can be read only by Python, which a saved graph cannot call"]
         with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[message])]):
@@ -41,21 +37,10 @@ def decode_array(
 
 
 def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: tuple[int | None, ...], dtype: str = "float32") -> Any:
-    """Reads the array of a file.
+    """Reads the array of a file of a `format`, by the function `read_{format}` with the `options` as arguments.
 
-    Args:
-        contents: The file's bytes.
-        format: The format, `NAME` of a function `read_NAME`.
-        options: The arguments of that function.
-        shape: The required shape, with `None` for any side; a last side of 1 may be missing.
-        dtype: The dtype of the result.
-
-    Returns:
-        The array, of this shape and dtype.
-
-    Raises:
-        UnreadableError: For a file that cannot be read; the message continues the file's name.
-        Exception: Any exception of a library on a damaged file.
+    The array has the `dtype` and the `shape`, where `None` is any side, and a last side of 1 may be missing in the file. A file that cannot
+    be read raises `UnreadableError`, whose message continues the file's name, or on damage any exception of a library.
     """
     if not contents:
         raise UnreadableError("is empty")
@@ -76,16 +61,8 @@ def _shown(shape: Sequence[int | None]) -> str:
 
 
 def read_dicom(contents: bytes, values: str) -> Any:
-    """Reads the image of a DICOM file.
-
-    Args:
-        contents: The file's bytes.
-        values: `stored` values, or `rescaled` by the modality's slope, intercept or table, such as to Hounsfield units (DICOM PS3.3,
-            C.11.1).
-
-    Raises:
-        UnreadableError: For a file without exactly one image of one channel.
-    """
+    """Reads the image of a DICOM file: `stored` values, or `rescaled` by the modality's slope, intercept or table, such as to Hounsfield
+    units (DICOM PS3.3, C.11.1); `UnreadableError` for a file without exactly one image of one channel."""
     import pydicom
     from pydicom.pixels.processing import apply_modality_lut
 
@@ -105,11 +82,7 @@ _MAGIC = b"PIEH"
 
 
 def read_flo(contents: bytes) -> Any:
-    """Reads the flow in pixels, to the right and down: float32 `(height, width, 2)`.
-
-    Raises:
-        UnreadableError: For an invalid file.
-    """
+    """Reads the flow in pixels, to the right and down: float32 `(height, width, 2)`; `UnreadableError` for an invalid file."""
     if contents[:4] != _MAGIC or len(contents) < 12:
         raise UnreadableError("is not a `.flo` file: it does not begin with `PIEH`")
     width, height = struct.unpack("<ii", contents[4:12])
@@ -121,11 +94,7 @@ def read_flo(contents: bytes) -> Any:
 
 
 def read_npy(contents: bytes) -> Any:
-    """Reads an array of numbers; rejects objects, which would be unpickled.
-
-    Raises:
-        UnreadableError: For other arrays, and for a file that is cut short.
-    """
+    """Reads an array of numbers. Objects, which would be unpickled, other arrays, and a file that is cut short raise `UnreadableError`."""
     stream = io.BytesIO(contents)
     version = np.lib.format.read_magic(stream)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -145,15 +114,10 @@ _OPEN = 8
 
 
 def read_geotiff(contents: bytes, bands: Sequence[int], window: Sequence[int] | None = None) -> Any:
-    """Reads bands as stored.
+    """Reads bands as stored, counted from 1 as in GDAL; from a window in `.npy` form, as `cut` makes it, all of it.
 
-    Args:
-        contents: The file's bytes; or a window from `cut`, as `.npy`.
-        bands: The bands, counted from 1 as in GDAL.
-        window: The first row and column, and height and width, in pixels; by default all. Blocks outside are not decoded.
-
-    Raises:
-        UnreadableError: For a missing band, and for a window outside.
+    `window` is the first row and column, and height and width, in pixels; by default all. Blocks outside are not decoded. A missing band,
+    and a window that ends outside, raise `UnreadableError`.
     """
     import rasterio
 
@@ -172,17 +136,8 @@ class Rasters(threading.local):
         self._open: OrderedDict[Hashable, Any] = OrderedDict()
 
     def cut(self, path: str, stamp: tuple[int, int], bands: Sequence[int], window: Sequence[int]) -> Any:
-        """Reads bands of a window of a file; blocks outside are neither read nor decoded.
-
-        Args:
-            path: The file; a remote one is read as a whole.
-            stamp: Its size and modification time, so that a replaced file is opened again.
-            bands: As of `read_geotiff`.
-            window: As of `read_geotiff`.
-
-        Raises:
-            UnreadableError: For a missing band, and for a window outside.
-        """
+        """Reads bands of a window of a file, as `read_geotiff`; blocks outside are neither read nor decoded, but a remote file is read as a
+        whole. By its `stamp`, size and modification time, a replaced file is opened again."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if mounted(path) is not None:
@@ -224,15 +179,8 @@ _LARGEST = 1 << 32
 
 
 def read_nifti(contents: bytes, index: int | None = None) -> Any:
-    """Reads a volume as stored, first axis first, with the slope and the intercept of its header.
-
-    Args:
-        contents: The bytes of a `.nii` or a `.nii.gz` file.
-        index: The slice along the third axis; by default all.
-
-    Raises:
-        UnreadableError: For another number of axes, a missing slice, and a file that is cut short.
-    """
+    """Reads a volume as stored, of a `.nii` or a `.nii.gz` file, first axis first, with the slope and the intercept of its header; or the
+    slice `index` along the third axis. Another number of axes, a missing slice, and a file that is cut short raise `UnreadableError`."""
     import nibabel as nib
 
     if contents[:2] == b"\x1f\x8b":

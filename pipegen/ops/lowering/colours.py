@@ -128,16 +128,11 @@ def whole_shifts(degrees: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) ->
 
 
 def shifted(images: tf.Tensor, hue: tf.Tensor, saturation: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Shifts hue, saturation and value of bytes `(n, height, width, 3)`; grays have no hue and stay gray.
+    """Shifts hue, saturation and value of bytes `(n, height, width, 3)`, to int32 `(n, height, width)` each; grays have no hue and stay
+    gray.
 
-    Args:
-        images: uint8.
-        hue: int32 `(n, 1, 1)` or one for each pixel, from 0 to below a turn.
-        saturation: int32, of such a shape; the result is clipped to 0 to 1.
-        value: int32, of such a shape; the result is clipped to 0 to 255.
-
-    Returns:
-        int32 `(n, height, width)` each.
+    The shifts are int32 `(n, 1, 1)` or one for each pixel, of the hue from 0 to below a turn. Saturation is clipped to 0 to 1, and the
+    value to 0 to 255.
     """
     red, green, blue = tf.unstack(tf.cast(images, tf.int32), num=3, axis=-1)
     most = tf.maximum(tf.maximum(red, green), blue)
@@ -174,13 +169,8 @@ ONE = 1 << BITS
 
 
 def over(images: tf.Tensor, share: tf.Tensor, colour: Sequence[int]) -> tf.Tensor:
-    """Blends a colour into images: y = x + share · (colour - x), rounded half to even.
-
-    Args:
-        images: int32 `(n, height, width, channels)`, from 0 to 255.
-        share: int32 `(n, height, width)`, from 0 to `ONE`.
-        colour: Red, green and blue; their mean for images with another number of channels.
-    """
+    """Blends a colour into images: y = x + share · (colour - x), rounded half to even. Images are int32 `(n, height, width, channels)` from
+    0 to 255, shares int32 `(n, height, width)` from 0 to `ONE`. If the number of channels is not that of the colour, its mean counts."""
     channels = int(images.shape[-1])
     levels = colour if channels == len(colour) else [sum(colour) // len(colour)] * channels
     towards = (tf.constant(levels, tf.int32) - images) * share[..., None]
@@ -193,13 +183,8 @@ def shares(values: tf.Tensor) -> tf.Tensor:
 
 
 def squares(length: Whole, centre: tf.Tensor, radius: tf.Tensor) -> tf.Tensor:
-    """Computes squared distances of rows or columns from centres, in radii: int32 `(..., length)` in 1/`ONE`, at most 2.
-
-    Args:
-        length: The number of rows, or of columns.
-        centre: float64 `(...)`, in pixels.
-        radius: float64 `(...)`, in pixels.
-    """
+    """Computes squared distances of `length` rows or columns from centres, in radii, both float64 `(...)` in pixels: int32 `(..., length)`
+    in 1/`ONE`, at most 2."""
     away = (tf.range(tf.cast(length, tf.float64), dtype=tf.float64) - centre[..., None]) / tf.maximum(radius, 1.0)[..., None]
     return tf.cast(tf.round(tf.minimum(tf.square(away), 2.0) * float(ONE)), tf.int32)
 
@@ -212,14 +197,8 @@ def clouds(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tens
 
 
 def plasma(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:
-    """Makes noise of three octaves, clipped at two deviations: int32 `(n, height, width)` in 1/`ONE`, from -1 to 1.
-
-    Args:
-        key: uint32 `(n, 2)`: the noise depends only on it.
-        height: The height of the images, in pixels.
-        width: The width of the images, in pixels.
-        sigma: The width of the largest octave, in pixels, at least 4.
-    """
+    """Makes noise of three octaves, clipped at two deviations: int32 `(n, height, width)` in 1/`ONE`, from -1 to 1. It depends only on the
+    key, uint32 `(n, 2)`; the largest octave is `sigma` pixels wide, at least 4."""
     total = tf.constant(0)
     for octave, weight in enumerate((4, 2, 1)):
         own = tf.bitwise.bitwise_xor(key, tf.constant([0, octave], tf.uint32))

@@ -21,8 +21,6 @@ from pipegen.ops.lowering.library import read_by_library, too_shallow
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-
-if TYPE_CHECKING:
     Need: TypeAlias = tuple[int, int] | None
     Branch: TypeAlias = Callable[[], tf.Tensor]
     WindowOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -56,16 +54,12 @@ _BODY_MARKERS = (0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD)
 
 @dataclass(frozen=True)
 class Survey:
-    """Facts about several files before they are decoded.
+    """Facts about several files before they are decoded: `found`, for each file an int32 scalar and, with a window, int32 `(4,)`. The
+    scalar is the index into `RATIOS` by which a plain JPEG is reduced, or the number of possible ratios for a file that has to be inspected
+    by itself; `(4,)` is the window in the reduced image. A decoder gets None in place of a scalar that is known to be 0.
 
-    For each file they are an int32 scalar and, with a window, int32 `(4,)`: the index into `RATIOS` by which a plain JPEG is reduced, or
-    the number of possible ratios for a file that has to be inspected by itself; and the window in the reduced image. A decoder gets None
-    in place of a scalar that is known to be 0.
-
-    Attributes:
-        usual: A bool scalar: the scalar is 0 for every file, and none has more than `USUAL` times the needed pixels, if known.
-        sized: Whether the needed size is known.
-        found: The facts about each file.
+    `usual` is a bool scalar: the scalar is 0 for every file, and none has more than `USUAL` times the needed pixels, if these are known
+    (`sized`).
     """
 
     usual: tf.Tensor
@@ -82,19 +76,12 @@ def decode(
     jpeg: Jpeg = "fast",
     rare: bool = False,
 ) -> tf.Tensor:
-    """Decodes a file of any supported format; the first frame of an animation.
+    """Decodes a file of any supported format, a string scalar, to uint8 `(height, width, channels)` with 1, 3 or 4 channels; the first
+    frame of an animation.
 
-    Args:
-        contents: string scalar: a file's bytes.
-        channels: 1, 3 or 4.
-        exif: Whether to turn it upright.
-        need: The least needed `(height, width)` in pixels: a JPEG is reduced by the largest of `RATIOS` whose multiple of it still fits
-            into the upright image. `None` keeps the full size.
-        jpeg: How to decode a JPEG; all but `fast` require `need` to be `None`.
-        rare: Whether the file is known not to be plain, so that no code is made for plain ones.
-
-    Returns:
-        uint8 `(height, width, channels)`.
+    With `need`, the least needed `(height, width)` in pixels, a JPEG is reduced by the largest of `RATIOS` whose multiple of it still fits
+    into the upright image; all values of `jpeg` but `fast` require the full size, `None`. `rare` says that the file is known not to be
+    plain, so that no code is made for plain ones.
     """
 
     def plain() -> tf.Tensor:
@@ -122,22 +109,12 @@ def decode_window(
     jpeg: Jpeg = "fast",
     rare: bool = False,
 ) -> tf.Tensor:
-    """Decodes one window of an image.
+    """Decodes one window of an image to uint8 `(height, width, channels)`; for the other arguments see `decode`.
 
-    Args:
-        contents: string scalar: a file's bytes.
-        window: From int32 scalars, the height and width of the full-size, upright image in pixels, to int32 `(4,)`: top,
-            left, height, width of the window in it.
-        channels: 1, 3 or 4.
-        exif: Whether to turn images upright.
-        need: The least needed `(height, width)` of the window in pixels: a JPEG is reduced by the largest of `RATIOS` whose multiple of it
-            still fits into the window. The window in the reduced image is `scaled_window`. `None` keeps the full size.
-        whole: Decode the whole image (reduced, too) and crop: the same pixels, slower.
-        jpeg: As for `decode`; the window is cropped from the whole image, unless it is `fast`.
-        rare: As for `decode`.
-
-    Returns:
-        uint8 `(height, width, channels)`.
+    `window` is a function from int32 scalars, the height and width of the full-size, upright image in pixels, to int32 `(4,)`: top, left,
+    height, width of the window in it. With `need`, the least needed `(height, width)` of the window in pixels, a JPEG is reduced by the
+    largest of `RATIOS` whose multiple of it still fits into the window; the window in the reduced image is `scaled_window`. With `whole`,
+    or a `jpeg` that is not `fast`, the window is cropped from the whole image (reduced, too): the same pixels, slower.
     """
     window = apart(window)  # one copy in the graph for all kinds of files
 
@@ -172,13 +149,8 @@ def survey(
     need: Need = None,
     window: WindowOf | None = None,
 ) -> Survey:
-    """Surveys several files for `decode_surveyed`, with the arithmetic done once for all of them.
-
-    Args:
-        contents: string scalars: the bytes of `n` files.
-        need: The least size, as for `decode` and `decode_window`.
-        window: From heights and widths `(n,)` to windows `(n, 4)`.
-    """
+    """Surveys the bytes of `n` files, string scalars, for `decode_surveyed`, with the arithmetic done once for all of them; `need` is as
+    for `decode` and `decode_window`, and `window` is a function from heights and widths `(n,)` to windows `(n, 4)`."""
     count = len(contents)
     plain = _is_plain(tf.stack([tf.strings.substr(one, 0, _START) for one in contents]))
     ratio, sizes, places = tf.zeros_like(plain, tf.int32), None, None
@@ -198,20 +170,8 @@ def survey(
 def decode_surveyed(
     contents: tf.Tensor, found: Found, alone: Branch, channels: int, *, need: Need = None, whole: bool = False, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
-    """Decodes a surveyed file.
-
-    Args:
-        contents: string scalar: the file's bytes.
-        found: The result of `survey` for it.
-        alone: Decodes a file that has to be inspected by itself.
-        channels: 1, 3 or 4.
-        need: As for the survey.
-        whole: As for `decode_window`.
-        jpeg: As for `decode_window`.
-
-    Returns:
-        uint8 `(height, width, channels)`.
-    """
+    """Decodes a surveyed file to uint8 `(height, width, channels)`: by what `survey` `found` for it, or by `alone` if it has to be
+    inspected by itself. The other arguments are as for `survey` and `decode_window`."""
     branch, *window = found
     place = window[0] if window else None
     first, *reduced = (partial(_jpeg_at, contents, channels, ratio, place, whole=whole, jpeg=jpeg) for ratio in _ratios(need))
@@ -225,13 +185,10 @@ def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
 
 
 def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
-    """Scales a window to an image reduced by `ratio`, so that it holds every pixel of the window at full size.
+    """Scales windows, int32 `(..., 4)`, to images reduced by `ratio`, one of `RATIOS` or `(..., 1)` of them, so that they hold every pixel
+    of the windows at full size.
 
-    Top and left are rounded down, bottom and right up, so it is always inside the reduced image.
-
-    Args:
-        window: int32 `(..., 4)`: top, left, height, width.
-        ratio: One of `RATIOS`, or `(..., 1)` of them.
+    Top and left are rounded down, bottom and right up, so a window is always inside the reduced image.
     """
     start, size = tf.split(window, 2, axis=-1)
     first = start // ratio
@@ -374,9 +331,7 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
         return read_by_library(contents, channels, 16, exif=exif)
 
     def png() -> tf.Tensor:
-        def read() -> tf.Tensor:
-            return _png(contents, head, channels)
-
+        read = partial(_png, contents, head, channels)
         return upright_png(contents, read) if exif == "apply" else read()
 
     # In the order of `kind`: PNG, GIF, BMP, WebP, TIFF, Netpbm, unknown; then JPEG.
@@ -394,11 +349,8 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
     if channels != 1:
         return tf.io.decode_png(known, channels, dtype=tf.uint16)
     gray = tf.reduce_any(head[25] == list(GRAY_TYPES))
-    return tf.cond(
-        gray,
-        lambda: tf.io.decode_png(known, 1, dtype=tf.uint16),
-        lambda: luma(tf.io.decode_png(known, 3, dtype=tf.uint16)),
-    )
+    read = partial(tf.io.decode_png, known, dtype=tf.uint16)
+    return tf.cond(gray, lambda: read(channels=1), lambda: luma(read(channels=3)))
 
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -408,16 +360,7 @@ _PNG_SIDES = 16
 
 
 def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: int = 8) -> tf.Tensor:
-    """Returns the height and width of a decoded file, in pixels.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        exif: Whether images are turned upright.
-        bits: The bits of the decoded image, 8 or 16.
-
-    Returns:
-        int32 `(2,)`.
-    """
+    """Returns the height and width, int32 `(2,)` in pixels, of a file, a string scalar, once it is decoded to 8 or 16 bits."""
 
     def upright(size: tf.Tensor) -> tf.Tensor:
         return tf.where(swaps_sides(once(orientation, contents)), tf.reverse(size, [0]), size) if exif == "apply" else size

@@ -51,14 +51,8 @@ _PNG_START, _PNG_END = 1 << 13, 70_000
 
 
 def orientation(contents: tf.Tensor) -> tf.Tensor:
-    """Reads the EXIF orientation of a JPEG, PNG, WebP or TIFF image like Pillow; without one, that of XMP. 1 for other formats.
-
-    Args:
-        contents: string scalar: a file's bytes.
-
-    Returns:
-        int32 scalar from 1 to 8; 1 for a missing or invalid one.
-    """
+    """Reads the EXIF orientation of a JPEG, PNG, WebP or TIFF image, a string scalar, like Pillow; without one, that of XMP: int32 scalar
+    from 1 to 8. It is 1 for other formats, and for a missing or invalid one."""
     head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
     is_png = tf.reduce_all(head[:4] == list(b"\x89PNG"))
     is_webp = tf.reduce_all(tf.gather(head, [0, 1, 2, 3, 8, 9, 10, 11]) == list(b"RIFFWEBP"))
@@ -191,17 +185,8 @@ def _sane(value: tf.Tensor) -> tf.Tensor:
 
 
 def as_decoded(image: tf.Tensor, contents: tf.Tensor, size: tf.Tensor, *, upright: bool) -> tf.Tensor:
-    """Turns pixels aligned with the image of a file if their size is the transposed one.
-
-    Args:
-        image: `(height, width, channels)`.
-        contents: string scalar: the file's bytes.
-        size: The file's decoded height and width, int32 `(2,)`.
-        upright: Whether the file is decoded upright.
-
-    Returns:
-        The same image if it has this size, or if the orientation does not swap its sides.
-    """
+    """Turns pixels `(height, width, channels)` aligned with the image of a file, a string scalar, if their size is its transposed decoded
+    size, int32 `(2,)`, and its orientation swaps its sides. `upright` says whether the file is decoded upright."""
 
     def other() -> tf.Tensor:
         turn = orientation(contents)
@@ -224,15 +209,8 @@ def back(orientation: tf.Tensor) -> tf.Tensor:
 
 
 def orient(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
-    """Turns a stored image upright, like Pillow's `ImageOps.exif_transpose`.
-
-    Args:
-        image: `(height, width, channels)` as stored.
-        orientation: int32 scalar from 1 to 8.
-
-    Returns:
-        The upright image; from 5 on, height and width are swapped.
-    """
+    """Turns an image `(height, width, channels)` upright, as stored with an orientation, an int32 scalar from 1 to 8, like Pillow's
+    `ImageOps.exif_transpose`; from 5 on, height and width are swapped."""
     orders = tf.constant([[1, 0, 2] if transposes else [0, 1, 2] for transposes, _ in TURNS.values()])
     mirrors = tf.constant([[axis in mirrored for axis in range(3)] for _, mirrored in TURNS.values()])
 

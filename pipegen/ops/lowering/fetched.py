@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 
 
 class FetchedRecords(MappedRecords):
-    """A reader of features of records in files that are fetched block by block; see `Reader.open_together`.
-
-    Args:
-        mount: The reader of the files.
-        keys: Its name of each file.
-        about: As for `MappedRecords`, from its index on.
-    """
+    """A reader of features of records in files, by their keys in a mount, that are fetched block by block; see `Reader.open_together`.
+    `about` is as for `MappedRecords`, from its index on."""
 
     def __init__(self, mount: Mount, keys: Sequence[str], *about: Any) -> None:
         self._mount, self._keys = mount, tuple(keys)
@@ -100,11 +95,7 @@ _LOADS_WITH = "2.16"
 
 
 def speaks(address: str, scheme: str) -> tuple[str, ...]:
-    """Checks, with one operation, that TensorFlow reads an address.
-
-    Returns:
-        Nothing if it does; else the reason, and what helps.
-    """
+    """Checks, with one operation, that TensorFlow reads an address. Returns nothing if it does; else the reason, and what helps."""
     if _knows(address):
         return ()
     loads = tf.version.VERSION.startswith(f"{_LOADS_WITH}.")
@@ -146,12 +137,7 @@ class TensorFlowFiles:
         """Does nothing: there is no cache."""
 
     def info(self, path: str) -> dict[str, Any]:
-        """Returns the type, the size and the modification time of a file.
-
-        Raises:
-            FileNotFoundError: If it does not exist.
-            OSError: For other errors.
-        """
+        """Returns the type, the size and the modification time of a file; `FileNotFoundError` if it does not exist, else `OSError`."""
         about = _told(tf.io.gfile.stat, path)
         kind = "directory" if about.is_directory else "file"
         return {"name": path, "type": kind, "size": about.length, "mtime": about.mtime_nsec}

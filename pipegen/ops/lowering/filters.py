@@ -9,6 +9,8 @@ from pipegen.lazy import tf
 from pipegen.ops.lowering.linear import nearest_float32, working
 
 Whole: TypeAlias = "int | tf.Tensor"
+Phase: TypeAlias = "Callable[..., tuple[tf.Tensor, ...]]"
+"""A phase of a `NeighbourhoodTransform`."""
 
 BITS = 14
 """Weights for bytes are integers whose sum is 2 to this power; between the two passes, a byte has 8 more bits."""
@@ -20,15 +22,9 @@ def gaussian_radius(sigma: float) -> int:
 
 
 def gaussian_weights(sigma: tf.Tensor, radius: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes the weights of pixels at distances 0 to `radius`; distances above 0 count twice in the sum.
-
-    Args:
-        sigma: float64 `(n,)`: the standard deviation, in pixels; 0 does not change an image.
-        radius: The largest distance.
-
-    Returns:
-        int32 `(n, radius + 1)` that sum to exactly 2 to the power of `BITS`, and float32 that sum to 1.
-    """
+    """Computes the weights of pixels at distances 0 to `radius`: int32 `(n, radius + 1)` that sum to exactly 2 to the power of `BITS`, and
+    float32 that sum to 1, where distances above 0 count twice in the sum. The standard deviation, float64 `(n,)`, is in pixels; 0 does not
+    change an image."""
     distance = tf.range(radius + 1, dtype=tf.float64)
     # A tiny sigma in place of 0 puts all weight in the middle.
     bell = tf.exp(-tf.square(distance / tf.maximum(sigma, 1e-3)[:, None]) / 2.0)
@@ -53,17 +49,8 @@ def widen(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tens
 
 
 def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Sums each value with those above and below, weighted.
-
-    Args:
-        images: `(n, height, width, channels)`, uint8 or floats.
-        wide: From `widen`.
-        whole: int32 `(n, radius + 1)`, the weights for bytes.
-        real: float32, the weights for floats.
-
-    Returns:
-        Lines, uint16 in 1/256 of a level for bytes, else floats; and the weights.
-    """
+    """Sums each value of lines from `widen` with those above and below, by weights for bytes (`whole`, int32 `(n, radius + 1)`) or for
+    floats (`real`, float32). Returns lines, uint16 in 1/256 of a level for bytes, else floats; and the weights."""
     radius = int(real.shape[-1]) - 1
     height, _, _ = sides(images)
 
@@ -78,11 +65,8 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
 
 
 def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Sums each value of the result of `filter_rows` with those to the left and to the right, weighted.
-
-    Returns:
-        Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even.
-    """
+    """Sums each value of the result of `filter_rows` with those to the left and to the right, weighted. Returns lines `(n, height, width ·
+    channels)` of the images' dtype; bytes round half to even."""
     radius = int(real.shape[-1]) - 1
     _, width, channels = sides(images)
 
@@ -95,13 +79,9 @@ def filter_columns(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: t
     return (tf.cast(rounded_shift(_weighted(column, whole, radius), BITS + 8), images.dtype),)
 
 
-def beside(phase: Callable[..., tuple[tf.Tensor, ...]]) -> Callable[..., tuple[tf.Tensor, ...]]:
+def beside(phase: Phase) -> Phase:
     """Wraps a phase so that it takes and returns one more tensor before its parameters, unchanged."""
-
-    def carrying(images: tf.Tensor, first: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return first, *phase(images, *given)
-
-    return carrying
+    return lambda images, first, *given: (first, *phase(images, *given))
 
 
 def rounded_shift(x: tf.Tensor, bits: int) -> tf.Tensor:
@@ -149,8 +129,12 @@ Offset: TypeAlias = "tuple[int, int]"
 """Rows down and columns to the right."""
 
 
-def with_border(images: tf.Tensor, radius: int, edge: Literal["reflect", "nearest"]) -> tf.Tensor:
-    """Converts images to lines, padded by `radius` pixels on every side, reflected (abc|cba) or repeating the edge."""
+def bordered(radius: int, edge: Literal["reflect", "nearest"]) -> Phase:
+    """Makes a phase that converts images to lines, padded by `radius` pixels on every side, reflected (abc|cba) or repeating the edge."""
+    return lambda images, *given: (_with_border(images, radius, edge), *given)
+
+
+def _with_border(images: tf.Tensor, radius: int, edge: str) -> tf.Tensor:
     height, width, channels = sides(images)
     lines = tf.reshape(images, [-1, height, width * channels])
     if edge == "nearest":
@@ -168,13 +152,9 @@ def with_border(images: tf.Tensor, radius: int, edge: Literal["reflect", "neares
 
 
 def whole_weights(weights: tf.Tensor, middle: int = 0, counts: Sequence[int] | None = None) -> tuple[tf.Tensor, tf.Tensor]:
-    """Rounds weights for bytes and for floats, float32 `(n, taps)`.
-
-    Args:
-        weights: float64 `(n, taps)` that sum to 1.
-        middle: The tap that gets the rest after rounding, so that integers sum to 2 to the power of `BITS`.
-        counts: The number of times that each tap counts in the sum; by default once, which `middle` always does.
-    """
+    """Rounds weights, float64 `(n, taps)` that sum to 1, for bytes and for floats, float32 each. The tap `middle` gets the rest after
+    rounding, so that integers sum to 2 to the power of `BITS`; `counts` is the number of times that each tap counts in the sum, by default
+    once, which `middle` always does."""
     whole = tf.round(weights * float(1 << BITS))
     total = tf.reduce_sum(whole if counts is None else whole * tf.constant(counts, tf.float64), -1, keepdims=True)
     whole += (float(1 << BITS) - total) * tf.one_hot(middle, int(weights.shape[-1]), dtype=tf.float64)
@@ -183,19 +163,12 @@ def whole_weights(weights: tf.Tensor, middle: int = 0, counts: Sequence[int] | N
 
 def spread(
     images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor, groups: Sequence[Sequence[Offset]], radius: int
-) -> tf.Tensor:
-    """Sums lines at the same offsets for all examples.
+) -> tuple[tf.Tensor, ...]:
+    """Sums lines at the same offsets for all examples: `groups` of offsets of equal weight.
 
-    Args:
-        images: `(n, height, width, channels)`, uint8 or floats.
-        wide: From `with_border`.
-        whole: The weight of each group for bytes, from `whole_weights`; it counts once for each offset of its group.
-        real: Those for floats.
-        groups: Offsets of equal weight.
-        radius: The padding of `wide`.
-
-    Returns:
-        Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even, and are clipped.
+    The weight of each group, `whole` for bytes or `real` for floats from `whole_weights`, counts once for each of its offsets. `wide` is
+    from `bordered`, padded by `radius`. Returns lines `(n, height, width · channels)` of the images' dtype; bytes round half to even, and
+    are clipped.
     """
     height, width, channels = sides(images)
     integer = images.dtype.is_integer
@@ -217,22 +190,15 @@ def spread(
             parts = [tf.cast(values, dtype) * weight]
         for part in parts:
             total = part if total is None else total + part
-    return _finished(total, images)
+    return (_finished(total, images),)
 
 
-def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Sums lines at offsets that differ from example to example, one example at a time. Without negative weights, sums for bytes stay below
     2^24, which float32 holds: as fast as floats, and the same bits in any order.
 
-    Args:
-        images: `(n, height, width, channels)`, uint8 or floats.
-        wide: From `with_border`.
-        places: The first row and column of each tap in `wide`, int32 `(n, taps, 2)`.
-        whole: The weight of each tap for bytes, from `whole_weights`.
-        real: Those for floats.
-
-    Returns:
-        Lines `(n, height, width · channels)` of the images' dtype; bytes round half to even.
+    `wide` is from `bordered`, `places` the first row and column of each tap in it, int32 `(n, taps, 2)`, and the weights `whole` and `real`
+    are from `whole_weights`. Returns lines `(n, height, width · channels)` of the images' dtype; bytes round half to even.
     """
     height, width, channels = sides(images)
     integer = images.dtype.is_integer
@@ -249,7 +215,7 @@ def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tenso
 
     weights = tf.cast(whole if integer else real, dtype)
     total = tf.map_fn(one, (wide, places, weights), fn_output_signature=tf.TensorSpec([None, None], dtype))
-    return _finished(tf.reshape(total, [-1, height, width * channels]), images)
+    return (_finished(tf.reshape(total, [-1, height, width * channels]), images),)
 
 
 def _finished(total: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
@@ -259,13 +225,8 @@ def _finished(total: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
 
 
 def sorted_columns(wide: tf.Tensor, size: int, height: Whole) -> tuple[tf.Tensor, ...]:
-    """Sorts each column of `size` values: returns the lines `(n, height, ...)` of the least, the second, and so on.
-
-    Args:
-        wide: Lines of images padded by `size // 2` pixels on every side.
-        size: The rows of a column.
-        height: The height of the images.
-    """
+    """Sorts each column of `size` values of images padded by `size // 2` pixels on every side: returns the lines `(n, height, ...)` of the
+    least, the second, and so on."""
     return tuple(_sorted([wide[:, row : row + height] for row in range(size)]))
 
 
@@ -306,14 +267,8 @@ def _sorted(values: list[tf.Tensor]) -> list[tf.Tensor]:
 
 
 def through(factor: tf.Tensor, length: Whole, method: str) -> tuple[tf.Tensor, ...]:
-    """Returns the lines that are summed for each line after scaling down and up, int32 `(n, length, taps)`, and their weights for bytes and
-    for floats, float32 `(n, length, taps)`.
-
-    Args:
-        factor: The scale, float64 `(n,)`.
-        length: The number of lines.
-        method: `nearest` or `bilinear`.
-    """
+    """Returns the lines that are summed for each of `length` lines after scaling down by a factor, float64 `(n,)`, and up again, `nearest`
+    or `bilinear`: int32 `(n, length, taps)`; and their weights for bytes and for floats, float32 `(n, length, taps)`."""
     side = tf.cast(length, tf.float64)
     small = tf.maximum(tf.round(factor * side), 1.0)[:, None]
     line = tf.range(length, dtype=tf.int32)

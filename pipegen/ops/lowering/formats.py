@@ -19,11 +19,7 @@ _BMP_MASKS = bytes((0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0xFF, 0, 0, 0))
 
 
 def odd_form(content: bytes) -> str | None:
-    """Describes a GIF or BMP that only Pillow reads correctly; `None` for any other file.
-
-    Args:
-        content: The whole file.
-    """
+    """Describes a GIF or BMP, by its whole content, that only Pillow reads correctly; `None` for any other file."""
     if content[:4] == b"GIF8" and not _is_plain_gif_file(content):
         return "a GIF that is transparent, does not fill its canvas, or has comments before its first frame"
     if content[:2] == b"BM" and not _is_plain_bmp_file(content):
@@ -76,17 +72,10 @@ _GIF_HEAD, _GIF_LOOP, _GIF_CONTROL, _GIF_FRAME = 13, 19, 8, 10
 
 
 def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
-    """Decodes a file that is not a JPEG; the first frame of an animation. Without a fourth channel, transparency is dropped.
+    """Decodes a file that is not a JPEG, a string scalar, to uint8 `(height, width, channels)` of 1, 3 or 4 channels; the first frame of an
+    animation. Without a fourth channel, transparency is dropped.
 
     The library reads files that TensorFlow would decode differently from Pillow.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        channels: 1, 3 or 4.
-        exif: Whether to turn the image upright.
-
-    Returns:
-        uint8 `(height, width, channels)`.
     """
     head = head_of(contents)
 
@@ -97,15 +86,11 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
         return image if channels != 1 else luma(image)
 
     def png() -> tf.Tensor:
-        def read() -> tf.Tensor:
-            return _png(contents, head, channels)
-
+        read = partial(_png, contents, head, channels)
         return upright_png(contents, read) if exif == "apply" else read()
 
     def webp() -> tf.Tensor:
-        def read() -> tf.Tensor:
-            return _webp(contents, head, channels, library)
-
+        read = partial(_webp, contents, head, channels, library)
         return upright_webp(contents, head, read) if exif == "apply" and reads_webp() else read()
 
     def plain(found: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]) -> tf.Tensor:
@@ -123,7 +108,8 @@ def decode_other(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "
 
     # TensorFlow drops the transparency of a GIF or BMP.
     animated_or_bitmap = [library, library] if channels == 4 else [gif, bmp]
-    readers = [png, *animated_or_bitmap, webp, library, library, lambda: _unknown(contents)]
+    unknown = partial(refused, contents, "is not a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM image", tf.uint8)
+    readers = [png, *animated_or_bitmap, webp, library, library, unknown]
     image = tf.switch_case(kind(head), readers)
     image.set_shape([None, None, channels])
     return image
@@ -138,7 +124,11 @@ def luma(image: tf.Tensor) -> tf.Tensor:
 
 def with_opacity(image: tf.Tensor) -> tf.Tensor:
     """Adds an opaque fourth channel to RGB."""
-    return tf.concat([image, tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))], axis=-1)
+    return tf.concat([image, _opaque(image)], axis=-1)
+
+
+def _opaque(image: tf.Tensor) -> tf.Tensor:
+    return tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))
 
 
 def head_of(contents: tf.Tensor) -> tf.Tensor:
@@ -205,9 +195,8 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
 def with_alpha(image: tf.Tensor) -> tf.Tensor:
     """Converts gray or RGB, with or without transparency, to RGBA, for a dynamic number of channels."""
     samples = tf.shape(image)[-1]
-    opaque = tf.fill(tf.concat([tf.shape(image)[:2], [1]], axis=0), tf.constant(image.dtype.max, image.dtype))
     colours = tf.cond(samples < 3, lambda: tf.tile(image[..., :1], [1, 1, 3]), lambda: image[..., :3])
-    return tf.concat([colours, tf.cond(samples % 2 == 0, lambda: image[..., -1:], lambda: opaque)], axis=-1)
+    return tf.concat([colours, tf.cond(samples % 2 == 0, lambda: image[..., -1:], lambda: _opaque(image))], axis=-1)
 
 
 def _is_plain_gif(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
@@ -281,7 +270,3 @@ def _webp(contents: tf.Tensor, head: tf.Tensor, channels: int, library: Callable
             return library()
     image = tf.io.decode_image(known, 0, expand_animations=False)
     return with_alpha(image) if channels == 4 else luma(image[..., :3]) if channels == 1 else image[..., :3]
-
-
-def _unknown(contents: tf.Tensor) -> tf.Tensor:
-    return refused(contents, "is not a JPEG, PNG, GIF, BMP, WebP, TIFF, PPM, PGM or PBM image", tf.uint8)

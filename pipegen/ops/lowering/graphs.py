@@ -44,56 +44,20 @@ def target() -> Target:
     return _target.get()
 
 
-_compiled: ContextVar[bool] = ContextVar("compiled", default=False)
-
-
-def for_xla() -> AbstractContextManager[None]:
-    """Marks functions traced inside as compiled by XLA."""
-    return meanwhile(_compiled, True)
-
-
-def is_compiled() -> bool:
-    """Checks whether XLA compiles the function being traced."""
-    return _compiled.get()
-
-
-_elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
-
-
-def may_run_elsewhere() -> AbstractContextManager[None]:
-    """Marks graphs traced inside as running in any process."""
-    return meanwhile(_elsewhere, True)
-
-
-def runs_elsewhere() -> bool:
-    """Checks whether the graph being traced may run in another process that sees the same files."""
-    return _elsewhere.get()
-
-
-_around: ContextVar[Any] = ContextVar("around", default=None)
-
-
-def called_in(graph: Any) -> AbstractContextManager[None]:
-    """Has functions traced inside, which TensorFlow instantiates at each call, take large tensors from `graph`."""
-    return meanwhile(_around, graph)
-
-
-def graph_around() -> Any:
-    """Returns the graph of `called_in`, or `None`."""
-    return _around.get()
+by_xla: ContextVar[bool] = ContextVar("by_xla", default=False)
+"""Whether XLA compiles the function being traced."""
+elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
+"""Whether the graph being traced may run in another process that sees the same files."""
+graph_around: ContextVar[Any] = ContextVar("graph_around", default=None)
+"""The graph from which functions that TensorFlow instantiates at each call take large tensors; `None` for their own."""
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
-    """Calls a function that is traced once for all graphs, for each type of its tensors and each value of its options.
-
-    Args:
-        function: A function of the tensors and the options, which reads no other tensor.
-        tensors: Its tensors.
-        options: Its options, hashable.
-    """
+    """Calls a function of tensors and of hashable options, which reads no other tensor. It is traced once for all graphs, for each type of
+    its tensors and each value of its options."""
     if tf.executing_eagerly():
         return function(*tensors, **options)
-    found: tf.Tensor = call(_traced(function, tuple(options.items()), (target(), is_compiled())), *tensors)
+    found: tf.Tensor = call(_traced(function, tuple(options.items()), (target(), by_xla.get())), *tensors)
     return found
 
 
@@ -119,7 +83,7 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
     TensorFlow's own node for a call prepares the function for several devices, for each node and each iterator: 3 to 10 ms. The only
     branch of a `Case` is run unchanged. XLA and saved graphs get a normal call.
     """
-    if tf.executing_eagerly() or is_compiled() or target() != "process":
+    if tf.executing_eagerly() or by_xla.get() or target() != "process":
         return function(*given)
     made: Any = function
     concrete = made.get_concrete_function(*tf.nest.map_structure(_spec, given))
@@ -154,15 +118,9 @@ def _spec(given: Any) -> Any:
 
 
 def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:
-    """Calls one of two functions.
+    """Calls one of two functions of nested tensors, by a bool scalar; their results have the same dtypes and shapes.
 
     `tf.cond` inlines both into the graph, where each node, and each tensor that they read, costs a step even if it is not run.
-
-    Args:
-        condition: A bool scalar.
-        then: A function from `given` to nested tensors.
-        otherwise: Another one, with results of the same dtypes and shapes.
-        given: Nested tensors.
     """
     if tf.executing_eagerly():
         return then(*given) if condition else otherwise(*given)

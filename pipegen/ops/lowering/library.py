@@ -30,14 +30,8 @@ _HEAD = 64
 
 @dataclass(frozen=True)
 class Plugin:
-    """The library that reads a format.
-
-    Attributes:
-        library: Its name in messages.
-        module: The module to import; "" if Pillow itself may read the format.
-        extra: The extra of pipegen that installs it.
-        format: Pillow's name of the format.
-    """
+    """The library that reads a format: its name in messages, the module to import ("" if Pillow itself may read the format), the extra of
+    pipegen that installs it, and Pillow's name of the format."""
 
     library: str
     module: str
@@ -170,13 +164,10 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
 def call_reader(
     reader: Callable[[bytes], Any], contents: tf.Tensor, shape: Sequence[int | None], dtype: tf.DType, describe: Callable[[Exception], str]
 ) -> tf.Tensor:
-    """Calls a function in Python on a string scalar, a file's bytes.
+    """Calls a function in Python on a string scalar, a file's bytes; returns its array, of a shape and dtype.
 
     Its `UnreadableError`s fail in the graph with their message, and so do other errors, for which `describe` makes one: libraries raise any
     exception on damaged files.
-
-    Returns:
-        The array, of a shape and dtype.
     """
 
     def attempt(given: Any) -> tuple[Any, Any]:
@@ -204,20 +195,10 @@ def served_formats(channels: int, bits: int) -> str:
 
 
 def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> Any:
-    """Decodes a TIFF, PPM, PGM, PBM, GIF, BMP or WebP file, a JPEG, or one that a plugin reads; the first of several pages.
+    """Decodes a TIFF, PPM, PGM, PBM, GIF, BMP or WebP file, a JPEG, or one that a plugin reads, to uint8 or uint16 `(height, width,
+    channels)`, of 1, 3 or 4 channels and 8 or 16 `bits`; the first of several pages.
 
-    Args:
-        contents: The file's bytes.
-        channels: 1, 3 or 4.
-        bits: 8 or 16.
-        exif: Whether to turn it upright.
-
-    Returns:
-        uint8 or uint16 `(height, width, channels)`.
-
-    Raises:
-        UnreadableError: For a file that cannot be read; the message continues the file's name.
-        Exception: Any exception of a library on a damaged file.
+    A file that cannot be read raises `UnreadableError`, whose message continues the file's name, or on damage any exception of a library.
     """
     plugin = plugin_format(contents)
     if plugin is not None:
@@ -238,14 +219,8 @@ def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> 
 
 
 def bits_of(contents: bytes) -> int:
-    """Reads the bits of a value of a file: 16, or at most 8 for a format without more.
-
-    Args:
-        contents: The bytes of a file of any supported format; for all but TIFF, 64 bytes are enough.
-
-    Raises:
-        UnreadableError: For a TIFF of unsupported values.
-    """
+    """Reads the bits of a value of a file of any supported format: 16, or at most 8 for a format without more. For all but TIFF, its first
+    64 bytes are enough; a TIFF of unsupported values raises `UnreadableError`."""
     if contents[:4] == b"\x89PNG":
         return contents[24] if len(contents) > 24 else 8
     if contents[:4] in _TIFF_MARKS:
@@ -255,11 +230,7 @@ def bits_of(contents: bytes) -> int:
 
 
 def require_bits(what: str, have: int, bits: int) -> None:
-    """Rejects a file of another depth.
-
-    Raises:
-        UnreadableError: With what to do.
-    """
+    """Rejects a file of another depth by an `UnreadableError` with what to do."""
     if have > 8 >= bits:
         raise UnreadableError(too_deep(f"a {have}-bit {what}"))
     if have <= 8 < bits:
@@ -290,11 +261,7 @@ def _by_pillow(contents: bytes, channels: int, exif: Exif, tiff: _Header | None 
 
 
 def _converted(image: Any, channels: int) -> Any:
-    """Converts an opened image to gray, RGB or RGBA.
-
-    Raises:
-        UnreadableError: If Pillow cannot convert its colours.
-    """
+    """Converts an opened image to gray, RGB or RGBA; `UnreadableError` if Pillow cannot convert its colours."""
     image.load()
     mode = _MODES[channels]
     try:
@@ -353,11 +320,8 @@ def _netpbm(contents: bytes, channels: int, bits: int) -> Any:
 
 
 def _tiff_header(contents: bytes) -> _Header:
-    """Reads the tags of the first page.
-
-    Raises:
-        UnreadableError: For a header that is cut short, and for values that are not unsigned integers, or of an unusual number of bits.
-    """
+    """Reads the tags of the first page. `UnreadableError` for a header that is cut short, and for values that are not unsigned integers, or
+    of an unusual number of bits."""
     from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
     file = io.BytesIO(contents)

@@ -49,12 +49,8 @@ def radians(degrees: tf.Tensor) -> tf.Tensor:
 
 
 def stack(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> tf.Tensor:
-    """Stacks entries to a float64 matrix `(..., rows, columns)`.
-
-    Args:
-        rows: The entries by row: numbers, or tensors that broadcast to `like`.
-        like: A float64 tensor of the batch's shape `(...)`.
-    """
+    """Stacks entries, given by row as numbers or tensors that broadcast to `like`, to a float64 matrix `(..., rows, columns)`; `like` is
+    float64 of the batch's shape `(...)`."""
     return tf.stack([tf.stack(row, axis=-1) for row in _filled(rows, like)], axis=-2)
 
 
@@ -74,17 +70,8 @@ def _filled(rows: Sequence[Sequence[Scalar]], like: tf.Tensor) -> list[list[tf.T
 def about_centre(
     linear: tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar]], like: tf.Tensor, height: tf.Tensor, width: tf.Tensor
 ) -> tf.Tensor:
-    """Makes the 3x3 matrix that applies a 2x2 one about the centre of the canvas.
-
-    Args:
-        linear: The 2x2 matrix on `(x, y)`, from output to input.
-        like: A float64 tensor of the batch's shape `(...)`.
-        height: float64 scalar: the height of the canvas, in pixels.
-        width: float64 scalar: its width.
-
-    Returns:
-        float64 `(..., 3, 3)`.
-    """
+    """Makes the 3x3 matrix, float64 `(..., 3, 3)`, that applies a 2x2 one on `(x, y)`, from output to input, about the centre of a canvas
+    of a height and width in pixels, float64 scalars; `like` is as for `stack`."""
     (a, b), (c, d) = linear
     cx, cy = (width - 1.0) / 2.0, (height - 1.0) / 2.0
     return stack([[a, b, cx - (a * cx + b * cy)], [c, d, cy - (c * cx + d * cy)], [0.0, 0.0, 1.0]], like)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
-from pipegen.ops.lowering.graphs import asserted, graph_around, runs_elsewhere
+from pipegen.ops.lowering.graphs import asserted, elsewhere, graph_around
 from pipegen.ops.lowering.stored import string_of
 
 if TYPE_CHECKING:
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 
 class Maps:
-    """Files mapped into memory, once for all graphs.
-
-    Args:
-        files: The path and the size of each. They must not shrink while they are read: the system would kill the process.
-    """
+    """Files, given by path and size, mapped into memory once for all graphs. They must not shrink while they are read: the system would
+    kill the process."""
 
     def __init__(self, files: Sequence[tuple[str, int]]) -> None:
         self.files = tuple(files)
@@ -42,7 +39,7 @@ class Maps:
 
     def every(self) -> tf.Tensor:
         """Returns the list of all maps, of this process or of the one that runs the graph."""
-        return mapped_there(self.files) if runs_elsewhere() else tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
+        return mapped_there(self.files) if elsewhere.get() else tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
 
     def cut(self, maps: tf.Tensor, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         """Reads bytes of one file: a string scalar. `offset` and `length` are int64 scalars; the length is below 2 GiB."""
@@ -75,7 +72,7 @@ def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
 
     # `tf.cond` would inline the making of the list into the outer graph: some operations for every file, skipped at each call.
     there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, make))
-    around = graph_around()
+    around = graph_around.get()
     with around.as_default() if around is not None else nullcontext(), tf.device("CPU:0"):
         held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=f"pipegen_maps_{about.hexdigest()}")
         is_there = tf.raw_ops.VarIsInitializedOp(resource=held)
@@ -147,15 +144,10 @@ def alone(together: Together, feature: str) -> Read:
 
 
 class MappedRecords:
-    """A reader of features of records in mapped files; see `Reader.open_together`.
+    """A reader of features of records in mapped files, each given by path and size; see `Reader.open_together`.
 
-    Args:
-        files: The path and the size of each file.
-        index: The places of the parts of each record.
-        parts: The names of the parts.
-        hold: Converts arrays to tensors.
-        parts_of: From features to the parts that they are read from.
-        parse: From features, the parts of one record and the places of all parts, to these features.
+    `index` has the places of the parts of each record, `hold` converts arrays to tensors, `parts_of` maps features to the parts that they
+    are read from, and `parse` makes features of the parts of one record and the places of all parts.
     """
 
     def __init__(
@@ -184,7 +176,8 @@ class MappedRecords:
             places = {part: (offset[i], length[i]) for i, part in enumerate(self._parts)}
             found = {}
             for i, part in enumerate(wanted):
-                there = self._there(part, places[part][1])
+                there = places[part][1]
+                there = asserted(there, there >= 0, f"it has no `{part}`") if self._lacking else there
                 with tf.control_dependencies([there]):
                     found[part] = cuts(file, places[part][0], there) if callable(cuts) else tf.identity(read[0][i])
             return self._parse(features, found, places)
@@ -208,10 +201,6 @@ class MappedRecords:
 
     def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         return self._maps.cut(maps, file, offset, length)
-
-    def _there(self, part: str, length: tf.Tensor) -> tf.Tensor:
-        """Checks that a record has a part; returns the part's length."""
-        return asserted(length, length >= 0, f"it has no `{part}`") if self._lacking else length
 
     def _like(self, features: Sequence[str]) -> dict[str, Any]:
         """Returns the dtypes and shapes of features."""

@@ -19,19 +19,11 @@ _NONE = -1
 
 
 def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
-    """Decodes a mask.
+    """Decodes a mask, a string scalar, to uint8 `(height, width, 1)`, by pairs of a stored value, 0 to 65535, and its class index, or
+    `None` if stored values are indices.
 
-    A gray PNG is read in the graph; other files by Pillow, since TensorFlow converts palette indices to colours.
-
-    Args:
-        contents: string scalar: a file's bytes.
-        values: Pairs of a stored value, 0 to 65535, and its class index; `None` if stored values are indices.
-
-    Returns:
-        uint8 `(height, width, 1)`.
-
-    Raises:
-        tf.errors.InvalidArgumentError: For a file with several channels, and for a value without a class.
+    A gray PNG is read in the graph; other files by Pillow, since TensorFlow converts palette indices to colours. A file with several
+    channels, and a value without a class, raise `tf.errors.InvalidArgumentError`.
     """
     gray = tf.strings.substr(contents, 0, len(PNG)) == PNG
     header = tf.io.decode_raw(contents, tf.uint8, fixed_length=_COLOUR_AT + 1)

@@ -22,12 +22,10 @@ SCALE = 5
 
 
 def read_coco(contents: bytes) -> Any:
-    """Draws objects: crowds first, then larger before smaller ones. uint8 `(height, width)`.
+    """Draws objects, of the result of `sources.annotations.outlines`: crowds first, then larger before smaller ones. uint8 `(height,
+    width)`.
 
     The crossings of all polygons of an image are computed together, since NumPy's overhead would dominate for single ones.
-
-    Args:
-        contents: The result of `sources.annotations.outlines`.
     """
     words = np.frombuffer(contents, np.int32, len(contents) // 4)
     height, width, many = words[:HEAD].tolist()
@@ -80,15 +78,8 @@ def _polygons(polygons: list[Any], height: int, width: int) -> list[_Piece | Non
     """Fills polygons by the rule of pycocotools' `rleFrPoly`: a pixel is inside if an odd number of edges is above it in its column.
 
     That function walks an edge in steps of a fifth of a pixel along its longer side. A column is crossed between its third and fourth
-    fifth, at the upper one of both steps. Here the crossings are computed directly.
-
-    Args:
-        polygons: x and y of the corners of each in fifths of a pixel, `(n, 2)`.
-        height: Rows of the image.
-        width: Columns.
-
-    Returns:
-        The part of each on the image; `None` if empty.
+    fifth, at the upper one of both steps. Here the crossings are computed directly, from x and y of the corners of each polygon in fifths
+    of a pixel, `(n, 2)`. A polygon without pixels gives `None`.
     """
     if not polygons:
         return []
@@ -156,10 +147,7 @@ def _rounded(begin: Any, slope: Any, step: Any) -> Any:
 
 def counts_of(text: bytes) -> Any:
     """Parses the lengths of runs in COCO's text: groups of five bits; from the fourth on, differences to the last but one.
-
-    Raises:
-        UnreadableError: For an invalid text.
-    """
+    `UnreadableError` for an invalid text."""
     signs = np.frombuffer(text, np.uint8).astype(np.int64) - 48
     if not len(signs) or signs.min() < 0 or signs.max() > 63 or signs[-1] & 32:
         raise UnreadableError("is not a run-length text")
@@ -176,15 +164,8 @@ def counts_of(text: bytes) -> Any:
 
 
 def read_labelme(contents: bytes, most: int) -> Any:
-    """Draws shapes in their order, each with its number, counted from 1: uint8 `(height, width)`. Points and lines are not drawn.
-
-    Args:
-        contents: The bytes of a file.
-        most: The largest number of shapes.
-
-    Raises:
-        UnreadableError: For an image without a size, and for too many shapes.
-    """
+    """Draws at most `most` shapes of a file in their order, each with its number, counted from 1: uint8 `(height, width)`. Points and lines
+    are not drawn. `UnreadableError` for an image without a size, and for too many shapes."""
     from PIL import Image, ImageDraw
 
     held = json.loads(contents)

@@ -18,12 +18,8 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def mapped_range(image: Array, interval: Interval | None = None) -> tuple[float, float] | None:
-    """Returns the values that become black and white; `None` if an image has levels from 0 to 255 already, up to rounding.
-
-    Args:
-        image: Any shape.
-        interval: The possible values; if unknown, those of the image.
-    """
+    """Returns the values that become black and white; `None` if an image of any shape has levels from 0 to 255 already, up to rounding.
+    Without an `interval` of the possible values, those of the image count."""
     if image.dtype == "uint8":
         return None
     low, high = (interval.low, interval.high) if interval is not None else (float(image.min(initial=0)), float(image.max(initial=1)))
@@ -41,16 +37,8 @@ def levels(image: Array, interval: Interval | None = None) -> Array:
 
 
 def encode_image(image: Array, form: Literal["png", "jpeg"], quality: int) -> bytes:
-    """Encodes an image file.
-
-    Args:
-        image: uint8 `(height, width, channels)`: 1, 3 or, as a PNG, 4 channels.
-        form: `png` or `jpeg`.
-        quality: The quality of a JPEG, 1 to 100.
-
-    Raises:
-        ValueError: For another number of channels.
-    """
+    """Encodes uint8 `(height, width, channels)` as a `png` of 1, 3 or 4 channels, or as a `jpeg` of 1 or 3 at a quality of 1 to 100;
+    `ValueError` for another number."""
     from PIL import Image
 
     channels = image.shape[-1]
@@ -60,11 +48,7 @@ def encode_image(image: Array, form: Literal["png", "jpeg"], quality: int) -> by
 
 
 def encode_mask(mask: Array) -> bytes:
-    """Encodes class ids as a PNG of 8 bits, or of 16 if one is above 255.
-
-    Args:
-        mask: Integers from 0 to 65535, `(height, width, 1)`.
-    """
+    """Encodes class ids, integers from 0 to 65535 `(height, width, 1)`, as a PNG of 8 bits, or of 16 if one is above 255."""
     from PIL import Image
 
     ids = mask[..., 0]
@@ -89,16 +73,9 @@ def _rgb(image: Array) -> Array:
 
 
 def overlay(image: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], ignore: int) -> np.ndarray[Any, Any]:
-    """Colours each pixel of an image by its class.
-
-    Args:
-        image: uint8 `(height, width, channels)`; with fewer than three channels, only the first is shown.
-        mask: The class index of each pixel, uint8 `(height, width, 1)`.
-        ignore: The class index that the loss ignores: gray, unless it is 0.
-
-    Returns:
-        uint8 `(height, width, 3)`.
-    """
+    """Colours each pixel of an image, uint8 `(height, width, channels)`, by its class in a mask, uint8 `(height, width, 1)`; the class
+    index that the loss ignores is gray, unless it is 0. Returns uint8 `(height, width, 3)`; of an image with fewer than three channels,
+    only the first is shown."""
     plain: Array = _rgb(image).astype(np.float32)
     classes: np.ndarray[Any, Any] = mask[..., 0].astype(np.int64)
     colours = np.array(_COLOURS, np.float32)[(classes - 1) % len(_COLOURS)]
@@ -108,23 +85,19 @@ def overlay(image: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], ignore: int
     return np.where((classes == 0)[..., None], plain, np.rint(mixed)).astype(np.uint8)
 
 
-def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
-    """Draws boxes on an image, each class in its own colour.
-
-    Args:
-        image: uint8 `(height, width, channels)`; with fewer than three channels, only the first is shown.
-        boxes: Left, top, right and bottom edge of each in pixels, `(n, 4)`.
-        names: The class of each, or empty.
-
-    Returns:
-        uint8 `(height, width, 3)`.
-    """
+def _drawing(image: Array, least: int, lines: int) -> tuple[Image.Image, Any, Any]:
+    """An image to draw on, the pen, and a font of at least `least` pixels, of which so many lines are as long as the image."""
     from PIL import Image, ImageDraw, ImageFont
 
     picture = Image.fromarray(np.ascontiguousarray(_rgb(image), np.uint8))
-    pen = ImageDraw.Draw(picture)
+    return picture, ImageDraw.Draw(picture), ImageFont.load_default(size=max(least, round(max(picture.size) / lines)))
+
+
+def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
+    """Draws boxes on an image as of `overlay`, each class in its own colour: left, top, right and bottom edge of each in pixels, `(n, 4)`,
+    and the class of each, or none."""
+    picture, pen, font = _drawing(image, 10, 22)
     line = max(1, round(max(picture.size) / 160))
-    font = ImageFont.load_default(size=max(10, round(max(picture.size) / 22)))
     known = sorted(set(names))
     for i, box in enumerate(np.asarray(boxes, np.float64).tolist()):
         colour = _COLOURS[(known.index(names[i]) if i < len(names) else 0) % len(_COLOURS)]
@@ -138,22 +111,10 @@ def outlined(image: np.ndarray[Any, Any], boxes: np.ndarray[Any, Any], names: Se
 
 
 def dotted(image: np.ndarray[Any, Any], points: np.ndarray[Any, Any], names: Sequence[str] = ()) -> np.ndarray[Any, Any]:
-    """Draws points on an image, each name in its own colour: a hidden one is a ring.
-
-    Args:
-        image: uint8 `(height, width, channels)`; with fewer than three channels, only the first is shown.
-        points: x, y and visibility of each, `(n, 3)`; those of visibility 0 are absent.
-        names: The name of each, or empty.
-
-    Returns:
-        uint8 `(height, width, 3)`.
-    """
-    from PIL import Image, ImageDraw, ImageFont
-
-    picture = Image.fromarray(np.ascontiguousarray(_rgb(image), np.uint8))
-    pen = ImageDraw.Draw(picture)
+    """Draws points on an image as of `overlay`, each name in its own colour: x, y and visibility of each, `(n, 3)`, and the name of each,
+    or none. A hidden one is a ring, and those of visibility 0 are absent."""
+    picture, pen, font = _drawing(image, 8, 30)
     radius = max(1.0, max(picture.size) / 100)
-    font = ImageFont.load_default(size=max(8, round(max(picture.size) / 30)))
     known = list(dict.fromkeys(names))
     for i, (x, y, visibility) in enumerate(np.asarray(points, np.float64).tolist()):
         if visibility == 0:

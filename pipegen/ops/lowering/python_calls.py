@@ -78,15 +78,9 @@ class CallFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Declared:
-    """The declared result of a function.
-
-    Attributes:
-        function: Its name in the spec.
-        dtype: The dtype.
-        shape: Height, width and channels, `None` for a side that varies; or `None` for the shape of the input image.
-        interval: The range of values, or `None` if not declared.
-        stays: Whether height and width are those of the input image, in addition to the shape.
-    """
+    """The declared result of a function, named as in the spec: its dtype, its shape (`None` for a side that varies, or for all as in the
+    input image), the range of values if declared, and whether height and width `stays` those of the input image, in addition to the
+    shape."""
 
     function: str
     dtype: str
@@ -96,19 +90,12 @@ class Declared:
 
 
 def call(function: Callable[..., Any], declared: Declared, image: tf.Tensor, words: tf.Tensor | None = None) -> tf.Tensor:
-    """Calls a function on an image.
+    """Calls a function on an image `(height, width, channels)`, and with a NumPy generator if there are `words`, int64 `(2,)`, of 32 bits
+    each, as its seed.
 
-    Its arguments are copies, which it may write into, and its result is copied, so that it may keep it. The result must depend only on
-    the arguments: equal calls may be merged.
-
-    Args:
-        function: Called with `image`, and with a NumPy generator if there are `words`.
-        declared: Its declared result, which is checked.
-        image: `(height, width, channels)`.
-        words: int64 `(2,)`, 32 bits each: the seed of the generator.
-
-    Raises:
-        UnknownError: TensorFlow's, if the function fails or breaks its declaration.
+    Its arguments are copies, which it may write into, and its result, which is checked as it is declared, is copied, so that it may keep
+    it. The result must depend only on the arguments: equal calls may be merged. TensorFlow's `UnknownError` is raised if the function fails
+    or breaks its declaration.
     """
     given = [image] if words is None else [image, words]
     dtype = tf.as_dtype(declared.dtype)

@@ -61,12 +61,8 @@ def key_of(u: tf.Tensor) -> tf.Tensor:
 
 
 def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
-    """Makes random bits: uint16 `(n, count)`, where number `i` of an example depends only on its key and `i`.
-
-    Args:
-        key: uint32 `(n, 2)`.
-        count: Numbers for each example.
-    """
+    """Makes `count` random bits for each example: uint16 `(n, count)`, where number `i` of an example depends only on its key, uint32 `(n,
+    2)`, and `i`."""
     pairs = (count + 1) // 2
     number = tf.cast(tf.range(pairs), tf.uint32)[None, :]
     # The second word of each pair would cost as much as another counter: XLA computes both results separately.
@@ -83,15 +79,8 @@ _HALVINGS = 48
 
 
 def symmetric_dirichlet(u: tf.Tensor, alpha: float) -> tf.Tensor:
-    """Draws shares from Dirichlet(alpha, …, alpha): quantiles of Gamma(alpha) at uniform numbers, divided by their sum.
-
-    Args:
-        u: float64 `(..., k)`, uniform in [0, 1).
-        alpha: From 0.1 to 100; with 1 all shares are equally likely.
-
-    Returns:
-        float64 `(..., k)` that sum to 1.
-    """
+    """Draws shares from Dirichlet(alpha, …, alpha), float64 `(..., k)` that sum to 1: quantiles of Gamma(alpha) at uniform numbers of that
+    shape, in [0, 1), divided by their sum. `alpha` is from 0.1 to 100; with 1 all shares are equally likely."""
     logs = _log_gamma_quantile(u, alpha)
     parts = tf.exp(logs - tf.reduce_max(logs, -1, keepdims=True))
     return parts / tf.reduce_sum(parts, -1, keepdims=True)
@@ -148,18 +137,10 @@ def deviation(sigma: float) -> float:
 
 
 def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> tf.Tensor:
-    """Makes two fields of noise for each example, uniform in [-1, 1] at the points of a grid and averaged with Gaussian weights.
+    """Makes two fields of noise for each example, uniform in [-1, 1] at the points of a grid and averaged with Gaussian weights of standard
+    deviation `sigma` in pixels: float32 `(n, 2, height, width)`, integers in 1/`UNIT`. They depend only on the key, uint32 `(n, 2)`.
 
     The noise continues outside the image, so a field has the same deviation everywhere.
-
-    Args:
-        key: uint32 `(n, 2)`: the fields depend only on it.
-        height: The height of the images, in pixels.
-        width: The width of the images, in pixels.
-        sigma: The standard deviation of the weights, in pixels.
-
-    Returns:
-        float32 `(n, 2, height, width)`: integers in 1/`UNIT`.
     """
     rows, columns = _points(height, sigma), _points(width, sigma)
     noise = tf.reshape(_noise(key, 2 * rows * columns), [-1, 2, rows, columns])

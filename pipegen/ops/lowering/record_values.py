@@ -32,13 +32,8 @@ _WHOLE = r"^(-?(?:0|[1-9][0-9]{0,17}))(?:\.0+)?$"
 
 
 def class_index(name: str, stored: tf.Tensor, lookup: Lookup) -> tf.Tensor:
-    """Looks up the class index of a stored label: an int64 scalar. A value that is not in `lookup` is an error.
-
-    Args:
-        name: The feature, for messages.
-        stored: A number, or a string.
-        lookup: The classes.
-    """
+    """Looks up the class index, an int64 scalar, of a stored label, a number or a string. A value that is not in `lookup` is an error,
+    whose message names the feature."""
     if lookup.by_text is not None:
         text = _text(stored)
         known = tf.constant(list(lookup.by_text))
@@ -131,17 +126,11 @@ def from_member(
     *,
     whole: bool = False,
 ) -> tf.Tensor:
-    """Converts the bytes of a member of an archive to a feature.
+    """Converts the bytes of a member of an archive, a string scalar, to a feature.
 
-    Args:
-        name: The feature, for messages.
-        feature: Its arguments.
-        stored: How it is stored.
-        content: The bytes, a string scalar.
-        check: Checksum and size of the content, int64; see `Members.checks`. `None` if unknown.
-        lookup: The classes of a label.
-        read: Extracts a feature from a member that holds several, in Python; `None` for the whole member.
-        whole: Whether to compare checksums of uncompressed members, too.
+    `check` is the checksum and the size of the content, int64 as from `Members.checks`, `None` if unknown; with `whole`, checksums of
+    uncompressed members are compared, too. `read` extracts a feature from a member that holds several, in Python. `lookup` has the classes
+    of a label.
     """
     kind = kind_of(feature)
     content = member_content(content, check, whole=whole)
@@ -234,17 +223,8 @@ def inflate(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
 def parse_example(
     record: tf.Tensor, features: Mapping[str, RecordFeature], layout: Layout, classes: Mapping[str, Lookup]
 ) -> dict[str, tf.Tensor]:
-    """Parses features of one record.
-
-    Args:
-        record: The message, a string scalar.
-        features: The features to parse, each with its key.
-        layout: The fields of the records.
-        classes: The classes of each label.
-
-    Returns:
-        Encoded features as string scalars, labels as int64 class indices, others as float32 or int64 of their shapes.
-    """
+    """Parses features of one record, a string scalar: encoded ones as string scalars, labels as int64 class indices by the classes of each,
+    others as float32 or int64 of their shapes."""
     dtypes = {"bytes": tf.string, "float": tf.float32, "int": tf.int64}
     fields = {name: field for name, field in layout.fields.items() if name in features}
     keys = {name: feature.key or name for name, feature in features.items() if name not in fields}
@@ -286,12 +266,8 @@ def same_for_all(value: Any) -> Read:
 
 
 def parsed(messages: Together, parse: Callable[[Sequence[str], Any], dict[str, Any]]) -> Together:
-    """Makes a reader of several features of records that are one message each.
-
-    Args:
-        messages: Reads the messages, under the name `""`.
-        parse: From the names of features and one message, a string scalar, to these features.
-    """
+    """Makes a reader of several features of records that are one message each: `messages` reads these under the name `""`, and `parse`
+    makes features, given their names, of one message, a string scalar."""
 
     def read(names: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> dict[str, Any]:
         found = messages(("",), shard, row)[""]

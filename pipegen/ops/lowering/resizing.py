@@ -10,19 +10,20 @@ from pipegen.lazy import tf
 from pipegen.ops.lowering.graphs import meanwhile, target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
-
-if TYPE_CHECKING:
     Side: TypeAlias = int | tf.Tensor
+    Span: TypeAlias = tuple[Side, Side]
+    Box: TypeAlias = tuple[Side, Side, Side, Side]
 
 Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
 """The weighting of pixels: `nearest` copies one (the same as Pillow), `bilinear`, `bicubic` (Keys), `area` averages the pixels covered by
 an output pixel, `lanczos3`."""
 
-OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos3"})
-"""Methods with negative weights, whose results can exceed the range of the input."""
+OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos", "lanczos3"})
+"""Methods, and filters of Pillow, with negative weights: results can exceed the range of the input."""
 BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})
 """Methods that support `antialias`."""
 ANTIALIAS_WEIGHT = 3.5
@@ -40,17 +41,10 @@ def usual_sizes() -> AbstractContextManager[None]:
 
 
 def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antialias: bool = False) -> tf.Tensor:
-    """Resizes one image.
+    """Resizes one image `(h, w, channels)`, uint8 or floating, to a height and width in pixels, ints or int32 scalars, in the same dtype;
+    integers round half to even and are clipped to their range.
 
-    Args:
-        image: `(h, w, channels)`, uint8 or floating.
-        height: The output's height in pixels: an int, or an int32 scalar.
-        width: The output's width in pixels: an int, or an int32 scalar.
-        method: The weighting of pixels.
-        antialias: Widen the weights when shrinking, so that every input pixel counts. It costs two to three times as much.
-
-    Returns:
-        `(height, width, channels)` of the same dtype; integers round half to even and are clipped to their range.
+    With `antialias`, weights widen when shrinking, so that every input pixel counts. It costs two to three times as much.
     """
     if method == "nearest":
         rows = nearest_indices(tf.shape(image)[0], height)
@@ -127,18 +121,11 @@ def to_dtype(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None = None) -> tf.Tensor:
-    """Returns the input row (or column) of each output row, the same as Pillow.
+    """Returns the input row (or column) of each output row, int32 `(count,)`, the same as Pillow, of `size` input pixels, an int32 scalar;
+    or of a `part` of them, its first pixel and their number.
 
     The centre of output pixel i is at (i + 1/2) size / count. Like Pillow, this computes it by adding size / count repeatedly in float64,
     since the rounding decides exact ties.
-
-    Args:
-        size: int32 scalar: input pixels.
-        count: Output pixels.
-        part: The first input pixel that is shown, and the number of those; by default all.
-
-    Returns:
-        int32 `(count,)`.
     """
     count = tf.cast(count, tf.int32)
     step = tf.cast(size if part is None else part[1], tf.float64) / tf.cast(count, tf.float64)
@@ -147,12 +134,7 @@ def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None
     return tf.minimum(tf.cast(tf.cumsum(steps), tf.int32), size - 1)
 
 
-def shorter_side_size(height: Side, width: Side, side: int) -> tuple[Side, Side]:
-    """Returns the size with the same aspect ratio whose shorter side is `side` pixels."""
-    return side_size(height, width, side, None)
-
-
-def side_size(height: Side, width: Side, shorter: Side | None, longer: int | None) -> tuple[Side, Side]:
+def side_size(height: Side, width: Side, shorter: Side | None, longer: int | None = None) -> tuple[Side, Side]:
     """Returns the size with the same aspect ratio whose shorter side is `shorter` pixels, or, if smaller, whose longer side is `longer`.
 
     The other side is rounded half up, in integers: the same for ints and for int32 tensors.
@@ -218,10 +200,6 @@ def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tens
     return y
 
 
-if TYPE_CHECKING:
-    Span: TypeAlias = tuple[Side, Side]
-    Box: TypeAlias = tuple[Side, Side, Side, Side]
-
 Weighting = Literal["box", "bilinear", "hamming", "bicubic", "lanczos"]
 """Pillow's filters of several pixels, by its own names."""
 Filter = Literal["nearest", Weighting]
@@ -231,8 +209,6 @@ CHOOSES_PASS = 13
 
 WEIGHT = 25.0
 """The cost of such a resize in multiples of a bilinear one; `nearest` costs the usual."""
-PILLOW_OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos"})
-"""Filters with negative weights."""
 _REACH = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
 """The radius of a filter, in pixels of the smaller of input and output."""
 _BITS = 22
@@ -242,19 +218,12 @@ _OPAQUE = 255
 def resize_as_pillow(
     image: tf.Tensor, height: Side, width: Side, name: Filter, *, box: Box | None = None, chooses_pass: bool = True
 ) -> tf.Tensor:
-    """Resizes one image, or a part of it.
+    """Resizes one image `(h, w, channels)`, uint8, uint16 or floating, to a height and width in pixels, ints or int32 scalars, in the same
+    dtype.
 
-    Args:
-        image: `(h, w, channels)`, uint8, uint16 or floating. The last of four channels of bytes is transparency: except with `nearest`,
-            transparent pixels have no weight in colours.
-        height: The output's height in pixels: an int, or an int32 scalar.
-        width: The output's width in pixels: an int, or an int32 scalar.
-        name: The filter.
-        box: Top, left, height and width in whole pixels of the part that is shown, by default all. A filter reads beyond it.
-        chooses_pass: Whether the sizes decide which pass comes first, as since Pillow 13. Before, rows always came first.
-
-    Returns:
-        `(height, width, channels)` of the same dtype.
+    The last of four channels of bytes is transparency: except with `nearest`, transparent pixels have no weight in colours. `box` is top,
+    left, height and width in whole pixels of the part that is shown, by default all; a filter reads beyond it. With `chooses_pass` the
+    sizes decide which pass comes first, as since Pillow 13; before, rows always came first.
     """
     given = tf.unstack(tf.shape(image)[:2])
     box = box or (0, 0, *given)
@@ -276,8 +245,8 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
     if name == "nearest":
         shown = nearest_indices(tf.shape(image)[0], height, (top, rows)), nearest_indices(tf.shape(image)[1], width, (left, columns))
         return tf.gather(tf.gather(image, shown[0], axis=0), shown[1], axis=1)
-    veiled = image.shape[-1] == 4 and image.dtype == tf.uint8
-    x = _premultiplied(image) if veiled else tf.cast(image, tf.int32 if image.dtype == tf.uint8 else tf.float64)
+    has_alpha = image.shape[-1] == 4 and image.dtype == tf.uint8
+    x = _premultiplied(image) if has_alpha else tf.cast(image, tf.int32 if image.dtype == tf.uint8 else tf.float64)
     h, w = tf.unstack(tf.shape(image)[:2])
 
     def down(x: tf.Tensor) -> tf.Tensor:
@@ -291,7 +260,7 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
         x = tf.cond(loses_rows, lambda: across(down(x)), lambda: down(across(x)))
     else:
         x = down(across(x))
-    return tf.cast(_unveiled(x) if veiled else x, image.dtype)
+    return tf.cast(_unpremultiplied(x) if has_alpha else x, image.dtype)
 
 
 def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DType) -> tf.Tensor:
@@ -332,14 +301,6 @@ def _filter(limit: tf.Tensor, span: Span, count: Side, name: str) -> tuple[tf.Te
     return tf.minimum(places, limit - 1), weights / tf.reduce_sum(weights, -1, keepdims=True)
 
 
-def _box(x: tf.Tensor) -> tf.Tensor:
-    return tf.cast((x > -0.5) & (x <= 0.5), tf.float64)
-
-
-def _triangle(x: tf.Tensor) -> tf.Tensor:
-    return tf.maximum(1.0 - tf.abs(x), 0.0)
-
-
 def _hamming(x: tf.Tensor) -> tf.Tensor:
     x = tf.abs(x)
     turned = x * math.pi
@@ -361,7 +322,13 @@ def _lanczos(x: tf.Tensor) -> tf.Tensor:
     return tf.where((x >= -3.0) & (x < 3.0), sinc(x) * sinc(x / 3.0), tf.zeros_like(x))
 
 
-_FILTERS = {"box": _box, "bilinear": _triangle, "hamming": _hamming, "bicubic": _bicubic, "lanczos": _lanczos}
+_FILTERS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "box": lambda x: tf.cast((x > -0.5) & (x <= 0.5), tf.float64),
+    "bilinear": lambda x: tf.maximum(1.0 - tf.abs(x), 0.0),
+    "hamming": _hamming,
+    "bicubic": _bicubic,
+    "lanczos": _lanczos,
+}
 
 
 def _premultiplied(image: tf.Tensor) -> tf.Tensor:
@@ -371,7 +338,7 @@ def _premultiplied(image: tf.Tensor) -> tf.Tensor:
     return tf.concat([tf.bitwise.right_shift(tf.bitwise.right_shift(product, 8) + product, 8), x[..., 3:]], -1)
 
 
-def _unveiled(x: tf.Tensor) -> tf.Tensor:
+def _unpremultiplied(x: tf.Tensor) -> tf.Tensor:
     """Undoes `_premultiplied`; transparent and opaque pixels stay."""
     colour, opacity = x[..., :3], x[..., 3:]
     shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)

@@ -14,13 +14,12 @@ from pipegen.ops.lowering.linear import as_float32, product, working
 
 
 def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes the mean and the standard deviation of each image over all its pixels and channels, float64 `(n,)`.
+    """Computes the mean and the standard deviation of each image over all its pixels and channels, float64 `(n,)`, from `(n, height, width,
+    channels)`.
 
-    Sums of integers and of their squares are exact in any order. Floats are summed in float64, and the distances from the mean in a second
-    pass. Rows are added first, which costs XLA a fraction of adding single values.
-
-    Args:
-        images: `(n, height, width, channels)`; a side is below 2^15, so that the squares of a column of bytes fit 32 bits.
+    Sums of integers and of their squares are exact in any order: a side is below 2^15, so that the squares of a column of bytes fit 32
+    bits. Floats are summed in float64, and the distances from the mean in a second pass. Rows are added first, which costs XLA a fraction
+    of adding single values.
     """
     height, width, channels = (tf.shape(images)[a] if images.shape[a] is None else images.shape[a] for a in (1, 2, 3))
     lines = tf.reshape(images, [-1, height, width * channels])
@@ -38,11 +37,8 @@ def sample_moments(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def channel_moments(image: tf.Tensor) -> tf.Tensor:
-    """Computes count, mean and sum of squared distances from it, for each channel of one image: float64 `(3, 1, channels)`.
-
-    Args:
-        image: `(height, width, channels)`.
-    """
+    """Computes count, mean and sum of squared distances from it, for each channel of one image `(height, width, channels)`: float64 `(3, 1,
+    channels)`."""
     x = tf.cast(image, tf.float64)
     count = tf.cast(tf.shape(image)[0] * tf.shape(image)[1], tf.float64)
     mean = tf.reduce_sum(x, [0, 1]) / count
@@ -51,16 +47,7 @@ def channel_moments(image: tf.Tensor) -> tf.Tensor:
 
 
 def gathered(batches: Iterable[np.ndarray[Any, Any]]) -> Moments:
-    """Combines moments.
-
-    Args:
-        batches: Stacked results of `channel_moments`: float64 `(n, 3, 1, channels)` each.
-
-    Raises:
-        ValueError: Without images.
-    """
-    from pipegen.ops.arguments.learned import Moments
-
+    """Combines moments: stacked results of `channel_moments`, float64 `(n, 3, 1, channels)` each; `ValueError` without images."""
     total: Moments | None = None
     for batch in batches:
         parts = [Moments(round(count[0]), tuple(mean), tuple(squares)) for count, mean, squares in batch[:, :, 0, :].tolist()]
@@ -75,16 +62,12 @@ _ROWS = 1024
 
 
 class Covariance:
-    """The mean and the covariance of vectors, from one pass over blocks of them.
+    """The mean, float64 `(values,)`, and the sum of the products of distances from it, `(values, values)`, of `count` vectors, from one
+    pass over blocks of them.
 
-    A block is centred on its own mean. With n vectors seen and m in the block, whose means lie d apart, the sum of the products
-    grows by those of the block and by d dᵀ · nm / (n + m) (T. Chan, G. Golub and R. LeVeque, Updating Formulae and a Pairwise
-    Algorithm for Computing Sample Variances, 1979): no product of large values is ever subtracted from another.
-
-    Attributes:
-        count: Vectors seen.
-        mean: Their mean, float64 `(values,)`.
-        products: The sum of the products of their distances from it, float64 `(values, values)`.
+    A block is centred on its own mean. With n vectors seen and m in the block, whose means lie d apart, the sum of the products grows by
+    those of the block and by d dᵀ · nm / (n + m) (T. Chan, G. Golub and R. LeVeque, Updating Formulae and a Pairwise Algorithm for
+    Computing Sample Variances, 1979): no product of large values is ever subtracted from another.
     """
 
     def __init__(self, values: int) -> None:
@@ -93,11 +76,7 @@ class Covariance:
         self.products = np.zeros((values, values))
 
     def add(self, block: Array) -> None:
-        """Adds float64 `(n, values)`.
-
-        Raises:
-            DataError: For values that are not finite.
-        """
+        """Adds float64 `(n, values)`; `DataError` for values that are not finite."""
         n, total = len(block), self.count + len(block)
         own = block.mean(0)
         if not np.isfinite(own).all():
@@ -110,17 +89,8 @@ class Covariance:
 
 
 def fitted(batches: Iterable[Array], epsilon: float, *, by_channel: bool) -> Whitening:
-    """Fits the transform that whitens images.
-
-    Args:
-        batches: float64 `(n, height, width, channels)` each.
-        epsilon: See `zca`.
-        by_channel: Whether each channel has one mean.
-
-    Raises:
-        ValueError: Without images.
-        DataError: If a value is not finite.
-    """
+    """Fits the transform that whitens images, from batches of float64 `(n, height, width, channels)`; see `zca`. With `by_channel`, each
+    channel has one mean. Raises `ValueError` without images, and `DataError` if a value is not finite."""
     found: Covariance | None = None
     waiting: list[Array] = []
     channels = 1
@@ -139,17 +109,11 @@ def fitted(batches: Iterable[Array], epsilon: float, *, by_channel: bool) -> Whi
 
 
 def zca(found: Covariance, epsilon: float, channels: int | None = None) -> Whitening:
-    """Computes the ZCA transform U · diag(1 / √(variance + epsilon)) · Uᵀ, for the covariance U · diag(variance) · Uᵀ.
+    """Computes the ZCA transform U · diag(1 / √(variance + epsilon)) · Uᵀ, for the covariance U · diag(variance) · Uᵀ. Given a number of
+    `channels`, each value is centred on the mean of its channel, else on its own mean.
 
-    Of all whitening transforms, it changes images least.
-
-    See A. Bell and T. Sejnowski, The "Independent Components" of Natural Scenes are Edge Filters (1997), and A. Kessy, A. Lewin and
-    K. Strimmer, Optimal Whitening and Decorrelation (2018).
-
-    Args:
-        found: The covariance.
-        epsilon: Added to the variances.
-        channels: The number of channels, to centre each value on the mean of its channel; by default on its own mean.
+    Of all whitening transforms, it changes images least: A. Bell and T. Sejnowski, The "Independent Components" of Natural Scenes are Edge
+    Filters (1997), and A. Kessy, A. Lewin and K. Strimmer, Optimal Whitening and Decorrelation (2018).
     """
     matrix, mean = found.products, found.mean  # the matrix may be large, so it is changed in place
     matrix /= found.count
@@ -168,12 +132,7 @@ _TENSORS: WeakKeyDictionary[Whitening, tuple[tf.Tensor, ...]] = WeakKeyDictionar
 
 
 def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
-    """Whitens images, float32: one matrix product for a batch. Without numbers, NaN.
-
-    Args:
-        images: `(n, height, width, channels)` with static sides.
-        numbers: The transform.
-    """
+    """Whitens images `(n, height, width, channels)` with static sides, to float32: one matrix product for a batch. Without numbers, NaN."""
     if numbers is None:
         return tf.fill(tf.shape(images), tf.constant(float("nan")))
     shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
@@ -236,14 +195,11 @@ def tile_counts(plane: tf.Tensor, tiles: Tiles) -> tf.Tensor:
 
 
 def tile_tables(counts: tf.Tensor, limit: tf.Tensor, area: Whole) -> tf.Tensor:
-    """Computes the table of each tile, uint8 `(n, channels, rows, columns, 256)`, from its counts.
+    """Computes the table of each tile, uint8 `(n, channels, rows, columns, 256)`, from its counts, which are int32 from `tile_counts`, and
+    its `area` in pixels.
 
-    Counts above the limit are spread over all values evenly, and the remainder over evenly spaced values.
-
-    Args:
-        counts: int32, from `tile_counts`.
-        limit: float64 `(n,)`: the largest count of a value, in multiples of the mean; 0 for no limit.
-        area: The pixels of a tile.
+    Counts above the limit, float64 `(n,)` in multiples of the mean count (0 for none), are spread over all values evenly, and the remainder
+    over evenly spaced values.
     """
     most = tf.maximum(tf.cast(tf.floor(limit * tf.cast(area, tf.float64) / 256.0), tf.int32), 1)
     most = tf.where(limit > 0, most, tf.cast(area, tf.int32))[:, None, None, None, None]

@@ -43,12 +43,9 @@ class Mapped:
 def called(
     take: Callable[..., Sequence[Any]], types: Mapping[str, tuple[str, tuple[int | None, ...]]]
 ) -> Callable[..., dict[str, tf.Tensor]]:
-    """Makes a reader of several features of records, by one call into Python; see `Reader.open_together`.
-
-    Args:
-        take: From the names of features and the places of records, NumPy arrays `(n,)`, to an array `(n, ...)` for each feature.
-        types: The dtype and the shape of each feature of one record.
-    """
+    """Makes a reader of several features of records, by one call into Python: `take` maps names of features and places of records, NumPy
+    arrays `(n,)`, to an array `(n, ...)` for each feature, whose `types` are the dtype and the shape in one record. See
+    `Reader.open_together`."""
 
     def read(names: Sequence[str], *place: tf.Tensor) -> dict[str, tf.Tensor]:
         dtypes = [tf.as_dtype(types[name][0]) for name in names]
@@ -62,14 +59,8 @@ def called(
 
 
 class StoredPixels:
-    """Images on canvases of one size, a row of bytes each.
-
-    Args:
-        rows: Reads rows of bytes.
-        sizes: Reads the height and the width of images, int32 `(..., 2)`.
-        canvas: Height, width and channels of a canvas.
-        dtype: The dtype of a value.
-    """
+    """Images on canvases of one height, width and channels, a row of bytes each, read by `rows`; `sizes` reads the height and the width of
+    images, int32 `(..., 2)`."""
 
     def __init__(self, rows: Any, sizes: Any, canvas: tuple[int, int, int], dtype: str) -> None:
         self._rows, self.canvas, self._dtype = rows, canvas, dtype
@@ -106,12 +97,7 @@ class StoredPixels:
 
 
 class StoredFiles:
-    """Encoded files, concatenated.
-
-    Args:
-        stored: Reads a range of bytes.
-        places: Reads offsets and lengths of files, int64 `(..., 2)`.
-    """
+    """Encoded files, concatenated: `stored` reads a range of bytes, `places` offsets and lengths of files, int64 `(..., 2)`."""
 
     def __init__(self, stored: Any, places: Any) -> None:
         self._stored, self._places = stored, places

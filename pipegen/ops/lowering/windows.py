@@ -31,16 +31,8 @@ def place(top: Whole, left: Whole, height: Whole, width: Whole, u: tf.Tensor) ->
 
 
 def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Tensor:
-    """Copies a window of one image.
-
-    Args:
-        image: `(height, width, channels)`.
-        window: int32 `(4,)`.
-        fill: The fill outside the image; without it, the window must be inside.
-
-    Returns:
-        `(height of the window, its width, channels)`.
-    """
+    """Copies a window, int32 `(4,)`, of one image `(height, width, channels)`. Without a fill for what is outside the image, the window
+    must be inside."""
     top, left, height, width = tf.unstack(window)
     starts, counts = (top, left), (height, width)
     if fill is None:

@@ -13,8 +13,8 @@ from pipegen.ops.families.augmentation import (
     GEOMETRY,
     NUMBER,
     OPERATIONS,
+    Augmentation,
     Chosen,
-    LayeredAugmentation,
     Limits,
     PolicyName,
     product,
@@ -37,7 +37,7 @@ FULL_LEVEL = 9
 _PUBLISHED = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
 
 
-class AutoAugment(LayeredAugmentation):
+class AutoAugment(Augmentation):
     """Draws one of 25 published pairs of operations for each example, and does each of the two with its own probability.
 
     The operations, and what they do at full strength (level 9 of the tables): shear along x or y, a slope of 0.3 about the
@@ -53,13 +53,11 @@ class AutoAugment(LayeredAugmentation):
 
     op = "auto_augment"
     limits = _PUBLISHED
+    draws = 5
     examples = to_float32("auto_augment", "auto_augment: {policy: cifar10, fill: {constant: 128}}")
 
     policy: PolicyName = "imagenet"
     """The dataset that the policy was found on: `imagenet`, `cifar10` or `svhn`."""
-
-    def num_draws(self) -> int:
-        return 5
 
     def shares(self) -> tuple[dict[str, float], ...]:
         table = sub_policies(self.policy)
@@ -87,7 +85,7 @@ class AutoAugment(LayeredAugmentation):
 USED = tuple(name for name in OPERATIONS if name != "invert")
 
 
-class RandAugment(LayeredAugmentation):
+class RandAugment(Augmentation):
     """Does `num_ops` operations to each example, each drawn among 14, all at the strength `magnitude` (RandAugment).
 
     The operations, and what they do at full strength, a magnitude of `max_magnitude`: nothing; shear along x or y, a
@@ -144,7 +142,7 @@ BINS = 31
 """The number of strengths, evenly spaced from none to full."""
 
 
-class TrivialAugment(LayeredAugmentation):
+class TrivialAugment(Augmentation):
     """Does one operation to each example, drawn among 14, at a strength drawn evenly (TrivialAugment, the wide table).
 
     The operations, and what they do at full strength: nothing; shear along x or y, a slope of 0.99 about the top left
@@ -159,10 +157,8 @@ class TrivialAugment(LayeredAugmentation):
 
     op = "trivial_augment"
     limits = Limits(shear=0.99, translation=32.0, in_pixels=True, degrees=135.0, enhancement=0.99, bits=6.0)
+    draws = 3
     examples = to_float32("trivial_augment", "trivial_augment: {fill: {constant: 0}, interpolation: nearest}")
-
-    def num_draws(self) -> int:
-        return 3
 
     def shares(self) -> tuple[dict[str, float], ...]:
         return ({name: 1 / len(USED) for name in USED},)
@@ -200,6 +196,7 @@ class AugMix(ChainsTransform):
 
     op = "aug_mix"
     random = True
+    pairs = frozenset({"depth"})
     examples = same_type(
         "aug_mix",
         "aug_mix: {magnitude: {linear: {from: 1, to: 5, epochs: [0, 50]}}, chains: 2}",
@@ -220,9 +217,6 @@ class AugMix(ChainsTransform):
     def used(self) -> tuple[str, ...]:
         """The operations that a chain chooses from."""
         return tuple(name for name in MIXED if self.geometry or name not in GEOMETRY)
-
-    def meaning(self) -> dict[str, object]:
-        return super().meaning() | {"depth": list(as_pair(self.depth))}
 
     def weight(self) -> float:
         return self.chains * (4.0 if self.geometry else 0.7)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal
+from functools import partial
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,21 +20,20 @@ from pipegen.ops.arguments.magnitudes import (
     as_pair,
     ascending,
     check_magnitude,
-    check_pair,
-    check_range,
     checked,
     span_range,
     symmetric_range,
+    within,
 )
-from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
+from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform, UnsignedTransform
-from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.filters import (
     BITS,
     Offset,
     along,
     beside,
+    bordered,
     filter_columns,
     filter_rows,
     gaussian_radius,
@@ -44,12 +44,10 @@ from pipegen.ops.lowering.filters import (
     spread,
     whole_weights,
     widen,
-    with_border,
 )
-from pipegen.ops.lowering.linear import about_centre, choice, radians
+from pipegen.ops.lowering.linear import choice, radians
 from pipegen.ops.lowering.random import half_words, key_of
-from pipegen.ops.traits import IMAGE_224, Example, same_type
-from pipegen.types import FeatureType
+from pipegen.ops.traits import FLOAT_224, same_type
 
 LARGEST = 10.0
 """The largest sigma, in pixels. A wider filter would cost more than the rest of a recipe; blurring a smaller image looks the same."""
@@ -102,10 +100,7 @@ class MedianTransform(NeighbourhoodTransform):
         return 0.55 if self.side == 3 else 1.1
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return self._widen, self._sort, self._choose
-
-    def _widen(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (with_border(images, self.side // 2, "nearest"),)
+        return bordered(self.side // 2, "nearest"), self._sort, self._choose
 
     def _sort(self, images: tf.Tensor, wide: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return sorted_columns(wide, self.side, sides(images)[0])
@@ -152,7 +147,7 @@ class MotionTransform(AmountTransform, NeighbourhoodTransform):
         return places, *whole_weights(weights / tf.reduce_sum(weights, -1, keepdims=True), reach)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return self._widen, self._sum
+        return bordered(self._reach() + 1, "reflect"), along
 
     def _longest(self) -> float:
         return self.over_epochs().ranges()["length"][1]
@@ -160,12 +155,6 @@ class MotionTransform(AmountTransform, NeighbourhoodTransform):
     def _reach(self) -> int:
         """The pixels that the longest line reaches to each side."""
         return math.ceil((self._longest() - 1.0) / 2.0)
-
-    def _widen(self, images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return with_border(images, self._reach() + 1, "reflect"), *given
-
-    def _sum(self, images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (along(images, *given),)
 
 
 LARGEST_RADIUS = 10.0
@@ -192,7 +181,7 @@ class DefocusTransform(AmountTransform, NeighbourhoodTransform):
         return whole_weights(cover / tf.reduce_sum(cover * tf.constant(counts, tf.float64), -1, keepdims=True), counts=counts)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return self._widen, self._sum
+        return bordered(self._reach(), "reflect"), partial(spread, groups=self._groups(), radius=self._reach())
 
     def _largest(self) -> float:
         return self.over_epochs().ranges()["radius"][1]
@@ -212,12 +201,6 @@ class DefocusTransform(AmountTransform, NeighbourhoodTransform):
                     found.setdefault((high, low), []).append((down, right))
         return [found[key] for key in sorted(found)]
 
-    def _widen(self, images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return with_border(images, self._reach(), "reflect"), whole, real
-
-    def _sum(self, images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (spread(images, wide, whole, real, self._groups(), self._reach()),)
-
 
 class GaussianBlur(FixedTransform, GaussianTransform):
     """Blurs every image with one Gaussian.
@@ -227,10 +210,7 @@ class GaussianBlur(FixedTransform, GaussianTransform):
     """
 
     op = "gaussian_blur"
-    examples = (
-        Example("gaussian_blur: {sigma: 1.5}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("gaussian_blur: {sigma: 3}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("gaussian_blur: {sigma: 1.5}") + same_type("gaussian_blur: {sigma: 3}", given=FLOAT_224)
 
     sigma: Annotated[float, Field(ge=0, le=LARGEST), Odd(sigma_lints)]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
@@ -269,11 +249,11 @@ class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
         "random_advanced_blur: {sigma: [0.5, 1.5]}", "random_advanced_blur: {sigma: [0.2, 1], beta: [1, 1], probability: 0.5}"
     )
 
-    sigma: Annotated[Span, checked(check_pair), checked(check_range, 0.1, LARGEST_ADVANCED)] = (0.2, 1.0)
+    sigma: Annotated[Span, within(0.1, LARGEST_ADVANCED)] = (0.2, 1.0)
     """The range of each of the two widths, in pixels, from 0.1 to 3."""
-    degrees: Annotated[Span, checked(check_pair), checked(check_range, -180, 180)] = (-90.0, 90.0)
+    degrees: Annotated[Span, within(-180, 180)] = (-90.0, 90.0)
     """The range of the angle of the first width, in degrees, anticlockwise from the right."""
-    beta: Annotated[Span, checked(check_pair), checked(check_range, 0.2, 16)] = (0.5, 8.0)
+    beta: Annotated[Span, within(0.2, 16)] = (0.5, 8.0)
     """The range of the exponent, from 0.2 to 16."""
 
     def ranges(self) -> dict[str, tuple[float, float]]:
@@ -301,13 +281,7 @@ class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
         return places, *whole_weights(weights, len(offsets) // 2)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return self._widen, self._sum
-
-    def _widen(self, images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return with_border(images, self.reach(), "reflect"), *given
-
-    def _sum(self, images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (along(images, *given),)
+        return bordered(self.reach(), "reflect"), along
 
 
 Reach = Annotated[int, Field(ge=0, le=15)]
@@ -322,6 +296,8 @@ class RandomBoxBlur(BlurTransform):
 
     op = "random_box_blur"
     random = True
+    draws = 1
+    pairs = frozenset({"reach"})
     examples = same_type("random_box_blur: {reach: [1, 3]}", "random_box_blur: {reach: [0, 5], probability: 0.5}")
 
     reach: Reach | tuple[Reach, Reach] = (1, 3)
@@ -330,17 +306,11 @@ class RandomBoxBlur(BlurTransform):
 
     _ascending = ascending("reach")
 
-    def meaning(self) -> dict[str, object]:
-        return super().meaning() | {"reach": list(as_pair(self.reach))}
-
     def idle(self) -> bool:
         return super().idle() or as_pair(self.reach)[1] == 0
 
     def radius(self) -> int:
         return max(as_pair(self.reach)[1], 1)
-
-    def num_draws(self) -> int:
-        return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         low, high = as_pair(self.reach)
@@ -363,10 +333,7 @@ class MedianBlur(UnconditionalTransform, MedianTransform):
     """
 
     op = "median_blur"
-    examples = (
-        Example("median_blur: {side: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("median_blur: {side: 5}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("median_blur: {side: 3}") + same_type("median_blur: {side: 5}", given=FLOAT_224)
 
 
 class RandomMedianBlur(MedianTransform):
@@ -391,10 +358,7 @@ class MotionBlur(FixedTransform, MotionTransform):
     """
 
     op = "motion_blur"
-    examples = (
-        Example("motion_blur: {length: 9}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("motion_blur: {length: 7, degrees: 30}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("motion_blur: {length: 9}") + same_type("motion_blur: {length: 7, degrees: 30}", given=FLOAT_224)
 
     length: Annotated[float, Field(ge=1, le=LONGEST)]
     """The length of the line, in pixels, from 1, which changes nothing, to 64."""
@@ -414,9 +378,9 @@ class RandomMotionBlur(UniformTransform, MotionTransform):
         "random_motion_blur: {length: [3, 15]}", "random_motion_blur: {length: [1, 9], degrees: [-30, 30], probability: 0.5}"
     )
 
-    length: Annotated[Span, checked(check_pair), checked(check_range, 1, LONGEST)]
+    length: Annotated[Span, within(1, LONGEST)]
     """The range of the line's length, in pixels, from 1, which changes nothing, to 64."""
-    degrees: Annotated[Span, checked(check_pair), checked(check_range, -360, 360)] = (0.0, 180.0)
+    degrees: Annotated[Span, within(-360, 360)] = (0.0, 180.0)
     """The range of the line's angle in degrees, anticlockwise from the right; by default any angle."""
 
 
@@ -428,10 +392,7 @@ class DefocusBlur(FixedTransform, DefocusTransform):
     """
 
     op = "defocus_blur"
-    examples = (
-        Example("defocus_blur: {radius: 3}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("defocus_blur: {radius: 1.5}", IMAGE_224.with_(dtype="float32"), "float32[224×224×3] in [0, 255]"),
-    )
+    examples = same_type("defocus_blur: {radius: 3}") + same_type("defocus_blur: {radius: 1.5}", given=FLOAT_224)
 
     radius: Annotated[float, Field(ge=0, le=LARGEST_RADIUS)]
     """The radius of the disc, in pixels, at most 10; 0 changes nothing."""
@@ -447,7 +408,7 @@ class RandomDefocusBlur(UniformTransform, DefocusTransform):
     op = "random_defocus_blur"
     examples = same_type("random_defocus_blur: {radius: [1, 4]}", "random_defocus_blur: {radius: [0, 3], probability: 0.5}")
 
-    radius: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST_RADIUS)]
+    radius: Annotated[Span, within(0, LARGEST_RADIUS)]
     """The range of the disc's radius, in pixels, at most 10; 0 changes nothing."""
 
 
@@ -461,6 +422,7 @@ class RandomGlassBlur(NeighbourhoodTransform):
 
     op = "random_glass_blur"
     random = True
+    draws = 2
     examples = same_type("random_glass_blur: {distance: 3}", "random_glass_blur: {distance: 2, sigma: 0.5, probability: 0.3}")
 
     distance: Annotated[int, Field(ge=1, le=16)]
@@ -470,9 +432,6 @@ class RandomGlassBlur(NeighbourhoodTransform):
 
     def weight(self) -> float:
         return 2.4 + 0.2 * gaussian_radius(self.sigma)
-
-    def num_draws(self) -> int:
-        return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`key`, which decides the place of every pixel, uint32 `(n, 2)`."""
@@ -509,7 +468,7 @@ def _widen_again(images: tf.Tensor, taken: tf.Tensor, *weights: tf.Tensor) -> tu
     return widen(tf.reshape(taken, [-1, *sides(images)]), *weights)
 
 
-class RandomZoomBlur(UniformTransform, ChainsTransform):
+class RandomZoomBlur(UniformTransform, EnlargingTransform):
     """Replaces each image by the mean of itself and of enlargements about its centre, up to a factor that is drawn uniformly.
 
     The enlargements are evenly spaced between 1 and that factor, both included; each is read once, bilinear, and the sum is in whole
@@ -519,18 +478,10 @@ class RandomZoomBlur(UniformTransform, ChainsTransform):
     op = "random_zoom_blur"
     examples = same_type("random_zoom_blur: {factor: [1, 1.2]}", "random_zoom_blur: {factor: [1.05, 1.1], steps: 5, probability: 0.5}")
 
-    geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
-    factor: Annotated[Span, checked(check_pair), checked(check_range, 1, 4)] = (1.0, 1.2)
+    factor: Annotated[Span, within(1, 4)] = (1.0, 1.2)
     """The range of the largest enlargement, from 1, which changes nothing, to 4."""
     steps: Annotated[int, Field(ge=2, le=32)] = 8
     """The number of images in the mean, from 2 to 32; with a large factor, few of them can be told apart."""
-
-    @classmethod
-    def acts_on(cls, kind: FeatureKind) -> bool:
-        return kind.name in cls.kinds
-
-    def reaches(self, x: FeatureType) -> bool:
-        return False
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.factor)[1] == 1
@@ -542,8 +493,5 @@ class RandomZoomBlur(UniformTransform, ChainsTransform):
         factor, count = self.drawn(u)["factor"], self.steps - 1
         along = tf.range(1, count + 1, dtype=tf.float64) / float(count)
         scale = 1.0 / (1.0 + (factor[:, None] - 1.0) * along)
-        matrices = about_centre(((scale, 0.0), (0.0, scale)), scale, height, width)
-        kinds = tf.fill(tf.shape(scale[..., None]), PLAIN)
-        kinds.set_shape([None, count, 1])
         weights, _ = whole_weights(tf.ones_like(factor)[:, None] * tf.fill([1, self.steps], tf.constant(1.0 / self.steps, tf.float64)))
-        return Chains(kinds, tf.range(256) + tf.zeros_like(kinds)[..., None], matrices, weights)
+        return self.enlarged(scale, weights, height, width)

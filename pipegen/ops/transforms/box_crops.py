@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import Span, span_range, within
 from pipegen.ops.families.crops import ItemCrop, SizedCrop, WholeOrItemCrop
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import inside, pick, place
-from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
@@ -27,10 +27,8 @@ class RandomBoxCrop(WholeOrItemCrop):
     """
 
     op = "random_box_crop"
-    examples = (
-        Example("random_box_crop", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-        Example("random_box_crop: {shift: [0, 1], probability: 0.5}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-    )
+    draws = 6
+    examples = same_type("random_box_crop", "random_box_crop: {shift: [0, 1], probability: 0.5}", given=ANY_IMAGE)
 
     shift: Annotated[float, Field(ge=0, le=10)] | tuple[Annotated[float, Field(ge=-0.45)], Annotated[float, Field(le=10)]] = 0.3
     """The share of the box's side by which an edge moves, outwards above 0: 0.3 means from -0.3 to 0.3, a pair is the range. It is at least
@@ -41,9 +39,6 @@ class RandomBoxCrop(WholeOrItemCrop):
 
     def meaning(self) -> dict[str, object]:
         return super().meaning() | {"shift": list(self._range())}
-
-    def num_draws(self) -> int:
-        return 6
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`left`, `top`, `right` and `bottom`: the distance of that edge of the window outside the box, as a share of its side."""
@@ -83,13 +78,8 @@ class RandomBoxSafeCrop(WholeOrItemCrop):
     """
 
     op = "random_box_safe_crop"
-    examples = (
-        Example("random_box_safe_crop", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-        Example("random_box_safe_crop: {probability: 0.5}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-    )
-
-    def num_draws(self) -> int:
-        return 5
+    draws = 5
+    examples = same_type("random_box_safe_crop", "random_box_safe_crop: {probability: 0.5}", given=ANY_IMAGE)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`left`, `top`, `right` and `bottom`: the share of the room on that side that is cut off."""
@@ -132,20 +122,17 @@ class RandomIouCrop(WholeOrItemCrop):
     """
 
     op = "random_iou_crop"
-    examples = (
-        Example("random_iou_crop", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-        Example("random_iou_crop: {overlaps: [0.5, 0.7, 0.9], scale: [0.5, 1], probability: 0.8}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    draws = 2 + 4 * TRIES
+    examples = same_type(
+        "random_iou_crop", "random_iou_crop: {overlaps: [0.5, 0.7, 0.9], scale: [0.5, 1], probability: 0.8}", given=ANY_IMAGE
     )
 
     overlaps: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
     """The choices of the least intersection over union of the window and some box; 1 leaves the image whole."""
-    scale: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 1)] = (0.3, 1.0)
+    scale: Annotated[Span, within(0.01, 1)] = (0.3, 1.0)
     """The range of the window's height and width, as fractions of the image's."""
-    aspect_ratio: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 100)] = (0.5, 2.0)
+    aspect_ratio: Annotated[Span, within(0.01, 100)] = (0.5, 2.0)
     """The range of the window's width divided by its height."""
-
-    def num_draws(self) -> int:
-        return 2 + 4 * TRIES
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`overlap`, which is 1 for an image that stays whole."""
@@ -212,6 +199,7 @@ class RandomCropAround(SizedCrop, ItemCrop):
 
     op = "random_crop_around"
     led_by: ClassVar[tuple[str, ...]] = ("pixels", "boxes", "points")
+    draws = 5
     examples = (
         Example("random_crop_around: {size: 112}", IMAGE_224, "uint8[112×112×3] in [0, 255]"),
         Example("random_crop_around: {size: [180, 240], background: [0, 7]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
@@ -233,9 +221,6 @@ class RandomCropAround(SizedCrop, ItemCrop):
 
     def is_identity(self, x: FeatureType) -> bool:
         return (x.height, x.width) == self.output_size()
-
-    def num_draws(self) -> int:
-        return 5
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         from pipegen.ops.transforms.crop import CenterCrop

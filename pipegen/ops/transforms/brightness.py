@@ -28,6 +28,7 @@ from pipegen.types import FeatureType
 class BrightnessTransform(AmountTransform, ColourTransform):
     """A factor on every value, an amount added to it, or both."""
 
+    separate = True
     factors = frozenset({"factor"})
 
     if TYPE_CHECKING:  # an argument of each form, documented there
@@ -38,15 +39,8 @@ class BrightnessTransform(AmountTransform, ColourTransform):
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x))
 
-    def meaning(self) -> dict[str, Any]:
-        """Leaves out a `delta` without a value."""
-        return {name: value for name, value in super().meaning().items() if name != "delta" or value is not None}
-
     def takes(self, channels: int) -> bool:
         return channels in (1, 3, 4)
-
-    def mixes_channels(self) -> bool:
-        return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         amounts = self.amounts(u)

@@ -28,18 +28,14 @@ class RandomChannelDrop(ColourTransform):
     op = "random_channel_drop"
     random = True
     min_channels = 3
+    draws = 2
+    separate = True
     examples = to_float32("random_channel_drop: {probability: 0.2}", "random_channel_drop: {count: [1, 2]}")
 
     count: Count | tuple[Count, Count] = 1
     """The number of channels that are dropped; a pair is the range, both ends included."""
 
     _ascending = ascending("count")
-
-    def num_draws(self) -> int:
-        return 2
-
-    def mixes_channels(self) -> bool:
-        return False
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`dropped`: whether each of the three channels is dropped."""
@@ -62,6 +58,7 @@ class RandomChannelShift(UniformTransform, ColourTransform):
     """
 
     op = "random_channel_shift"
+    separate = True
     examples = to_float32("random_channel_shift: {delta: 30}", "random_channel_shift: {delta: [0, 20], per_channel: true}")
 
     delta: Annotated[Magnitude, AROUND_ZERO]
@@ -78,9 +75,6 @@ class RandomChannelShift(UniformTransform, ColourTransform):
     def takes(self, channels: int) -> bool:
         """Any number of channels with one amount for all; gray and RGB with an amount for each."""
         return not self.per_channel or super().takes(channels)
-
-    def mixes_channels(self) -> bool:
-        return False
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         amounts = uniform(u, symmetric_range(self.delta))
@@ -101,10 +95,8 @@ class RandomChannelShuffle(ColourTransform):
     op = "random_channel_shuffle"
     random = True
     min_channels = 3
+    draws = 1
     examples = to_float32("random_channel_shuffle", "random_channel_shuffle: {probability: 0.3}")
-
-    def num_draws(self) -> int:
-        return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`order`: the number of the channel that each of the three comes from."""
@@ -122,6 +114,7 @@ class RandomRgbShift(UniformTransform, ColourTransform):
 
     op = "random_rgb_shift"
     min_channels = 3
+    separate = True
     examples = to_float32("random_rgb_shift: {red: 20, green: 10, blue: 20}", "random_rgb_shift: {blue: [-40, 0], probability: 0.5}")
 
     red: Annotated[Magnitude, AROUND_ZERO] = 0.0
@@ -135,9 +128,6 @@ class RandomRgbShift(UniformTransform, ColourTransform):
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         return tuple(lint for name in ("red", "green", "blue") for lint in delta_lints(self.op, name, getattr(self, name), x))
-
-    def mixes_channels(self) -> bool:
-        return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         # Called with one channel, too, before `min_channels` is checked.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
-from pipegen.ops.families.chains import PLAIN, Chains, ChainsTransform
+from pipegen.ops.arguments.magnitudes import Span, span_range, within
+from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.uniform import UniformTransform
-from pipegen.ops.kinds.base import FeatureKind
 from pipegen.ops.lowering.filters import BITS
-from pipegen.ops.lowering.linear import about_centre, uniform
+from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.traits import same_type
-from pipegen.types import FeatureType
 
 
-class RandomChromaticAberration(UniformTransform, ChainsTransform):
+class RandomChromaticAberration(UniformTransform, EnlargingTransform):
     """Enlarges red and blue about the centre, each by a factor that is drawn uniformly, and leaves green: lateral chromatic aberration.
 
     Each channel is read once, bilinear. Objects stay in place within a pixel or two, so masks and boxes stay, too. (Albumentations moves
@@ -29,16 +27,8 @@ class RandomChromaticAberration(UniformTransform, ChainsTransform):
         "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"
     )
 
-    geometry: ClassVar[bool] = True  # type: ignore[misc]  # takes the argument away
-    factor: Annotated[Span, checked(check_pair), checked(check_range, 0.8, 1.25)] = (0.98, 1.02)
+    factor: Annotated[Span, within(0.8, 1.25)] = (0.98, 1.02)
     """The range of the factors of red and of blue, from 0.8 to 1.25."""
-
-    @classmethod
-    def acts_on(cls, kind: FeatureKind) -> bool:
-        return kind.name in cls.kinds
-
-    def reaches(self, x: FeatureType) -> bool:
-        return False
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.factor) == (1, 1)
@@ -49,8 +39,5 @@ class RandomChromaticAberration(UniformTransform, ChainsTransform):
 
     def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
         scale = 1.0 / uniform(u, span_range(self.factor))
-        matrices = about_centre(((scale, 0.0), (0.0, scale)), scale, height, width)
-        kinds = tf.fill(tf.shape(scale[..., None]), PLAIN)
-        kinds.set_shape([None, 2, 1])
         weights = tf.constant([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]) * float(1 << BITS)  # green, red and blue
-        return Chains(kinds, tf.range(256) + tf.zeros_like(kinds)[..., None], matrices, weights + tf.zeros_like(u[:, :1, None], tf.float32))
+        return self.enlarged(scale, weights + tf.zeros_like(u[:, :1, None], tf.float32), height, width)

@@ -97,6 +97,7 @@ class RandomPhotometricDistort(UniformTransform, ColourTransform):
     op = "random_photometric_distort"
     min_channels = 3
     factors = frozenset(_FACTORS)
+    draws = 2 * _AMOUNTS + 3
     examples = to_float32("random_photometric_distort", "random_photometric_distort: {hue_degrees: 5, each: 0.8, probability: 0.5}")
 
     brightness_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = (0.875, 1.125)
@@ -115,9 +116,6 @@ class RandomPhotometricDistort(UniformTransform, ColourTransform):
 
     def idle(self) -> bool:
         return most(self.probability) == 0 or most(self.each) == 0 or (not self.shuffle and super().idle())
-
-    def num_draws(self) -> int:
-        return 2 * _AMOUNTS + 3
 
     def uses_mean(self) -> bool:
         return True

@@ -15,13 +15,11 @@ from pipegen.ops.traits import to_float32
 class ContrastTransform(AmountTransform, ColourTransform):
     """A change of contrast about the mean luma."""
 
+    separate = True
     factors = frozenset({"factor"})
 
     def uses_mean(self) -> bool:
         return True
-
-    def mixes_channels(self) -> bool:
-        return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return contrast(self.amounts(u)["factor"], channels)

@@ -110,7 +110,7 @@ class RandomCrop(SizedCrop, PaddedWindow):
 
     op = "random_crop"
     random = True
-    later = frozenset({"padding", "fill"})
+    draws = 2
     examples = (
         Example("random_crop: {size: 200}", IMAGE_224, "uint8[200×200×3] in [0, 255]"),
         Example("random_crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
@@ -143,15 +143,10 @@ class RandomCrop(SizedCrop, PaddedWindow):
         return height, width
 
     def meaning(self) -> dict[str, Any]:
-        """Writes an equal border as one number, and leaves out a border of 0 pixels."""
-        values = super().meaning()
-        if not self.pads():
-            return {key: value for key, value in values.items() if key not in self.later}
+        """Writes an equal border as one number."""
         rows, columns = self._border()
-        return values if isinstance(self.padding, str) else values | {"padding": rows if rows == columns else [rows, columns]}
-
-    def num_draws(self) -> int:
-        return 2
+        border = self.padding if isinstance(self.padding, str) else rows if rows == columns else [rows, columns]
+        return super().meaning() | {"padding": border}
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         from pipegen.ops.transforms.pad import Pad

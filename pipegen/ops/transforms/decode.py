@@ -81,19 +81,13 @@ class Decode(DecodeTransform):
         return self
 
     def meaning(self) -> dict[str, Any]:
-        """Leaves out `jpeg: fast`, the default; the others decode at full size, whatever `scaled` is."""
-        said = super().meaning()
-        return said | {"scaled": "never"} if self._whole else {key: value for key, value in said.items() if key != "jpeg"}
+        """Counts `scaled` only with `jpeg: fast`: the others decode at full size."""
+        return super().meaning() | ({"scaled": "never"} if self._whole else {})
 
     def plainest(self, x: FeatureType) -> Decode:
-        unsaid = self.model_copy(update={"channels": None, "bits": None}).on(x)
-        said = self.on(x)
-        return self.model_copy(
-            update={
-                "channels": None if said._channels == unsaid._channels else self.channels,
-                "bits": None if said._bits == unsaid._bits else self.bits,
-            }
-        )
+        said, unsaid = self.on(x), self.model_copy(update={"channels": None, "bits": None}).on(x)
+        same = {"channels": said._channels == unsaid._channels, "bits": said._bits == unsaid._bits}
+        return self.model_copy(update={name: None for name, equal in same.items() if equal})
 
     def infer(self, x: FeatureType) -> FeatureType:
         if not x.encoded:
@@ -130,9 +124,6 @@ class Decode(DecodeTransform):
 
     def _need(self, need: tuple[int, int] | None) -> tuple[int, int] | None:
         return need if self.scaled == "auto" and not self._whole else None
-
-    def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
-        return self.decode(image)
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode, decode_deep

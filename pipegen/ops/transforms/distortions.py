@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -85,10 +84,7 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
         across, down = (256.0 * drawn[name] * tf.cast(side, tf.float64) for name, side in (("x", width), ("y", height)))
         return (self.weights(tf.stack([across, down], 1)),)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._displacements,)
-
-    def _displacements(self, images: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The distances at which pixels are read, in float64: the order of the sum changes far less than rounding takes away."""
         height, width, _ = sides(images)
         down, across = ((tf.cast(tf.range(side), tf.float64) + 0.5) / tf.cast(side, tf.float64) for side in (height, width))
@@ -116,6 +112,7 @@ class RandomElastic(UnsignedTransform, DisplacementTransform):
 
     op = "random_elastic"
     cost = 2.5
+    draws = 3
     examples = same_type("random_elastic: {alpha: 50, sigma: 5}", "random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}")
 
     alpha: Annotated[Magnitude, checked(check_magnitude, 0, FARTHEST)]
@@ -133,17 +130,11 @@ class RandomElastic(UnsignedTransform, DisplacementTransform):
             return (OpError("PG510", message, field="alpha", help="distances after smoothing are about alpha / (6 · sigma)"),)
         return ()
 
-    def num_draws(self) -> int:
-        return 3
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         alpha = self.drawn(u)["alpha"]
         return key_of(u[:, 1:3]), tf.cast(alpha * (256.0 / (UNIT * spacing(self.sigma))), tf.float32)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._displacements,)
-
-    def _displacements(self, images: tf.Tensor, key: tf.Tensor, gain: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, key: tf.Tensor, gain: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, _ = sides(images)
         field = smooth_field(key, height, width, self.sigma)
         moved = tf.cast(tf.round(field * gain[:, None, None, None]), tf.int32)
@@ -182,8 +173,10 @@ class RandomGridDistortion(UniformTransform, DisplacementTransform):
         drawn = self.drawn(u)
         return _line(drawn["columns"], width), _line(drawn["rows"], height)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (_displacements,)
+    def phase(self, images: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        height, width, _ = sides(images)
+        size = [tf.shape(right)[0], height, width]
+        return tf.broadcast_to(right[:, None, :], size), tf.broadcast_to(down[:, :, None], size)
 
 
 def _line(parts: tf.Tensor, side: int | tf.Tensor) -> tf.Tensor:
@@ -199,12 +192,6 @@ def _line(parts: tf.Tensor, side: int | tf.Tensor) -> tf.Tensor:
     first, last = (tf.gather(lines, cell + i, axis=1) for i in (0, 1))
     read = first + (last - first) * (place - tf.cast(cell, tf.float64))
     return tf.cast(tf.round((read - centre) * 256.0), tf.int32)
-
-
-def _displacements(images: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    height, width, _ = sides(images)
-    size = [tf.shape(right)[0], height, width]
-    return tf.broadcast_to(right[:, None, :], size), tf.broadcast_to(down[:, :, None], size)
 
 
 _FLATTEST = {"camera": -4 / 11, "fisheye": -1 / 3}
@@ -242,10 +229,7 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (self.drawn(u)["coefficient"],)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._displacements,)
-
-    def _displacements(self, images: tf.Tensor, k: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, k: tf.Tensor) -> tuple[tf.Tensor, ...]:
         lengths = [tf.cast(side, tf.float64) for side in sides(images)[:2]]
         down, across = (
             tf.cast(tf.range(side), tf.float64) - (length - 1.0) / 2.0 for side, length in zip(sides(images), lengths, strict=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -15,21 +14,20 @@ from pipegen.ops.arguments.magnitudes import (
     Range,
     Span,
     check_magnitude,
-    check_pair,
     check_range,
     checked,
     factor_lints,
+    within,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, require_channels
 from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.families.uniform import RgbTransform, UniformTransform
+from pipegen.ops.lowering.colours import BITS, ONE
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import choice, uniform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
-
-_BITS = 12
 
 
 class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
@@ -44,6 +42,7 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
     op = "random_histogram_matching"
     random = True
     needs_histogram = True
+    draws = 2
     examples = same_type(
         "random_histogram_matching: {references: styles/}",
         "random_histogram_matching: {references: 'styles/*.jpg', match: moments, share: [0.2, 0.8], probability: 0.5}",
@@ -60,9 +59,6 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
         require_channels(self, x, (1, 3))
         return y
 
-    def num_draws(self) -> int:
-        return 2
-
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`share`, and `reference`: the number of the image, in an order that depends on their content."""
         return {"share": uniform(u[..., 0], self.share), "reference": choice(u[..., 1], len(self.pictures(3)))}
@@ -72,10 +68,10 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
         drawn = self.drawn(u)
         known = _histograms(self.pictures(int(counts.shape[1])))
         matched = (_matched if self.match == "histogram" else _moved)(counts, tf.gather(tf.constant(known), drawn["reference"]))
-        share = tf.cast(tf.round(drawn["share"] * float(1 << _BITS)), tf.int64)[:, None, None]
-        values = tf.range(256, dtype=tf.int64) * (1 << _BITS)
-        half = 1 << (2 * _BITS - 1)
-        blended = (values * ((1 << _BITS) - share) + matched * share + half) // (1 << (2 * _BITS))
+        share = tf.cast(tf.round(drawn["share"] * float(ONE)), tf.int64)[:, None, None]
+        values = tf.range(256, dtype=tf.int64) * ONE
+        half = 1 << (2 * BITS - 1)
+        blended = (values * (ONE - share) + matched * share + half) // (1 << (2 * BITS))
         return tf.cast(tf.clip_by_value(blended, 0, 255), tf.int32)
 
 
@@ -97,8 +93,8 @@ def _matched(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
     low = tf.where(there, first, above)
     at_low, at_high = (tf.gather(reached, place, batch_dims=2) for place in (low, above))
     span = tf.maximum(at_high - at_low, 1)
-    between = tf.cast(above - low, tf.int64) * (wanted - at_low) * (1 << _BITS) // span
-    return tf.cast(low, tf.int64) * (1 << _BITS) + tf.where(there, between, 0)
+    between = tf.cast(above - low, tf.int64) * (wanted - at_low) * ONE // span
+    return tf.cast(low, tf.int64) * ONE + tf.where(there, between, 0)
 
 
 def _present_before(counts: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
@@ -117,7 +113,7 @@ def _moved(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
     (mean, std), (to, wide) = _moments(counts), _moments(theirs)
     values = tf.range(256, dtype=tf.float64)
     scale = tf.where(std > 0, wide / tf.where(std > 0, std, 1.0), 0.0)
-    return tf.cast(tf.round(((values - mean) * scale + to) * float(1 << _BITS)), tf.int64)
+    return tf.cast(tf.round(((values - mean) * scale + to) * float(ONE)), tf.int64)
 
 
 def _moments(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -143,15 +139,13 @@ class RandomFourierAdaptation(UniformTransform, ReferenceTransform, Neighbourhoo
     on_bytes = True
     on_host = True
     channel_counts = (1, 3)
+    draws = 2
     examples = same_type(
         "random_fourier_adaptation: {references: styles/}", "random_fourier_adaptation: {references: styles/, beta: [0, 0.3]}"
     )
 
-    beta: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.5)] = (0.0, 0.1)
+    beta: Annotated[Span, within(0, 0.5)] = (0.0, 0.1)
     """The range of the share of the shorter side that is low, from 0 to 0.5."""
-
-    def num_draws(self) -> int:
-        return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`beta`, and `reference`: the number of the image, in an order that depends on their content."""
@@ -189,10 +183,9 @@ def _low(length: int | tf.Tensor, border: tf.Tensor) -> tf.Tensor:
     return (frequency >= -border[:, None]) & (frequency < border[:, None])
 
 
-_ONE = 1 << _BITS
 _STAINS = ((0.650, 0.704, 0.286), (0.072, 0.990, 0.105), (0.268, 0.570, 0.776))
 """The optical densities in red, green and blue of haematoxylin, eosin and the rest (Ruifrok and Johnston 2001)."""
-_DARKEST = 6 * _ONE
+_DARKEST = 6 * ONE
 """The largest optical density that is distinguished: 255 / e^6 is less than a level."""
 
 
@@ -210,15 +203,13 @@ class RandomStain(RgbTransform):
     cost = 1.2
     symmetric = True
     factors = frozenset({"factor"})
+    draws = 4
     examples = same_type("random_stain: {factor: 0.2, delta: 0.1}", "random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}")
 
     factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=3.0)] = 0.2
     """The factor of the amount of each stain: 0.2 means from 0.8 to 1.2, a pair is the range."""
     delta: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -2, 2)] = 0.0
     """The amount that is added, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
-
-    def num_draws(self) -> int:
-        return 4
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`factor_1` and `delta_1` of haematoxylin, `factor_2` and `delta_2` of eosin."""
@@ -237,32 +228,28 @@ class RandomStain(RgbTransform):
         apart = tf.constant(np.linalg.inv(stains), tf.float64)
         matrix = tf.reduce_sum((apart[None] * factors[:, None, :])[..., None] * tf.constant(stains, tf.float64), 2)
         offset = tf.reduce_sum(deltas[..., None] * tf.constant(stains, tf.float64), 1)
-        return tuple(tf.cast(tf.round(part * float(_ONE)), tf.int32) for part in (matrix, offset))
+        return tuple(tf.cast(tf.round(part * float(ONE)), tf.int32) for part in (matrix, offset))
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (_densities,)
+    def phase(self, images: tf.Tensor, matrix: tf.Tensor, offset: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The optical densities of the output, int32 of the images' shape, in 1/4096."""
+        density = tf.gather(tf.constant(_logs(), tf.int32), tf.cast(images, tf.int32))
+        channels = []
+        for to in range(3):
+            total = sum((density[..., i] * matrix[:, i, to, None, None] for i in range(3)), 0)
+            channels.append(rounded_shift(total, BITS) + offset[:, to, None, None])
+        return (tf.stack(channels, -1),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         darkest = tf.clip_by_value(given[0], 0, _DARKEST)
         return tf.gather(tf.constant(_levels(), tf.uint8), tf.bitwise.right_shift(darkest, 2))
 
 
-def _densities(images: tf.Tensor, matrix: tf.Tensor, offset: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The optical densities of the output, int32 of the images' shape, in 1/4096."""
-    density = tf.gather(tf.constant(_logs(), tf.int32), tf.cast(images, tf.int32))
-    channels = []
-    for to in range(3):
-        total = sum((density[..., i] * matrix[:, i, to, None, None] for i in range(3)), 0)
-        channels.append(rounded_shift(total, _BITS) + offset[:, to, None, None])
-    return (tf.stack(channels, -1),)
-
-
 @cache
 def _logs() -> tuple[int, ...]:
-    return tuple(np.rint(-np.log((np.arange(256) + 1) / 256) * _ONE).astype(int).tolist())
+    return tuple(np.rint(-np.log((np.arange(256) + 1) / 256) * ONE).astype(int).tolist())
 
 
 @cache
 def _levels() -> tuple[int, ...]:
     """The level of each density in 1/1024."""
-    return tuple(np.clip(np.rint(256 * np.exp(-np.arange(_DARKEST // 4 + 1) / (_ONE // 4)) - 1), 0, 255).astype(int).tolist())
+    return tuple(np.clip(np.rint(256 * np.exp(-np.arange(_DARKEST // 4 + 1) / (ONE // 4)) - 1), 0, 255).astype(int).tolist())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import Span, span_range, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.filters import columns_of, rows_of, through
@@ -25,7 +25,7 @@ class RandomDownscale(UniformTransform, NeighbourhoodTransform):
         "random_downscale: {factor: [0.25, 0.75]}", "random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}"
     )
 
-    factor: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 1)]
+    factor: Annotated[Span, within(0.01, 1)]
     """The range of the factor, up to 1, which changes nothing."""
     method: Literal["nearest", "bilinear"] = "nearest"
     """How pixels are read, both times: `nearest` takes one, `bilinear` interpolates between four."""

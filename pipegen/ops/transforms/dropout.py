@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,18 +11,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, filled
-from pipegen.ops.arguments.magnitudes import (
-    Fraction,
-    Magnitude,
-    Span,
-    as_pair,
-    ascending,
-    check_magnitude,
-    check_pair,
-    check_range,
-    checked,
-    span_range,
-)
+from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, as_pair, ascending, check_magnitude, checked, span_range, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import ByteTransform, UnsignedTransform
 from pipegen.ops.kinds.registry import kind_of
@@ -46,6 +35,7 @@ class DropoutTransform(NeighbourhoodTransform):
 
     random = True
     starts_kernel = False
+    cost = 0.3
     kinds = frozenset({"image", "mask"})
 
     fill: ConstantFill = ConstantFill()
@@ -69,8 +59,6 @@ class DropoutTransform(NeighbourhoodTransform):
             self._check_class(x)
         return filled(y, self.fill)
 
-    cost = 0.3
-
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return tf.where(self.dropped(images, *given)[..., None], tf.cast(self.fill.constant, images.dtype), images)
 
@@ -92,13 +80,8 @@ class DropoutTransform(NeighbourhoodTransform):
 
 
 def covered(start: tf.Tensor, length: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
-    """Marks the intervals that cover each line: int32 `(..., size)`, one bit for each interval.
-
-    Args:
-        start: int32 `(..., k)`: the start of each interval, with `k` at most `WORD`.
-        length: int32, likewise; 0 covers nothing.
-        size: The number of lines.
-    """
+    """Marks the intervals that cover each of `size` lines: int32 `(..., size)`, one bit for each interval. They have a start and a length,
+    int32 `(..., k)` with `k` at most `WORD`; 0 covers nothing."""
     line = tf.range(size)[:, None]
     inside = tf.logical_and(line >= start[..., None, :], line < (start + length)[..., None, :])
     bits = tf.bitwise.left_shift(tf.ones_like(start), tf.range(int(start.shape[-1])))
@@ -135,15 +118,13 @@ class RandomErasing(DropoutTransform):
     """
 
     op = "random_erasing"
+    draws = 4
     examples = same_type("random_erasing: {probability: 0.5}", "random_erasing: {area: [0.1, 0.25], fill: {constant: 127}}")
 
-    area: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.02, 0.33)
+    area: Annotated[Span, within(0, 1)] = (0.02, 0.33)
     """The range of the rectangle's area, as a fraction of the image's."""
-    aspect_ratio: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 100)] = (0.3, 3.3)
+    aspect_ratio: Annotated[Span, within(0.01, 100)] = (0.3, 3.3)
     """The range of the rectangle's width divided by its height."""
-
-    def num_draws(self) -> int:
-        return 4
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """The rectangle: `top`, `left`, `height` and `width`, int32 `(n,)`."""
@@ -180,6 +161,7 @@ class RandomCoarseDropout(DropoutTransform):
 
     op = "random_coarse_dropout"
     starts_kernel = True
+    pairs = frozenset({"holes"})
     examples = same_type(
         "random_coarse_dropout: {holes: [3, 8]}",
         "random_coarse_dropout: {holes: 16, height: [0.05, 0.1], width: [0.05, 0.1], fill: {constant: 127}}",
@@ -187,9 +169,9 @@ class RandomCoarseDropout(DropoutTransform):
 
     holes: Count | tuple[Count, Count]
     """The number of holes, at most 124; a pair is the range, both ends included."""
-    height: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.2)
+    height: Annotated[Span, within(0, 1)] = (0.1, 0.2)
     """The range of a hole's height, as a fraction of the image's."""
-    width: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.2)
+    width: Annotated[Span, within(0, 1)] = (0.1, 0.2)
     """The range of a hole's width, as a fraction of the image's."""
 
     _ascending = ascending("holes")
@@ -201,9 +183,6 @@ class RandomCoarseDropout(DropoutTransform):
             return ()
         help_ = "use fewer `holes`, or smaller ranges of `height` and `width`, which are fractions of the image"
         return (OpError("PG510", f"`{self.op}` replaces {gone:.0%} of an image on average", field="holes", help=help_),)
-
-    def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"holes": list(as_pair(self.holes))}
 
     def num_draws(self) -> int:
         return 1 + 4 * as_pair(self.holes)[1]
@@ -244,18 +223,14 @@ class RandomGridDropout(DropoutTransform):
 
     op = "random_grid_dropout"
     starts_kernel = True
+    draws = 2
+    pairs = frozenset({"cells"})
     examples = same_type("random_grid_dropout: {cells: 6}", "random_grid_dropout: {cells: [4, 8], ratio: 0.3, probability: 0.5}")
 
     cells: Cells | tuple[Cells, Cells]
     """The number of rows and of columns of cells, at most 31; a pair is `[rows, columns]`."""
     ratio: Annotated[float, Field(gt=0, lt=1)] = 0.5
     """The sides of a hole as a fraction of those of its cell."""
-
-    def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"cells": list(as_pair(self.cells))}
-
-    def num_draws(self) -> int:
-        return 2
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """The upper left corners of the holes, row by row: `top` and `left`, int32 `(n, rows · columns)`, in pixels."""
@@ -266,15 +241,12 @@ class RandomGridDropout(DropoutTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (key_of(u),)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._lines,)
-
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         down, across = given
         own = tf.gather(across, self._row_of(sides(images)[0]), axis=1)
         return tf.not_equal(tf.bitwise.bitwise_and(down[:, :, None], own), 0)
 
-    def _lines(self, images: tf.Tensor, key: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, key: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The holes of its row of cells that cover each row of pixels, int32 `(n, height)`; and the holes of each row of cells that cover
         each column of pixels, `(n, rows, width)`. A bit stands for a column of cells."""
         height, width, _ = sides(images)
@@ -316,17 +288,15 @@ class RandomGridMask(DropoutTransform):
     """
 
     op = "random_grid_mask"
+    draws = 4
     examples = same_type("random_grid_mask: {ratio: 0.5}", "random_grid_mask: {unit: [0.1, 0.3], degrees: [-45, 45], probability: 0.7}")
 
-    unit: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 2)] = (0.4, 1.0)
+    unit: Annotated[Span, within(0.01, 2)] = (0.4, 1.0)
     """The range of the distance from one square to the next, as a fraction of the image's shorter side."""
     ratio: Fraction = 0.4
     """The side of a square as a fraction of that distance. (The paper's r is the rest, 0.6.)"""
-    degrees: Annotated[Span, checked(check_pair), checked(check_range, -360, 360)] = (0.0, 0.0)
+    degrees: Annotated[Span, within(-360, 360)] = (0.0, 0.0)
     """The range of the angle in degrees, anticlockwise."""
-
-    def num_draws(self) -> int:
-        return 4
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """`unit` and `side` in pixels, `top` and `left` of a square of the grid before it is turned, int32 `(n,)`; and `degrees`."""
@@ -371,6 +341,7 @@ class RandomPixelDropout(UnsignedTransform, ByteTransform):
     """
 
     op = "random_pixel_dropout"
+    draws = 3
     examples = same_type(
         "random_pixel_dropout: {share: 0.05}", "random_pixel_dropout: {share: [0.1, 0.2], value: 128, per_channel: true, probability: 0.5}"
     )
@@ -385,14 +356,8 @@ class RandomPixelDropout(UnsignedTransform, ByteTransform):
     def weight(self) -> float:
         return 1.0 if self.per_channel else 0.5
 
-    def num_draws(self) -> int:
-        return 3
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return key_of(u[:, 1:3]), tf.cast(tf.round(self.drawn(u)["share"] * 65536.0), tf.int32)
-
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._draw,)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         places, limit = given
@@ -400,6 +365,6 @@ class RandomPixelDropout(UnsignedTransform, ByteTransform):
         found = tf.reshape(tf.cast(places, tf.int32), [-1, height, width, channels if self.per_channel else 1])
         return tf.where(found < limit[:, None, None, None], tf.constant(self.value, images.dtype), images)
 
-    def _draw(self, images: tf.Tensor, key: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, key: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, channels = sides(images)
         return half_words(key, height * width * (channels if self.per_channel else 1)), limit

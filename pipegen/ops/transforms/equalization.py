@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Span, as_pair, check_pair, check_range, checked, most
+from pipegen.ops.arguments.magnitudes import Span, as_pair, most, within
 from pipegen.ops.families.lookup_tables import LookupTableTransform, OccasionalLookupTable
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
@@ -27,6 +27,7 @@ Count = Annotated[int, Field(ge=1, le=32)]
 class AdaptiveEqualizationTransform(AmountTransform, NeighbourhoodTransform):
     """Equalises the histogram of each tile of an image, with a limit to the contrast."""
 
+    pairs = frozenset({"tiles"})
     on_bytes = True
 
     tiles: Count | tuple[Count, Count] = 8
@@ -38,18 +39,12 @@ class AdaptiveEqualizationTransform(AmountTransform, NeighbourhoodTransform):
         """uint8 of any value."""
         y = super().infer(x)
         if self.channel == "luma" and x.channels not in (1, 3):
-            raise OpError(
-                "PG205",
-                f"`{self.op}` takes the luma of 1 or 3 channels, and gets {x.channels}",
-                help="`channel: each` takes any number of channels",
-            )
+            message = f"`{self.op}` takes the luma of 1 or 3 channels, and gets {x.channels}"
+            raise OpError("PG205", message, help="`channel: each` takes any number of channels")
         return y
 
     def weight(self) -> float:
         return 1.4 if self.channel == "luma" else 3.3
-
-    def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"tiles": list(as_pair(self.tiles))}
 
     def idle(self) -> bool:
         return most(self.probability) == 0  # a limit of 0 limits nothing
@@ -140,5 +135,5 @@ class RandomClahe(UniformTransform, AdaptiveEqualizationTransform):
     op = "random_clahe"
     examples = same_type("random_clahe: {limit: [1, 4]}", "random_clahe: {limit: [2, 2], tiles: 4, probability: 0.5}")
 
-    limit: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST)] = (1.0, 4.0)
+    limit: Annotated[Span, within(0, LARGEST)] = (1.0, 4.0)
     """The range of how many times the mean count a value may have in a tile, at most 255: 1 changes little, 0 is no limit."""

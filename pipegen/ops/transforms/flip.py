@@ -11,7 +11,7 @@ from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.affine import mirrored
 from pipegen.ops.lowering.linear import zeros_for
-from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits
+from pipegen.ops.traits import ANY_IMAGE, Family, Traits, same_type
 from pipegen.types import FeatureType
 
 
@@ -35,10 +35,7 @@ class Flip(UnconditionalTransform, FlipTransform):
     """
 
     op = "flip"
-    examples = (
-        Example("flip", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("flip: {axis: vertical}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-    )
+    examples = same_type("flip") + same_type("flip: {axis: vertical}", given=ANY_IMAGE)
 
     axis: Literal["horizontal", "vertical", "both"] = "horizontal"
     """Which way: `horizontal` swaps left and right, `vertical` swaps top and bottom, `both` swaps both."""
@@ -61,9 +58,8 @@ class RandomFlip(FlipTransform):
     random = True
     handles_probability = True
     examples = (
-        Example("random_flip", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_flip: {axis: both}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
-        Example("random_flip: {axis: vertical, probability: 0.25}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+        *same_type("random_flip", "random_flip: {axis: both}"),
+        *same_type("random_flip: {axis: vertical, probability: 0.25}", given=ANY_IMAGE),
     )
 
     axis: Literal["horizontal", "vertical", "both"] = "horizontal"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -29,13 +28,11 @@ class RandomGridShuffle(DisplacementTransform):
     op = "random_grid_shuffle"
     cost = 1.6
     random = True
+    pairs = frozenset({"cells"})
     examples = same_type("random_grid_shuffle: {cells: 3}", "random_grid_shuffle: {cells: [2, 4], probability: 0.5}")
 
     cells: Cells | tuple[Cells, Cells] = 3
     """The number of rows and of columns of the grid, at most 16; a pair is `[rows, columns]`."""
-
-    def meaning(self) -> dict[str, Any]:
-        return super().meaning() | {"cells": list(as_pair(self.cells))}
 
     def idle(self) -> bool:
         return super().idle() or as_pair(self.cells) == (1, 1)
@@ -62,10 +59,7 @@ class RandomGridShuffle(DisplacementTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (self.drawn(u)["order"],)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._displacements,)
-
-    def _displacements(self, images: tf.Tensor, order: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, order: tf.Tensor) -> tuple[tf.Tensor, ...]:
         rows, columns = as_pair(self.cells)
         height, width, _ = sides(images)
         down, across = height // rows, width // columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 from pipegen.errors import OpError
@@ -107,15 +106,11 @@ class RandomHsv(RgbTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return whole_shifts(*self.drawn(u).values())
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (_shift,)
+    def phase(self, images: tf.Tensor, *shifts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return shifted(images, *(shift[:, None, None] for shift in shifts))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return tf.cast(channels(*given), tf.uint8)
-
-
-def _shift(images: tf.Tensor, *shifts: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    return shifted(images, *(shift[:, None, None] for shift in shifts))
 
 
 class SaturationTransform(AmountTransform, ColourTransform):

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AnySchedule, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import AnySchedule, span_range, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.linear import whole_bounds
@@ -23,7 +23,6 @@ class JpegTransform(NeighbourhoodTransform):
     on_bytes = True
     on_host = True
     channel_counts = (1, 3)
-
     cost = 1.1
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
@@ -67,13 +66,11 @@ class RandomJpeg(JpegTransform):
 
     op = "random_jpeg"
     random = True
+    draws = 1
     examples = same_type("random_jpeg: {quality: [30, 90]}", "random_jpeg: {quality: [10, 50], probability: 0.3}")
 
-    quality: Annotated[tuple[Quality, Quality] | AnySchedule, checked(check_pair), checked(check_range, 1, 100)]
+    quality: Annotated[tuple[Quality, Quality] | AnySchedule, within(1, 100)]
     """The range of the quality, from 1 to 100, each whole number as likely: 75 is usual, below 30 blocks show."""
-
-    def num_draws(self) -> int:
-        return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         low, high = whole_bounds(span_range(self.quality))

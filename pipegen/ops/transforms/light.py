@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -16,12 +15,12 @@ from pipegen.ops.arguments.magnitudes import (
     Magnitude,
     Span,
     check_magnitude,
-    check_pair,
     check_range,
     checked,
     level_range,
     needs_one,
     span_range,
+    within,
 )
 from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import ByteTransform, UniformTransform
@@ -63,9 +62,10 @@ class RandomColorTemperature(UniformTransform, ColourTransform):
 
     op = "random_color_temperature"
     min_channels = 3
+    separate = True
     examples = to_float32("random_color_temperature", "random_color_temperature: {kelvins: [5000, 8000], light: daylight}")
 
-    kelvins: Annotated[Span, checked(check_pair), checked(check_range, 3_000, 15_000)] = (4_000.0, 12_000.0)
+    kelvins: Annotated[Span, within(3_000, 15_000)] = (4_000.0, 12_000.0)
     """The range of the temperature, in kelvins: from 3000 to 15000, of daylight from 4000."""
     light: Literal["blackbody", "daylight"] = "blackbody"
     """The source of light: a `blackbody`, such as the filament of a lamp, or `daylight`."""
@@ -76,9 +76,6 @@ class RandomColorTemperature(UniformTransform, ColourTransform):
         if least < coldest:
             raise ValueError(f"`kelvins` of `light: {self.light}` must be at least {coldest}, got {least:g}")
         return self
-
-    def mixes_channels(self) -> bool:
-        return False
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         coldest, colours = _LIGHTS[self.light]
@@ -109,6 +106,8 @@ class RandomPcaLighting(ColourTransform):
     op = "random_pca_lighting"
     random = True
     min_channels = 3
+    draws = 3
+    separate = True
     examples = to_float32("random_pca_lighting: {std: 25.5}", "random_pca_lighting: {std: 60, probability: 0.5}")
 
     std: Annotated[Level, checked(check_range, 0)]
@@ -125,12 +124,6 @@ class RandomPcaLighting(ColourTransform):
         help_ = write(f"std: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
         return (OpError("PG510", message, field="std", help=help_),)
 
-    def num_draws(self) -> int:
-        return 3
-
-    def mixes_channels(self) -> bool:
-        return False
-
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """The amount that is added to each channel: `red`, `green` and `blue`."""
         along = normal(u) * tf.convert_to_tensor(self.std, tf.float64) * tf.constant(_VALUES, tf.float64)
@@ -139,10 +132,6 @@ class RandomPcaLighting(ColourTransform):
 
     def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return shift(list(self.drawn(u).values())[:channels])
-
-
-_BITS = 12
-_ONE = 1 << _BITS
 
 
 class RandomIllumination(ByteTransform):
@@ -155,6 +144,7 @@ class RandomIllumination(ByteTransform):
 
     op = "random_illumination"
     cost = 0.4
+    draws = 3
     examples = same_type(
         "random_illumination: {intensity: 0.3}", "random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}"
     )
@@ -163,9 +153,6 @@ class RandomIllumination(ByteTransform):
     """The greatest change, as a share of each value, from -1 to 4: 0.2 means from -0.2 to 0.2, a pair is the range."""
     pattern: Literal["linear", "spot", "corner"] = "linear"
     """How the light changes over the image."""
-
-    def num_draws(self) -> int:
-        return 3
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`intensity`, and the origin of the light: `degrees`, anticlockwise from the right; or `x` and `y` as fractions of the sides."""
@@ -177,11 +164,9 @@ class RandomIllumination(ByteTransform):
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)
-        intensity = tf.cast(tf.round(drawn["intensity"] * float(_ONE)), tf.int32)
+        intensity = tf.cast(tf.round(drawn["intensity"] * float(ONE)), tf.int32)
         rows, columns = (tf.cast(side, tf.float64) for side in (height, width))
-        y = (tf.range(height, dtype=tf.int32), rows)
-        x = (tf.range(width, dtype=tf.int32), columns)
-        down, right = ((tf.cast(at, tf.float64) + 0.5) / side for at, side in (y, x))
+        down, right = ((tf.cast(tf.range(whole), tf.float64) + 0.5) / side for whole, side in ((height, rows), (width, columns)))
         if self.pattern == "linear":
             angle = radians(drawn["degrees"])[:, None]
             cos, sin = tf.cos(angle), -tf.sin(angle)
@@ -193,22 +178,19 @@ class RandomIllumination(ByteTransform):
         shorter = tf.minimum(rows, columns) / 3.0
         return intensity, *(_whole(tf.exp(-a * tf.square(side / shorter) / 2.0)) for a, side in zip(away, (rows, columns), strict=True))
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._gains,)
-
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        lit = rounded_shift(tf.cast(images, tf.int32) * given[0][..., None], _BITS)
+        lit = rounded_shift(tf.cast(images, tf.int32) * given[0][..., None], BITS)
         return tf.cast(tf.clip_by_value(lit, 0, 255), tf.uint8)
 
-    def _gains(self, images: tf.Tensor, intensity: tf.Tensor, down: tf.Tensor, across: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, intensity: tf.Tensor, down: tf.Tensor, across: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The factor of each pixel, in 1/4096: int32 `(n, height, width)`."""
         down, across = down[:, :, None], across[:, None, :]
-        pattern = rounded_shift(down * across, _BITS) if self.pattern == "spot" else down + across
-        return (_ONE + rounded_shift(intensity[:, None, None] * tf.clip_by_value(pattern, 0, _ONE), _BITS),)
+        pattern = rounded_shift(down * across, BITS) if self.pattern == "spot" else down + across
+        return (ONE + rounded_shift(intensity[:, None, None] * tf.clip_by_value(pattern, 0, ONE), BITS),)
 
 
 def _whole(values: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tf.round(values * float(_ONE)), tf.int32)
+    return tf.cast(tf.round(values * float(ONE)), tf.int32)
 
 
 _MIDDLE = 128
@@ -243,15 +225,12 @@ class RandomPlasma(ByteTransform):
         amounts = self.drawn(u)
         return key_of(u[:, -2:]), *(tf.cast(tf.round(amounts[name] * float(ONE)), tf.int32) for name in ("brightness", "contrast"))
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._cloud,)
-
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         gain, offset = (part[..., None] for part in given)
         x = tf.cast(images, tf.int32) - _MIDDLE
         return tf.cast(tf.clip_by_value(_MIDDLE + rounded_shift(x * gain + offset, BITS), 0, 255), tf.uint8)
 
-    def _cloud(self, images: tf.Tensor, key: tf.Tensor, brightness: tf.Tensor, contrast: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, key: tf.Tensor, brightness: tf.Tensor, contrast: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, _ = sides(images)
         cloud = plasma(key, height, width, self.sigma)
         gain = ONE + rounded_shift(cloud * contrast[:, None, None], BITS)
@@ -267,26 +246,21 @@ class RandomPlasmaShadow(ByteTransform):
 
     op = "random_plasma_shadow"
     cost = 1.7
+    draws = 3
     examples = same_type("random_plasma_shadow", "random_plasma_shadow: {darkness: [0.5, 0.9], sigma: 20, probability: 0.5}")
 
-    darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.7)
+    darkness: Annotated[Span, within(0, 1)] = (0.3, 0.7)
     """The range of the share of light that the middle of a cloud takes away, from 0 to 1."""
     sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
     """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
 
-    def num_draws(self) -> int:
-        return 3
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return key_of(u[:, 1:3]), shares(self.drawn(u)["darkness"])
-
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._shares,)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return tf.cast(over(tf.cast(images, tf.int32), given[0], (0, 0, 0)), tf.uint8)
 
-    def _shares(self, images: tf.Tensor, key: tf.Tensor, darkness: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, key: tf.Tensor, darkness: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, _ = sides(images)
         cloud = (ONE + plasma(key, height, width, self.sigma)) // 2
         return (rounded_shift(darkness[:, None, None] * cloud, BITS),)
@@ -304,11 +278,11 @@ class RandomShadow(ByteTransform):
     starts_kernel = False
     examples = same_type("random_shadow", "random_shadow: {darkness: [0.5, 0.7], count: 3, rows: [0.5, 1.0], probability: 0.3}")
 
-    darkness: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.3, 0.6)
+    darkness: Annotated[Span, within(0, 1)] = (0.3, 0.6)
     """The range of the share of the light that is missing, from 0 to 1; 1 is black."""
     count: Annotated[int, Field(ge=1, le=8)] = 1
     """The number of shadows."""
-    rows: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.0, 1.0)
+    rows: Annotated[Span, within(0, 1)] = (0.0, 1.0)
     """The top and the bottom of the part that shadows fall on, as fractions of the height: `[0.5, 1]` is the lower half."""
 
     def ranges(self) -> dict[str, tuple[float, float]]:

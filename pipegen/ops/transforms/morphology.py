@@ -10,7 +10,7 @@ from pydantic import Field
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import as_pair, ascending
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.lowering.filters import sides, with_border
+from pipegen.ops.lowering.filters import bordered, sides
 from pipegen.ops.lowering.linear import choice
 from pipegen.ops.traits import same_type
 
@@ -26,6 +26,8 @@ class RandomMorphology(NeighbourhoodTransform):
     op = "random_morphology"
     random = True
     symmetric = True
+    draws = 2
+    pairs = frozenset({"reach"})
     examples = same_type("random_morphology: {reach: [1, 2]}", "random_morphology: {reach: [0, 3], probability: 0.5}")
 
     reach: Reach | tuple[Reach, Reach] = (0, 1)
@@ -35,17 +37,11 @@ class RandomMorphology(NeighbourhoodTransform):
 
     _ascending = ascending("reach")
 
-    def meaning(self) -> dict[str, object]:
-        return super().meaning() | {"reach": list(as_pair(self.reach))}
-
     def idle(self) -> bool:
         return super().idle() or as_pair(self.reach)[1] == 0
 
     def weight(self) -> float:
         return 0.2 + 0.2 * as_pair(self.reach)[1]
-
-    def num_draws(self) -> int:
-        return 2
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         low, high = as_pair(self.reach)
@@ -58,10 +54,7 @@ class RandomMorphology(NeighbourhoodTransform):
         return self.drawn(u)["reach"], self._dilates(u)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return self._widen, self._down, self._across
-
-    def _widen(self, images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return with_border(images, as_pair(self.reach)[1], "nearest"), *given
+        return bordered(as_pair(self.reach)[1], "nearest"), self._down, self._across
 
     def _down(self, images: tf.Tensor, wide: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, _, _ = sides(images)

@@ -10,29 +10,18 @@ from typing import Annotated, Literal
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    Magnitude,
-    Probability,
-    Span,
-    check_magnitude,
-    check_pair,
-    check_range,
-    checked,
-    delta_lints,
-    symmetric_range,
-)
+from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, check_magnitude, checked, delta_lints, symmetric_range, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import ByteTransform, RgbTransform, UnsignedTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
-from pipegen.ops.traits import IMAGE_224, Example, same_type
-from pipegen.types import BYTE_RANGE, FeatureType, Interval
+from pipegen.ops.traits import IMAGE_224, UNIT_224, Example, same_type
+from pipegen.types import BYTE_RANGE, FeatureType
 
 _STD_BITS = 8
 """Standard deviations for bytes are kept in 1/256 of a level."""
-UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))
 
 
 class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
@@ -46,6 +35,7 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
     op = "random_gaussian_noise"
     cost = 1.2
     overshoots = True
+    draws = 3
     examples = (
         Example("random_gaussian_noise: {std: 10}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
         Example("random_gaussian_noise: {std: [0.01, 0.05], probability: 0.5}", UNIT_224, "float32[224×224×3] in [0, 1]"),
@@ -73,9 +63,6 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
         else:
             return ()
         return (OpError("PG510", message, field="std", help=help_),)
-
-    def num_draws(self) -> int:
-        return 3
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         std = self.drawn(u)["std"]
@@ -118,6 +105,7 @@ class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
     """
 
     op = "random_additive_noise"
+    draws = 3
     examples = same_type(
         "random_additive_noise: {delta: 20}",
         "random_additive_noise: {delta: [5, 15], distribution: laplace, each: channel, probability: 0.5}",
@@ -137,15 +125,9 @@ class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
     def weight(self) -> float:
         return {"pixel_value": 1.4, "pixel": 0.8, "channel": 0.3}[self.each]
 
-    def num_draws(self) -> int:
-        return 3
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         quantiles = tf.constant(_QUANTILES[self.distribution], tf.float64)
         return key_of(u[:, 1:3]), tf.cast(tf.round(self.drawn(u)["delta"][:, None] * quantiles * float(_PLACES)), tf.int32)
-
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._draw,)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         places, amounts = given
@@ -154,7 +136,7 @@ class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
         noise = tf.reshape(tf.gather(amounts, tf.cast(places, tf.int32), batch_dims=1), [-1, *shape])
         return tf.cast(tf.clip_by_value(tf.cast(images, tf.int32) + rounded_shift(noise, _BITS), 0, 255), tf.uint8)
 
-    def _draw(self, images: tf.Tensor, key: tf.Tensor, amounts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, key: tf.Tensor, amounts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Draws the number of the amount of each place, uint16 `(n, places)`."""
         height, width, channels = sides(images)
         count = {"pixel_value": height * width * channels, "pixel": height * width, "channel": channels}[self.each]
@@ -183,6 +165,7 @@ class RandomIsoNoise(UnsignedTransform, RgbTransform):
 
     op = "random_iso_noise"
     cost = 2.5
+    draws = 4
     examples = same_type("random_iso_noise: {std: 20, hue_degrees: 15}", "random_iso_noise: {std: [5, 10], probability: 0.5}")
 
     std: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
@@ -196,9 +179,6 @@ class RandomIsoNoise(UnsignedTransform, RgbTransform):
             return super().lints(x)
         help_ = write(f"std: {largest * 255:.3g}", "arguments", "`std` is in levels of 255; for a fraction of their range write {}")
         return (OpError("PG510", f"`{self.op}` with `std` {largest:g} hardly changes a byte", field="std", help=help_), *super().lints(x))
-
-    def num_draws(self) -> int:
-        return 4
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         drawn = self.drawn(u)
@@ -251,13 +231,11 @@ class RandomShotNoise(ByteTransform):
 
     op = "random_shot_noise"
     cost = 1.5
+    draws = 3
     examples = same_type("random_shot_noise", "random_shot_noise: {photons: [5, 12], probability: 0.5}")
 
-    photons: Annotated[Span, checked(check_pair), checked(check_range, 1, 1000)] = (12.0, 60.0)
+    photons: Annotated[Span, within(1, 1000)] = (12.0, 60.0)
     """The range of the number of photons that make white, from 1 to 1000: the fewer, the more noise."""
-
-    def num_draws(self) -> int:
-        return 3
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The key; for each of the 256 values the expected count, its root, and the probabilities of a count of 0 and of at most 1; and
@@ -306,6 +284,7 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
 
     op = "random_salt_and_pepper"
     cost = 0.5
+    draws = 3
     examples = same_type(
         "random_salt_and_pepper: {share: 0.05}", "random_salt_and_pepper: {share: [0.1, 0.2], salt: 0.2, probability: 0.5}"
     )
@@ -315,17 +294,16 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
     salt: Probability = 0.5
     """The share of these pixels that become white; the others become black."""
 
-    def num_draws(self) -> int:
-        return 3
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         share = self.drawn(u)["share"] * float(_WORDS)
         salt = tf.cast(self.salt, tf.float64)
         white = tf.cast(tf.round(share * salt), tf.int32)
         return key_of(u[:, 1:3]), white, _WORDS - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (_add_salt_and_pepper,)
+    def phase(self, images: tf.Tensor, key: tf.Tensor, white: tf.Tensor, black: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Draws 16 random bits for each pixel of an image, uint16 `(n, pixels)`."""
+        height, width, _ = sides(images)
+        return half_words(key, height * width), white, black
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         places, white, black = given
@@ -334,9 +312,3 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
         light, dark = (tf.cast(level, images.dtype) for level in (255, 0))
         first, last = (limit[:, None, None, None] for limit in (white, black))
         return tf.where(found < first, light, tf.where(found >= last, dark, images))
-
-
-def _add_salt_and_pepper(images: tf.Tensor, key: tf.Tensor, white: tf.Tensor, black: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Draws 16 random bits for each pixel of an image, uint16 `(n, pixels)`."""
-    height, width, _ = sides(images)
-    return half_words(key, height * width), white, black

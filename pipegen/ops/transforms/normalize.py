@@ -11,10 +11,9 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic, Preset, constants, needs_three_channels
 from pipegen.ops.arguments.magnitudes import Number, checked
 from pipegen.ops.base import PointwiseTransform, centred_values, is_standardised, require_image
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import IMAGE_224, UNIT_224, Example
 from pipegen.types import FeatureType, Interval
 
-UNIT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 1))
 PerChannel = Number | Annotated[tuple[Number, ...], Field(min_length=1)]
 
 

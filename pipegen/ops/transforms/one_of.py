@@ -10,7 +10,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, as_pair, ascending, check_range, checked, level_range
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.selections import InnerStep, Selection
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import same_type, to_float32
 from pipegen.ops.transform import Part, Transform
 
 
@@ -32,15 +32,10 @@ class OneOf(Selection):
     """
 
     op = "one_of"
+    draws = 1
     examples = (
-        Example(
-            "one_of: {steps: [random_flip: {probability: 1}, random_rotation: {degrees: 30}]}", IMAGE_224, "uint8[224×224×3] in [0, 255]"
-        ),
-        Example(
-            "one_of: {steps: [random_hue: {degrees: 20}, random_rotation: {degrees: 30}], weights: [3, 1], probability: 0.5}",
-            IMAGE_224,
-            "float32[224×224×3] in [0, 255]",
-        ),
+        *same_type("one_of: {steps: [random_flip: {probability: 1}, random_rotation: {degrees: 30}]}"),
+        *to_float32("one_of: {steps: [random_hue: {degrees: 20}, random_rotation: {degrees: 30}], weights: [3, 1], probability: 0.5}"),
     )
 
     weights: tuple[Weight, ...] | None = None
@@ -58,9 +53,6 @@ class OneOf(Selection):
         """The weights in each epoch, up to the one after which they do not change."""
         given = [w.ranges(level_range) if isinstance(w, Schedule) else ((w, w),) for w in self.weights or (1.0,) * len(self.steps)]
         return [tuple(epochs[min(n, len(epochs) - 1)][0] for epochs in given) for n in range(max(map(len, given)))]
-
-    def num_draws(self) -> int:
-        return 1
 
     def share(self, number: int) -> float:
         epochs = self.over_epochs()._of_epochs()
@@ -93,17 +85,10 @@ class SomeOf(Selection):
     """
 
     op = "some_of"
+    pairs = frozenset({"count"})
     examples = (
-        Example(
-            "some_of: {count: 2, steps: [random_flip, random_rotation: {degrees: 30}, random_shear: {degrees: 10}]}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
-        Example(
-            "some_of: {count: [0, 2], steps: [random_hue: {degrees: 20}, random_brightness: {factor: 0.3}]}",
-            IMAGE_224,
-            "float32[224×224×3] in [0, 255]",
-        ),
+        *same_type("some_of: {count: 2, steps: [random_flip, random_rotation: {degrees: 30}, random_shear: {degrees: 10}]}"),
+        *to_float32("some_of: {count: [0, 2], steps: [random_hue: {degrees: 20}, random_brightness: {factor: 0.3}]}"),
     )
 
     count: Count | tuple[Count, Count]
@@ -132,9 +117,6 @@ class SomeOf(Selection):
         before, after = u[..., 1 : 1 + number] <= own, u[..., 2 + number :] < own
         return tf.reduce_sum(tf.cast(tf.concat([before, after], -1), tf.int32), -1) < count
 
-    def meaning(self) -> dict[str, object]:
-        return super().meaning() | {"count": list(as_pair(self.count))}
-
 
 class RandomOrder(Selection):
     """Does all of the steps to each example, in a random order; all orders are equally likely.
@@ -146,16 +128,8 @@ class RandomOrder(Selection):
 
     op = "random_order"
     examples = (
-        Example(
-            "random_order: {steps: [random_brightness: {factor: 0.2}, random_contrast: {factor: 0.2}, random_hue: {degrees: 10}]}",
-            IMAGE_224,
-            "float32[224×224×3] in [0, 255]",
-        ),
-        Example(
-            "random_order: {steps: [random_posterization: {bits: [4, 6]}, random_solarization: {threshold: [128, 256]}]}",
-            IMAGE_224,
-            "uint8[224×224×3] in [0, 255]",
-        ),
+        *to_float32("random_order: {steps: [random_brightness: {factor: 0.2}, random_contrast: {factor: 0.2}, random_hue: {degrees: 10}]}"),
+        *same_type("random_order: {steps: [random_posterization: {bits: [4, 6]}, random_solarization: {threshold: [128, 256]}]}"),
     )
 
     steps: Annotated[tuple[InnerStep, ...], Field(min_length=2, max_length=6)]

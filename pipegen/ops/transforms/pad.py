@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Size, filled, height_width
-from pipegen.ops.arguments.magnitudes import Probability, Span, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import Probability, Span, span_range, within
 from pipegen.ops.base import require_image
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import holds, pick, place
 from pipegen.ops.model import Model
-from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits
+from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits, same_type
 from pipegen.types import LARGEST_SIDE, FeatureType, times
 
 Pixels = Annotated[int, Field(ge=0, le=LARGEST_SIDE)]
@@ -140,12 +140,10 @@ class RandomZoomOut(PaddedWindow):
     op = "random_zoom_out"
     random = True
     handles_probability = True
-    examples = (
-        Example("random_zoom_out", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-        Example("random_zoom_out: {canvas: [1, 2], fill: {constant: 114}, probability: 1}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-    )
+    draws = 4
+    examples = same_type("random_zoom_out", "random_zoom_out: {canvas: [1, 2], fill: {constant: 114}, probability: 1}", given=ANY_IMAGE)
 
-    canvas: Annotated[Span, checked(check_pair), checked(check_range, 1, 100)] = (1.0, 4.0)
+    canvas: Annotated[Span, within(1, 100)] = (1.0, 4.0)
     """The range of the canvas's height and width, as a factor of the image's."""
     probability: Probability = 0.5
     """The share of examples that the step changes."""
@@ -162,9 +160,6 @@ class RandomZoomOut(PaddedWindow):
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.idle()
-
-    def num_draws(self) -> int:
-        return 4
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`canvas`, which is 1 for an unchanged image."""

@@ -79,6 +79,7 @@ class RandomPerspective(UniformTransform, PerspectiveTransform):
     """
 
     op = "random_perspective"
+    draws = 8
     examples = same_type("random_perspective: {x: 0.1, y: 0.1}", "random_perspective: {x: 0.2, probability: 0.5, fill: {constant: 0}}")
 
     x: Annotated[Magnitude, AROUND_ZERO] = 0.0
@@ -107,9 +108,6 @@ class RandomPerspective(UniformTransform, PerspectiveTransform):
             return ()
         message = f"`{self.op}` can fold a picture almost flat: its ranges span {self._spread():g}, and at 1 corners cross"
         return (OpError("PG510", message, help="common values lie between 0.05 and 0.2"),)
-
-    def num_draws(self) -> int:
-        return 8
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`x` and `y` of the top left, top right, bottom left and bottom right corner, `(..., 4)` each."""

@@ -10,10 +10,10 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability, Range, check_range, checked, least, most
 from pipegen.ops.base import require_image
-from pipegen.ops.families.custom import CustomTransform, full_range
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.lowering.python_calls import Declared, call
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
-from pipegen.types import FeatureType, Interval
+from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 
 Side = Annotated[int, Field(ge=1, le=32767)] | None
 
@@ -64,7 +64,7 @@ class Python(CustomTransform):
         """The declared type."""
         require_image(self, x)
         dtype = self.dtype or x.dtype
-        bounds = full_range(dtype)
+        bounds = INTEGER_RANGES.get(dtype)
         interval = Interval(*self.range) if self.range is not None else bounds
         if bounds is not None and interval is not None and not bounds.contains(interval):
             raise OpError("PG105", f"the range {interval} does not fit {dtype}, which holds {bounds}", field="range")
@@ -116,7 +116,7 @@ class RandomPython(CustomTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type, without an interval where the function could leave it: the other splits keep theirs."""
         require_image(self, x)
-        return x if x.interval == full_range(x.dtype) else x.with_(interval=None)
+        return x if x.interval == INTEGER_RANGES.get(x.dtype) else x.with_(interval=None)
 
     def is_identity(self, x: FeatureType) -> bool:
         return most(self.probability) == 0 and self.infer(x) == x

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import BUCKET, Size, height_width
-from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
 from pipegen.ops.base import CropTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.linear import logarithms, uniform
@@ -44,6 +44,7 @@ class RandomResizedCrop(CropTransform):
 
     op = "random_resized_crop"
     random = True
+    draws = 2 * TRIES + 2
     examples = (
         Example("random_resized_crop: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
         Example("random_resized_crop: {size: [96, 128], area: [0.25, 1.0], method: bicubic}", ANY_IMAGE, "uint8[96×128×3] in [0, 255]"),
@@ -51,9 +52,9 @@ class RandomResizedCrop(CropTransform):
 
     size: Size
     """The output's size in pixels: a square's side, or [height, width]."""
-    area: Annotated[Span, checked(check_pair), checked(check_range, 0, 1), checked(_has_pixels)] = (0.08, 1.0)
+    area: Annotated[Span, within(0, 1), checked(_has_pixels)] = (0.08, 1.0)
     """The range of the window's area, as a fraction of the image's."""
-    aspect_ratio: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 100)] = (3 / 4, 4 / 3)
+    aspect_ratio: Annotated[Span, within(0.01, 100)] = (3 / 4, 4 / 3)
     """The range of the window's width divided by its height, before it is resized."""
     method: Method = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
@@ -82,9 +83,6 @@ class RandomResizedCrop(CropTransform):
 
     def needed_size(self) -> tuple[int, int] | None:
         return self.output_size()
-
-    def num_draws(self) -> int:
-        return 2 * TRIES + 2
 
     def on(self, x: FeatureType) -> Transform:
         return self.model_copy(update={"method": "nearest", "antialias": False}) if kind_of(x).categorical else self

@@ -11,7 +11,7 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.magnitudes import Number, Range, check_range, checked
 from pipegen.ops.base import PointwiseTransform, require_image
-from pipegen.ops.traits import IMAGE_224, Example
+from pipegen.ops.traits import FLOAT_224, IMAGE_224, Example
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
 DARKENS = 1 / 64
@@ -63,12 +63,8 @@ class Rescale(PointwiseTransform):
     def arithmetic(self, x: FeatureType) -> Arithmetic:
         if self.to is not None:
             if x.interval is None or x.interval.width == 0:
-                raise OpError(
-                    "PG105",
-                    "`rescale: {to}` needs the range of the incoming values, which is not known here",
-                    field="to",
-                    help="give `scale` and `offset` instead",
-                )
+                message = "`rescale: {to}` needs the range of the incoming values, which is not known here"
+                raise OpError("PG105", message, field="to", help="give `scale` and `offset` instead")
             scale = (self.to[1] - self.to[0]) / x.interval.width
             return Arithmetic((scale,), (self.to[0] - x.interval.low * scale,), "float32")
         scale = 1.0 if self.scale is None else self.scale
@@ -77,18 +73,11 @@ class Rescale(PointwiseTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         if x.interval is not None and x.interval.high <= 1 and self.scale is not None and abs(self.scale) <= DARKENS:
-            raise OpError(
-                "PG213",
-                f"`rescale` multiplies by {self.scale:.4g}, which is meant for 0..255, but the values are already in {x.interval}",
-                field="scale",
-                help="leave this step out",
-            )
+            message = f"`rescale` multiplies by {self.scale:.4g}, which is meant for 0..255, but the values are already in {x.interval}"
+            raise OpError("PG213", message, field="scale", help="leave this step out")
         y = super().infer(x)
         # The exact range, without the rounding of `scale`.
         return y.with_(interval=Interval(*self.to)) if self.to is not None else y
-
-
-FLOAT_224 = FeatureType("image", "float32", (224, 224, 3), Interval(0, 255))
 
 
 class Cast(PointwiseTransform):
@@ -114,10 +103,6 @@ class Cast(PointwiseTransform):
         require_image(self, x)
         lossy = x.interval is not None and (not BYTE_RANGE.contains(x.interval, slack=0.5) or x.interval.high <= 1)
         if self.dtype == "uint8" and x.dtype != "uint8" and lossy:
-            raise OpError(
-                "PG208",
-                f"`cast` to uint8 keeps whole numbers from 0 to 255, but the values are in {x.interval}",
-                field="dtype",
-                help=write("rescale: {to: [0, 255]}", "before", "put {} before it"),
-            )
+            message = f"`cast` to uint8 keeps whole numbers from 0 to 255, but the values are in {x.interval}"
+            raise OpError("PG208", message, field="dtype", help=write("rescale: {to: [0, 255]}", "before", "put {} before it"))
         return super().infer(x)

@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Size, filled, height_width, require_holds
-from pipegen.ops.arguments.magnitudes import Span, check_pair, check_range, checked, span_range
+from pipegen.ops.arguments.magnitudes import Span, span_range, within
 from pipegen.ops.base import ElementTransform, require_image
 from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.kinds.registry import kind_of
@@ -28,7 +28,7 @@ from pipegen.ops.lowering.resizing import (
 )
 from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
 from pipegen.ops.model import Model
-from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits
+from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType, Interval
 
@@ -133,7 +133,6 @@ class Resize(ElementTransform):
     """
 
     op = "resize"
-    later = frozenset({"longer_side"})
     moves = True
     only_sizes = True
     examples = (
@@ -187,18 +186,14 @@ class Resize(ElementTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         height, width = self._output(x)
-        interval = x.interval
-        if interval is not None and self._overshoots:
+        interval, method = x.interval, self.method.filter if isinstance(self.method, PillowMethod) else self.method
+        if interval is not None and method in OVERSHOOTS:
             interval = INTEGER_RANGES.get(x.dtype)
         if self.mode == "pad":
             value = self.fill.constant
             require_holds(x, value, "padded")
             interval = interval.union(Interval(value, value)) if interval else None
         return x.with_(shape=(height, width, x.channels), interval=interval)
-
-    @property
-    def _overshoots(self) -> bool:
-        return self.method.filter in pillow.OVERSHOOTS if isinstance(self.method, PillowMethod) else self.method in OVERSHOOTS
 
     def _output(self, x: FeatureType) -> tuple[int | None, int | None]:
         if self.size is not None:
@@ -287,6 +282,7 @@ class ScaleJitter(UniformTransform, RandomResize):
     """
 
     op = "scale_jitter"
+    draws = 3
     examples = (
         Example("scale_jitter: {size: 640}", ANY_IMAGE, "uint8[640×640×3] in [0, 255]"),
         Example(
@@ -298,7 +294,7 @@ class ScaleJitter(UniformTransform, RandomResize):
 
     size: Size
     """The output's size in pixels: a square's side, or [height, width]."""
-    scale: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 10)] = (0.1, 2.0)
+    scale: Annotated[Span, within(0.01, 10)] = (0.1, 2.0)
     """The range of the factor on the largest size that fits inside the output: 2 shows a quarter of such an image."""
     fill: ConstantFill = ConstantFill()
     """The padding, in the units of the incoming values: `{constant: VALUE}`."""
@@ -313,9 +309,6 @@ class ScaleJitter(UniformTransform, RandomResize):
     def needed_size(self) -> tuple[int, int] | None:
         height, width = (min(math.ceil(side * span_range(self.scale)[1]), LARGEST_SIDE) for side in height_width(self.size))
         return height, width
-
-    def num_draws(self) -> int:
-        return 3
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         method, antialias, feature = self.method, self.antialias, self.feature
@@ -364,9 +357,11 @@ class RandomShorterSide(RandomResize):
     """
 
     op = "random_shorter_side"
-    examples = (
-        Example("random_shorter_side: {sizes: [640, 704, 768, 800], longer_side: 1333}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
-        Example("random_shorter_side: {between: [256, 480], antialias: true}", ANY_IMAGE, "uint8[?×?×3] in [0, 255]"),
+    draws = 1
+    examples = same_type(
+        "random_shorter_side: {sizes: [640, 704, 768, 800], longer_side: 1333}",
+        "random_shorter_side: {between: [256, 480], antialias: true}",
+        given=ANY_IMAGE,
     )
 
     sizes: Annotated[tuple[Length, ...], Field(min_length=1)] | None = None
@@ -391,9 +386,6 @@ class RandomShorterSide(RandomResize):
 
     def needed_size(self) -> tuple[int, int] | None:
         return self._greatest(), self._greatest()
-
-    def num_draws(self) -> int:
-        return 1
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         side, most = self._greatest(), self.longer_side

@@ -79,10 +79,8 @@ class RandomRotate90(TurnTransform):
 
     op = "random_rotate_90"
     random = True
+    draws = 1
     examples = same_type("random_rotate_90", "random_rotate_90: {probability: 0.5}")
-
-    def num_draws(self) -> int:
-        return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`turns`: the number of quarters, counter-clockwise, from 0 to 3."""
@@ -119,13 +117,11 @@ class RandomTranspose(TurnTransform):
     op = "random_transpose"
     random = True
     handles_probability = True
+    draws = 1
     examples = same_type("random_transpose", "random_transpose: {probability: 0.25}")
 
     probability: Probability = 0.5
     """The share of examples that is transposed."""
-
-    def num_draws(self) -> int:
-        return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         return {"transposed": u[..., 0] < self.probability}
@@ -144,10 +140,8 @@ class RandomD4(TurnTransform):
 
     op = "random_d4"
     random = True
+    draws = 1
     examples = same_type("random_d4", "random_d4: {probability: 0.5}")
-
-    def num_draws(self) -> int:
-        return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`mirrored`: whether left and right are swapped; `turns`: the quarters, counter-clockwise, after that, from 0 to 3."""

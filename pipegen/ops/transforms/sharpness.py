@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, Span, check_pair, check_range, checked, factor_lints, span_range
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, Span, check_range, checked, factor_lints, span_range, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.sharpening import LARGEST, SharpnessTransform
 from pipegen.ops.families.uniform import FixedTransform, UniformTransform
 from pipegen.ops.lowering.filters import (
     BITS,
     beside,
+    bordered,
     filter_columns,
     filter_rows,
     gaussian_radius,
@@ -24,7 +26,6 @@ from pipegen.ops.lowering.filters import (
     spread,
     whole_weights,
     widen,
-    with_border,
 )
 from pipegen.ops.lowering.linear import nearest_float32, working
 from pipegen.ops.traits import same_type
@@ -80,7 +81,7 @@ class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
 
     sigma: Annotated[float, Field(gt=0, le=10)]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
-    amount: Annotated[Span, checked(check_pair), checked(check_range, 0, LARGEST_AMOUNT)] = (0.2, 1.0)
+    amount: Annotated[Span, within(0, LARGEST_AMOUNT)] = (0.2, 1.0)
     """The range of the amount, at most 8; 0 changes nothing."""
     threshold: Annotated[float, Field(ge=0)] = 0.0
     """The difference up to which a value stays, in the units of the incoming values."""
@@ -126,9 +127,9 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
     overshoots = True
     examples = same_type("random_emboss: {strength: [0.2, 0.7]}", "random_emboss: {alpha: [0.5, 1], probability: 0.5}")
 
-    strength: Annotated[Span, checked(check_pair), checked(check_range, 0, 4)] = (0.2, 0.7)
+    strength: Annotated[Span, within(0, 4)] = (0.2, 0.7)
     """The range of the strength, from 0 to 4."""
-    alpha: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.5)
+    alpha: Annotated[Span, within(0, 1)] = (0.2, 0.5)
     """The range of the relief's share, from 0, which changes nothing, to 1."""
 
     def idle(self) -> bool:
@@ -143,12 +144,4 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
         return whole_weights(tf.stack(weights, -1), middle)
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _widen, _filter
-
-
-def _widen(images: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    return with_border(images, 1, "reflect"), *weights
-
-
-def _filter(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    return (spread(images, wide, whole, real, [[offset] for offset in _RELIEF], 1),)
+        return bordered(1, "reflect"), partial(spread, groups=[[offset] for offset in _RELIEF], radius=1)

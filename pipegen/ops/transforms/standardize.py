@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -47,10 +47,7 @@ class SampleStandardization(UnconditionalTransform, StandardizePart, Neighbourho
             bounds = Interval(-x.interval.width, x.interval.width)
         return x.with_(dtype="float32", interval=bounds)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._moments,)
-
-    def _moments(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The shift, the factor and the correction of the rounded shift, which would show in an image with little contrast: float32
         `(n,)` each."""
         mean, std = sample_moments(images)
@@ -127,6 +124,7 @@ class Standardize(FittedTransform):
         Example("standardize: {statistics: samplewise, scale: false}", IMAGE_224, "float32[224×224×3] in [-255, 255]"),
         Example("standardize: {statistics: featurewise}", IMAGE_224, "float32[224×224×3]"),
     )
+    kind_of_numbers = Moments
     untrained = "write the numbers: `normalize: {mean, std}`, as `pipegen fit` prints them for the spec used in training"
 
     statistics: Literal["featurewise", "samplewise"]
@@ -147,9 +145,6 @@ class Standardize(FittedTransform):
 
     def learns(self) -> bool:
         return self.statistics == "featurewise"
-
-    def kind_of_numbers(self) -> type[Statistics]:
-        return Moments
 
     def measuring(self, feature: str) -> ElementTransform:
         return ImageMoments(owner=self, when="all", feature=feature)

@@ -17,9 +17,8 @@ from pipegen.ops.arguments.magnitudes import (
     Number,
     Odd,
     Span,
-    check_factor,
     check_magnitude,
-    check_pair,
+    check_positive,
     check_range,
     checked,
     factor_lints,
@@ -27,6 +26,7 @@ from pipegen.ops.arguments.magnitudes import (
     most,
     span_range,
     symmetric_range,
+    within,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform, OccasionalLookupTable, threshold_lints
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
@@ -111,16 +111,14 @@ class RandomPosterization(LookupTableTransform):
 
     op = "random_posterization"
     random = True
+    draws = 1
     examples = same_type("random_posterization: {bits: [4, 8]}", "random_posterization: {bits: [3, 3], probability: 0.5}")
 
-    bits: Annotated[tuple[Bits, Bits] | AnySchedule, checked(check_pair), checked(check_range, 1, 8)]
+    bits: Annotated[tuple[Bits, Bits] | AnySchedule, within(1, 8)]
     """The least and the greatest number of bits that stay, from 1 to 8; 8 changes nothing."""
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.bits)[0] == 8
-
-    def num_draws(self) -> int:
-        return 1
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         low, high = whole_bounds(span_range(self.bits))
@@ -152,7 +150,7 @@ class RandomSolarization(UniformTransform, LookupTableTransform):
     op = "random_solarization"
     examples = same_type("random_solarization: {threshold: [100, 255]}", "random_solarization: {threshold: [128, 128], probability: 0.2}")
 
-    threshold: Annotated[Span, checked(check_pair), checked(check_range, 0, 256), Odd(threshold_lints)]
+    threshold: Annotated[Span, within(0, 256), Odd(threshold_lints)]
     """The range of the least value that is inverted: 0 inverts all, 256 inverts none."""
 
     def idle(self) -> bool:
@@ -193,10 +191,6 @@ class RandomSolarizeAdd(UniformTransform, LookupTableTransform):
         return tf.where(values < -int(-self.threshold // 1), tf.clip_by_value(values + added, 0, 255), values)
 
 
-def _above_zero(value: float, name: str) -> None:
-    check_factor((value, value), name, exclusive=True)
-
-
 class GammaTransform(AmountTransform, LookupTableTransform):
     """The table of a power of the values."""
 
@@ -215,7 +209,7 @@ class Gamma(FixedTransform, GammaTransform):
     op = "gamma"
     examples = same_type("gamma: {gamma: 2.2}")
 
-    gamma: Annotated[Number, checked(_above_zero), Odd(factor_lints, low=0.1, high=10.0, drawn=False)]
+    gamma: Annotated[Number, checked(check_positive), Odd(factor_lints, low=0.1, high=10.0, drawn=False)]
     """The exponent, above 0; 1 changes nothing."""
 
 

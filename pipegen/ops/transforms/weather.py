@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Probability, Span, check_pair, check_range, checked, most, span_range
+from pipegen.ops.arguments.magnitudes import Probability, Span, most, span_range, within
 from pipegen.ops.families.uniform import ByteTransform
 from pipegen.ops.lowering.colours import BITS, ONE, clouds, over, shares, squares
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
@@ -29,28 +29,23 @@ class RandomFog(ByteTransform):
 
     op = "random_fog"
     cost = 1.5
+    draws = 3
     examples = same_type("random_fog", "random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}")
 
-    density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.2, 0.6)
+    density: Annotated[Span, within(0, 1)] = (0.2, 0.6)
     """The range of the share of white, from 0 to 1."""
     patchiness: Annotated[float, Field(ge=0, le=1)] = 0.3
     """The standard deviation of the density over an image, as a share of the density, from 0 to 1: 0 is an even haze."""
     sigma: Annotated[float, Field(ge=1, le=100)] = 30.0
     """The width of a patch, in pixels: the standard deviation of the Gaussian that smooths the noise."""
 
-    def num_draws(self) -> int:
-        return 3
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return key_of(u[:, 1:3]), shares(self.drawn(u)["density"])
-
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._shares,)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return tf.cast(over(tf.cast(images, tf.int32), given[0], (255, 255, 255)), tf.uint8)
 
-    def _shares(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The share of white at each pixel, int32 `(n, height, width)`."""
         height, width, _ = sides(images)
         noise = tf.clip_by_value(clouds(key, height, width, self.sigma), -8 * ONE, 8 * ONE)
@@ -73,22 +68,20 @@ class RandomRain(ByteTransform):
 
     op = "random_rain"
     cost = 1.0
+    draws = 4
     examples = same_type("random_rain", "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}")
 
-    density: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.05, 0.2)
+    density: Annotated[Span, within(0, 1)] = (0.05, 0.2)
     """The range of the probability that a stretch of a column has a streak."""
     length: Annotated[int, Field(ge=2, le=200)] = 16
     """The height of a streak, in pixels."""
-    slant_degrees: Annotated[Span, checked(check_pair), checked(check_range, -60, 60)] = (-10.0, 10.0)
+    slant_degrees: Annotated[Span, within(-60, 60)] = (-10.0, 10.0)
     """The range of the angle from the vertical, in degrees, from -60 to 60; above 0 rain falls to the right."""
     opacity: Annotated[float, Field(ge=0, le=1)] = 0.6
     """The opacity of a streak at its bottom, from 0 to 1."""
 
     def idle(self) -> bool:
         return super().idle() or span_range(self.density)[1] == 0 or self.opacity == 0
-
-    def num_draws(self) -> int:
-        return 4
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The key, the probability, and the shift of each row to the right, in pixels."""
@@ -130,9 +123,6 @@ def _picked(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     return tf.reshape(found, tf.shape(places))
 
 
-_BITS = 12
-
-
 class RandomSnow(ByteTransform):
     """Brightens pixels darker than a point drawn uniformly, so that they look covered with snow: Albumentations' `bleach`.
 
@@ -146,7 +136,7 @@ class RandomSnow(ByteTransform):
     symmetric = True
     examples = same_type("random_snow", "random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}")
 
-    point: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.1, 0.3)
+    point: Annotated[Span, within(0, 1)] = (0.1, 0.3)
     """The range of the lightness below which pixels brighten, from 0 to 1. (Albumentations adds a third to half of its argument.)"""
     factor: Annotated[float, Field(ge=1, le=16)] = 2.5
     """The factor of the lightness below the point, from 1 to 16."""
@@ -161,7 +151,7 @@ class RandomSnow(ByteTransform):
         x = tf.cast(images, tf.int32)
         lightness = tf.reduce_max(x, -1, keepdims=True) + tf.reduce_min(x, -1, keepdims=True)
         scale, offset = (tf.gather(tf.constant(table, tf.int32), lightness) for table in _tables(self.factor))
-        snowed = tf.clip_by_value(rounded_shift(x * scale + offset, _BITS), 0, 255)
+        snowed = tf.clip_by_value(rounded_shift(x * scale + offset, BITS), 0, 255)
         return tf.cast(tf.where(lightness < given[0][:, None, None, None], snowed, x), tf.uint8)
 
 
@@ -173,7 +163,7 @@ def _tables(factor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
         after = min(total * factor, 510.0)
         # The spread of the channels has to shrink towards black and white for the saturation to stay.
         scale = min(after, 510.0 - after) / min(total, 510 - total) if 0 < total < 510 else 1.0
-        found.append((round(scale * (1 << _BITS)), round((after - total * scale) / 2 * (1 << _BITS))))
+        found.append((round(scale * (1 << BITS)), round((after - total * scale) / 2 * (1 << BITS))))
     return tuple(scale for scale, _ in found), tuple(offset for _, offset in found)
 
 
@@ -193,9 +183,9 @@ class RandomSunFlare(ByteTransform):
     starts_kernel = False
     examples = same_type("random_sun_flare", "random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}")
 
-    intensity: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.5, 0.9)
+    intensity: Annotated[Span, within(0, 1)] = (0.5, 0.9)
     """The range of the opacity of the glow in its middle, from 0 to 1."""
-    reach: Annotated[Span, checked(check_pair), checked(check_range, 0.01, 2)] = (0.2, 0.5)
+    reach: Annotated[Span, within(0.01, 2)] = (0.2, 0.5)
     """The range of the glow's radius, as a fraction of the longer side."""
     upper: Probability = 0.5
     """The part of the height, from the top, in which the sun can be."""
@@ -255,11 +245,12 @@ class RandomSpatter(ByteTransform):
 
     op = "random_spatter"
     cost = 2.0
+    draws = 3
     examples = same_type("random_spatter", "random_spatter: {of: mud, share: [0.1, 0.3], probability: 0.2}")
 
     of: Literal["water", "mud"] = "water"
     """The kind of drops: `water`, which is pale, or `mud`, which is dark."""
-    share: Annotated[Span, checked(check_pair), checked(check_range, 0, 0.9)] = (0.02, 0.15)
+    share: Annotated[Span, within(0, 0.9)] = (0.02, 0.15)
     """The range of the share of the image that drops cover, from 0 to 0.9."""
     opacity: Annotated[float, Field(ge=0, le=1)] = 0.8
     """The greatest opacity of a drop, from 0 to 1."""
@@ -269,20 +260,14 @@ class RandomSpatter(ByteTransform):
     def idle(self) -> bool:
         return most(self.probability) == 0 or self.opacity == 0  # a share of 0 leaves drops: the edge stops at the quantile 1 - 2^-20
 
-    def num_draws(self) -> int:
-        return 3
-
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         free = tf.clip_by_value(1.0 - self.drawn(u)["share"], 0.0, 1.0 - 2.0**-20)
         return key_of(u[:, 1:3]), tf.cast(tf.round(tf.math.ndtri(free) * float(ONE)), tf.int32)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return (self._shares,)
-
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         return tf.cast(over(tf.cast(images, tf.int32), given[0], _COLOURS[self.of]), tf.uint8)
 
-    def _shares(self, images: tf.Tensor, key: tf.Tensor, edge: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def phase(self, images: tf.Tensor, key: tf.Tensor, edge: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The share of the drops' colour at each pixel, int32 `(n, height, width)`."""
         height, width, _ = sides(images)
         above = tf.clip_by_value(_EDGE * (clouds(key, height, width, self.sigma) - edge[:, None, None]), 0, ONE)

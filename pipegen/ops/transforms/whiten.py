@@ -11,7 +11,7 @@ from pydantic import Field
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.learned import Statistics, Whitening
+from pipegen.ops.arguments.learned import Whitening
 from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.fitted import FittedTransform, StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
@@ -82,11 +82,7 @@ class ImageValues(StepPart, ElementTransform):
 
 
 def require_whitenable(step: Transform, x: FeatureType) -> None:
-    """Rejects images without a fixed size, and those of too many values for a matrix.
-
-    Raises:
-        OpError: `PG231`; see also `require_values`.
-    """
+    """Rejects, as `PG231`, images without a fixed size, and those of too many values for a matrix; see also `require_values`."""
     require_values(step, x)
     if not x.is_static:
         help_ = write(f"resize: {{size: {_side(x.channels)}}}", "before", "add {} or smaller before it")
@@ -135,6 +131,7 @@ class Whiten(FittedTransform):
         Example("whiten", _IMAGE_16, "float32[16×16×3]"),
         Example("whiten: {method: zca, center: channel, epsilon: 0.1}", _IMAGE_16, "float32[16×16×3]"),
     )
+    kind_of_numbers = Whitening
     untrained = "whitening computes its matrix from training data: name that split `train`, or leave the step out"
 
     method: Literal["zca"] = "zca"
@@ -148,9 +145,6 @@ class Whiten(FittedTransform):
 
     def learns(self) -> bool:
         return True
-
-    def kind_of_numbers(self) -> type[Statistics]:
-        return Whitening
 
     def measuring(self, feature: str) -> ElementTransform:
         learns = {"method": self.method, "center": self.center, "epsilon": self.epsilon}

@@ -9,7 +9,7 @@ import PIL
 import pytest
 from PIL import Image
 
-from pipegen.ops.traits import ANY_IMAGE
+from pipegen.ops.traits import ANY_IMAGE, FLOAT_224
 from pipegen.ops.transforms.resize import PillowMethod, Resize
 
 Array = np.ndarray[Any, Any]
@@ -112,6 +112,7 @@ def test_shorter_side_and_pad() -> None:
 def test_what_it_is() -> None:
     step = Resize.model_validate({"size": 20, "method": {"pillow": "lanczos"}})
     assert step.infer(ANY_IMAGE).shape == (20, 20, 3)
+    assert step.infer(FLOAT_224).interval is None, "it has negative weights"
     assert step.traits(ANY_IMAGE).weight > Resize(size=20, antialias=True).traits(ANY_IMAGE).weight
     assert step.lints(ANY_IMAGE.with_(shape=(200, 200, 3))) == (), "its filters widen by themselves"
     mask = ANY_IMAGE.with_(kind="mask", shape=(None, None, 1))

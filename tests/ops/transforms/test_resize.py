@@ -14,7 +14,7 @@ from PIL import Image
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import ConstantFill
-from pipegen.ops.lowering.resizing import cover_size, fit_size, shorter_side_size, to_dtype
+from pipegen.ops.lowering.resizing import cover_size, fit_size, side_size, to_dtype
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224
 from pipegen.ops.transforms.resize import Resize
 from pipegen.types import FeatureType, Interval
@@ -205,7 +205,7 @@ def test_sizes_are_static_or_not_as_inferred() -> None:
 @settings(max_examples=80, deadline=None)
 @given(SIDES, SIDES, st.integers(1, 2000))
 def test_the_shorter_side_keeps_the_proportions(height: int, width: int, side: int) -> None:
-    rows, columns = shorter_side_size(height, width, side)
+    rows, columns = side_size(height, width, side)
     assert min(rows, columns) == side
     assert (rows <= columns) == (height <= width) or rows == columns
     exact = Fraction(max(height, width) * side, min(height, width))
@@ -234,7 +234,7 @@ def test_sizes_agree_in_and_out_of_the_graph() -> None:
         height, width = (int(v) for v in rng.integers(1, 65536, 2))
         size = (int(rng.integers(1, 3000)), int(rng.integers(1, 3000)))
         h, w = tf.constant(height), tf.constant(width)
-        for function, target in ((shorter_side_size, size[0]), (cover_size, size), (fit_size, size)):
+        for function, target in ((side_size, size[0]), (cover_size, size), (fit_size, size)):
             inside = tuple(int(v) for v in function(h, w, target))
             assert inside == function(height, width, target), (function, height, width, target)
 
