@@ -84,10 +84,8 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
     """Loads and checks a spec file, or standard input for `-`."""
     from pipegen.phases.compilation import inspect
 
-    values = parse_sets(sets)
-    if file == "-":
-        return inspect(STDIN, overrides=values, overrides_from="--set", text=read_stdin())
-    return inspect(file, overrides=values, overrides_from="--set")
+    name, text = (STDIN, read_stdin()) if file == "-" else (file, None)
+    return inspect(name, overrides=parse_sets(sets), overrides_from="--set", text=text)
 
 
 def read_stdin() -> bytes:
@@ -128,8 +126,7 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
         from pipegen.diagnostics.suggest import closest
 
         near = closest(split, known)
-        hint = f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}"
-        raise CannotRun(f"there is no split `{split}`", hint)
+        raise CannotRun(f"there is no split `{split}`", f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}")
     return split
 
 
@@ -251,8 +248,7 @@ def spec_files(given: Iterable[str]) -> list[str]:
         inside = sorted(_below(name))
         if not inside:
             where = "the working directory" if name == "." else name
-            hint = "name the files, or write one: `pipegen init FOLDER`"
-            raise CannotRun(f"there is no *{SUFFIX} in or below {where}", hint)
+            raise CannotRun(f"there is no *{SUFFIX} in or below {where}", "name the files, or write one: `pipegen init FOLDER`")
         found.update(dict.fromkeys(inside))
     return list(found)
 
@@ -260,11 +256,7 @@ def spec_files(given: Iterable[str]) -> list[str]:
 def _below(folder: str) -> Iterator[str]:
     """Yields specs at any depth, except pipes, devices and those in hidden folders, virtual environments and installed packages."""
     for root, folders, files in os.walk(folder):
-        folders[:] = [f for f in folders if not f.startswith(".") and f not in _SKIPPED and not _is_environment(os.path.join(root, f))]
-        yield from (
-            os.path.normpath(os.path.join(root, f)) for f in files if f.endswith(SUFFIX) and not is_irregular(os.path.join(root, f))
-        )
-
-
-def _is_environment(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))
+        folders[:] = [f for f in folders if not f.startswith(".") and f not in _SKIPPED]
+        folders[:] = [f for f in folders if not os.path.exists(os.path.join(root, f, "pyvenv.cfg"))]
+        paths = (os.path.join(root, f) for f in files if f.endswith(SUFFIX))
+        yield from (os.path.normpath(path) for path in paths if not is_irregular(path))

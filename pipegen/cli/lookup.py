@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipegen.cli.common import write_text
-from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.terminal import aligned, bold, note, say
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ def _complete(incomplete: str) -> list[tuple[str, str]]:
 
 
 def ops(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="A step or a source, such as random_flip.", autocompletion=_complete)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="A step or a source, such as random_flip.", autocompletion=_complete)] = None,
 ) -> None:
     """List the steps and sources, or explain one.
 
@@ -51,9 +50,8 @@ def ops(
         if name in PAGES:
             raise CannotRun(f"`{name}` is not a step or a source", f"it is a section of a spec: `pipegen help {name}`")
         near = closest(name, known)
-        near_by = f"did you mean `{near}`?" if near else "`pipegen ops` lists them all"
-        elsewhere = next(iter([*instead_of_step(name, None), *instead_of_source(name, None)]), None)
-        raise CannotRun(f"there is no step or source `{name}`", str(elsewhere or near_by))
+        hints = [*instead_of_step(name, None), *instead_of_source(name, None), *([f"did you mean `{near}`?"] if near else [])]
+        raise CannotRun(f"there is no step or source `{name}`", str(hints[0] if hints else "`pipegen ops` lists them all"))
     say(op_page(known[name]))
 
 
@@ -62,9 +60,7 @@ def _complete_code(incomplete: str) -> list[tuple[str, str]]:
 
 
 def rule(
-    code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="A code such as PG214, or its name.", autocompletion=_complete_code)
-    ] = None,
+    code: Annotated[str | None, typer.Argument(help="A code such as PG214, or its name.", autocompletion=_complete_code)] = None,
 ) -> None:
     """List the findings, or explain one.
 
@@ -163,7 +159,7 @@ def schema(
     if not write and not check:
         if file is not None:
             raise typer.BadParameter(f"to write {file}, use `pipegen schema --write {file}`", param_hint="FILE")
-        say(_schema_text().rstrip())
+        say(_generated(_SCHEMA, ctx.obj, docs=False)[_SCHEMA].rstrip())
         return
     generated = _generated(file or _SCHEMA, ctx.obj, docs=file is None)
     stale = [name for name, text in generated.items() if _read(name) != text]
@@ -184,15 +180,11 @@ def schema(
         say(f"{'wrote' if name in stale else 'up to date:'} {name}")
 
 
-def _schema_text() -> str:
-    from pipegen.spec.json_schema import json_schema
-
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
 def _generated(file: str, apps: Mapping[str, typer.Typer], *, docs: bool) -> dict[str, str]:
     """Generates the text of each file: the schema and, with `docs` and in pipegen's own repository, the reference, commands included."""
-    texts = {file: _schema_text()}
+    from pipegen.spec.json_schema import json_schema
+
+    texts = {file: json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"}
     if docs and os.path.isdir(_DOCS) and os.path.isdir("pipegen"):
         from pipegen.cli.reference import reference_pages
 
@@ -207,20 +199,9 @@ def _left_over(generated: dict[str, str]) -> list[str]:
 
 
 def _read(file: str) -> str | None:
-    try:
-        with open(file, encoding="utf-8", newline="") as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CannotRun(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from error
-
-
-_LIBRARIES = (
-    ("TensorFlow", ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")),
-    ("Keras", ("keras",)),
-    ("pydantic", ("pydantic",)),
-)
+    with refused("read", file), suppress(FileNotFoundError), open(file, encoding="utf-8", newline="") as stream:
+        return stream.read()
+    return None
 
 
 def version() -> None:
@@ -234,18 +215,17 @@ def version() -> None:
     from pipegen.release import __version__
 
     python = f"{platform.python_version()} ({platform.python_implementation()})"
-    libraries = [(name, _installed(distributions) or "not installed") for name, distributions in _LIBRARIES]
+    tensorflow = _installed("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")
+    libraries = [("TensorFlow", tensorflow), ("Keras", _installed("keras")), ("pydantic", _installed("pydantic"))]
     for line in aligned([("pipegen", __version__), ("Python", python), *libraries, ("platform", platform.platform())]):
         say(line)
 
 
-def _installed(distributions: tuple[str, ...]) -> str | None:
+def _installed(*distributions: str) -> str:
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as of
 
     for name in distributions:
-        try:
+        with suppress(PackageNotFoundError):
             return of(name)
-        except PackageNotFoundError:
-            continue
-    return None
+    return "not installed"

@@ -20,16 +20,15 @@ def serve_export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The trained model, such as flowers.keras.")],
     out: Annotated[str, typer.Argument(metavar="OUT", help="The folder to write, such as models/flowers/1, or the file.")],
     takes: Annotated[
-        Literal["bytes", "images"], typer.Option("--takes", help="The content of a request: the bytes of image files, or decoded images.")
+        Literal["bytes", "images"], typer.Option("--takes", help="What a request has: bytes of image files, or decoded images.")
     ] = "bytes",
     jit: Annotated[bool, typer.Option("--jit", help="Let XLA compile the steps on batches; the server then needs XLA.")] = False,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="The number of best classes to return; 0 for none.")] = 5,
     output_format: Annotated[
-        Literal["saved_model", "tflite", "onnx"], typer.Option("--format", help="Model format; TFLite and ONNX take decoded images.")
+        Literal["saved_model", "tflite", "onnx"], typer.Option("--format", help="Format; TFLite and ONNX take decoded images.")
     ] = "saved_model",
     image_size: Annotated[
-        str | None,
-        typer.Option("--image-size", metavar="HEIGHTxWIDTH", help="Size of every image, for TFLite and ONNX; by default any."),
+        str | None, typer.Option("--image-size", metavar="HEIGHTxWIDTH", help="Size of every image, for TFLite and ONNX; by default any.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own

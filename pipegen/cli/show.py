@@ -81,7 +81,8 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
         if key == "source":
             values[key] = {value.op: value.model_dump(mode="json")}
         elif key == "transforms":
-            values[key] = [{step.op: _arguments(step)} for step in value]
+            dumped = [(step, step.model_dump(mode="json")) for step in value]
+            values[key] = [{step.op: {name: given[name] for name in argument_names(type(step))}} for step, given in dumped]
         elif key == "tests":
             values[key] = [{test.op: _of_test(test)} for test in value]
         elif key == "stages":
@@ -130,11 +131,6 @@ class _Reference(str):
     """A text with references to params, `$NAME`."""
 
 
-def _arguments(step: Transform) -> dict[str, Any]:
-    values = step.model_dump(mode="json")
-    return {name: values[name] for name in argument_names(type(step))}
-
-
 def _of_test(test: DataTest) -> Any:
     """Arguments of a test, or its bare value if that is enough."""
     values = test.model_dump(mode="json", exclude_none=True)
@@ -143,19 +139,17 @@ def _of_test(test: DataTest) -> Any:
 
 def _rejected_defaults(step: Transform) -> set[str]:
     """Arguments whose defaults must not be written, since they need another argument that is not given."""
+
+    def is_valid(values: dict[str, Any]) -> bool:
+        try:
+            type(step).model_validate(values)
+        except ValidationError:
+            return False
+        return True
+
     values = step.model_dump(mode="json", exclude_none=True)
     given = {name: values[name] for name in step.model_fields_set if name in values}
-    if _valid(step, values):
-        return set()
-    return {name for name in values if name not in given and not _valid(step, {**given, name: values[name]})}
-
-
-def _valid(step: Transform, values: dict[str, Any]) -> bool:
-    try:
-        type(step).model_validate(values)
-    except ValidationError:
-        return False
-    return True
+    return set() if is_valid(values) else {n for n in values if n not in given and not is_valid({**given, n: values[n]})}
 
 
 def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
@@ -185,15 +179,13 @@ class _Origins:
             step = self.steps[int(path[1])]
             stand_ins = " and ".join(s.op for s in step.evaluation_form())
             return f"train, with {stand_ins} elsewhere" if stand_ins else "train" if step.random else "all"
-        if path == ("batch", "remainder"):
-            return "drop for train, keep elsewhere"
-        if path == ("epoch",):
-            return "one pass over the data"
-        if path == ("output", "y"):
-            return "nothing, as there are no labels"
-        if path == ("splits", "parts"):
-            return f"everything is {' and '.join(self.splits)}"
-        return None
+        meanings: dict[KeyPath, str] = {
+            ("batch", "remainder"): "drop for train, keep elsewhere",
+            ("epoch",): "one pass over the data",
+            ("output", "y"): "nothing, as there are no labels",
+            ("splits", "parts"): f"everything is {' and '.join(self.splits)}",
+        }
+        return meanings.get(path)
 
 
 def _params(spec: Spec) -> list[Line]:
@@ -224,12 +216,11 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
         for i, item in enumerate(value):
             if isinstance(item, str):  # a step inside another, without arguments
                 lines.append((f"{pad}  - {item}", origins.origin((*path, i))))
-                continue
-            if path == ("stages",):
+            elif path == ("stages",):
                 lines.append((f"{pad}  - {_inline(item)}", origins.origin((*path, i, "epochs"))))
-                continue
-            ((name, arguments),) = item.items()
-            lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
+            else:
+                ((name, arguments),) = item.items()
+                lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
         return lines
     return [(f"{start} {_inline(value)}", origins.origin(path))]
 

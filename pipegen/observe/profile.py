@@ -9,7 +9,7 @@ from pipegen.observe.parts import blocked_share, is_blocked, measured_parts, rem
 from pipegen.page import bar, element, page, table
 from pipegen.physical.nodes import forms_of
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,14 +32,8 @@ _IDLE = 0.5
 
 @dataclass(frozen=True)
 class Profile:
-    """The analysis of a recording.
-
-    Attributes:
-        recording: The recording.
-        parts: The time of each node and stage, in order.
-        remedies: Settings that would help, the best first.
-        blocked: Threads mostly wait for something else than a core.
-    """
+    """The analysis of a recording: the time of each node and stage, settings that would help, and if threads mostly wait for other things
+    than cores."""
 
     recording: Recording
     parts: tuple[Part, ...]
@@ -149,6 +143,10 @@ class Profile:
             "notes": list(found.notes),
         }
 
+    def rendered(self, form: str) -> str:
+        """Formats the profile as `text`, `json` or `html`."""
+        return self.text() if form == "text" else json_text(self.as_json()) if form == "json" else self.page()
+
     def page(self) -> Page:
         """Makes a page of the profile, with a bar for each stage."""
         rows = [
@@ -166,13 +164,7 @@ _STYLE = "td:nth-child(3) { min-width: 8rem; }"
 
 
 def analyse(pipe: Pipeline, found: Recording, factors: Mapping[str, float] | None = None) -> Profile:
-    """Analyses a recording of one of a pipeline's splits.
-
-    Args:
-        pipe: The pipeline.
-        found: The recording.
-        factors: Known factors of the machine; see `phases/machine.py`.
-    """
+    """Analyses a recording of one of a pipeline's splits; `factors` of the machine are those of `phases/machine.py`."""
     executor = pipe._engine.executor(found.split)
     plan = executor.plan
     given = Circumstances(

@@ -150,9 +150,7 @@ def first_saved(folder: str, spec_folder: str) -> Written:
         given: dict[str, Any] = {"path": os.path.abspath(folder), "split": first, "features": _features(image, label, "key")}
         rows = sources()["huggingface"].model_validate(given).list(Path.cwd())
     count, sample = rows.shards.total if rows.shards is not None else len(rows.keys), sample_of_records(rows, "image")
-    split = (
-        {} if second is None and first == "train" else {"split": {"train": first, "validation": second} if second is not None else first}
-    )
+    split = {"train": first, "validation": second} if second is not None else first
     given = {"path": beside(folder, spec_folder), **({"split": split} if split != "train" else {})}
     counted = f" in {len(rows.class_names):,} classes" if rows.class_names else ", without labels"
     return spec_of(
