@@ -78,7 +78,7 @@ _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damag
 
 @dataclass(frozen=True)
 class DataRequest:
-    """The number of files of each split to decode (`None` for all), the list of unreadable ones to write, and modules that may be called."""
+    """The number of files of each split to decode (`None` for all), the list of unreadable ones to write, modules that may be called."""
 
     sample: int | None
     write_exclude: str | None

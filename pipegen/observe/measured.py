@@ -32,20 +32,11 @@ class Recording:
     """The measurements of one split, as plain values.
 
     Attributes:
-        split: The split.
-        spec_hash: The hash of its spec.
         threads: Threads of the pipeline's pool.
-        examples_in_split: Examples of the split.
         file_bytes: The mean size of a stored record, 0 if unknown.
-        batches: Batches measured without a trace.
-        examples: Examples in these batches.
-        seconds: The time of these batches.
-        waited: The time that Python waited for these batches.
-        traced_examples: Examples handed over while the trace ran.
+        batches: Batches measured without a trace, with so many `examples` in so many `seconds`, for which Python `waited` in part.
         traced_batches: Batches handed over while the trace ran.
-        trace: The trace.
         model_ms: The time of the model's training step in ms; `None` if only the pipeline ran.
-        notes: Remarks.
     """
 
     split: str
@@ -91,14 +82,9 @@ def about(executor: Executor, spec_hash: str) -> Recording:
 def record(
     pipe: Pipeline, split: str, *, model_ms: float | None = None, steps: int | None = None, tick: Callable[[int], None] = lambda _: None
 ) -> Recording:
-    """Runs a split, epoch after epoch, first without and then with a trace.
+    """Runs a split, epoch after epoch, first without and then with a trace: `steps` batches each, or four seconds of them.
 
-    Args:
-        pipe: The pipeline.
-        split: The split.
-        model_ms: Milliseconds to sleep after each batch, in place of a model on a device; without it batches are dropped at once.
-        steps: Batches of each of the two measurements; by default four seconds of them.
-        tick: Called with the number of batches done.
+    `model_ms` are slept after each batch, in place of a model on a device. `tick` is called with the number of batches done.
 
     Raises:
         DataError: If the split has no batch.

@@ -17,7 +17,9 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Read
+from pipegen.spec.units import format_bytes
 from pipegen.types import valid_name
+from pipegen.views.model_check import features_of
 from pipegen.views.plan_page import Seen, Shown
 
 if TYPE_CHECKING:
@@ -119,12 +121,14 @@ class _Run:
         """Draws a feature of some examples, or writes its values."""
         kind = kind_of(t)
         if t.encoded and kind.pictured:
-            return Seen(tuple(_file(self._decoded(name, row[name])) for row in rows), _bytes_text(rows[0][name]))
+            held = format_bytes(len(rows[0][name].numpy()))
+            return Seen(tuple(_file(self._decoded(name, row[name])) for row in rows), f"a file of {held}")
         if kind.pictured:
             arrays = [row[name].numpy() for row in rows]
             pixels = [np.moveaxis(array, 0, -1) if name in self.first else array for array in arrays]
             drawn = [_classes(array, t) if kind.categorical else levels(array, t.interval) for array in pixels]
-            return Seen(tuple(map(_file, drawn)), _range_text(arrays[0]))
+            first = arrays[0]
+            return Seen(tuple(map(_file, drawn)), f"{first.min():.4g} to {first.max():.4g}" if first.size else "")
         valid = valid_name(t.beside or name)
         values = [row[name].numpy() if valid not in row else row[name].numpy()[row[valid].numpy()] for row in rows]
         return Seen((), "; ".join(self._value_text(value, t) for value in values))
@@ -152,11 +156,7 @@ class _Run:
 
 def _taken(emit: Emit) -> set[str]:
     wanted = (emit.output.x, emit.output.y, emit.output.sample_weight)
-    return {name for one in wanted if one is not None for name in ([one] if isinstance(one, str) else _names(one))}
-
-
-def _names(arranged: list[str] | dict[str, str]) -> list[str]:
-    return list(arranged.values()) if isinstance(arranged, dict) else arranged
+    return {name for one in wanted for name in features_of(one)}
 
 
 def _classes(mask: Array, t: FeatureType) -> Array:
@@ -181,13 +181,3 @@ def _file(image: Array) -> bytes:
         held = io.BytesIO()
         shown.save(held, "PNG")
     return held.getvalue()
-
-
-def _bytes_text(contents: tf.Tensor) -> str:
-    from pipegen.spec.units import format_bytes
-
-    return f"a file of {format_bytes(len(contents.numpy()))}"
-
-
-def _range_text(values: Array) -> str:
-    return f"{values.min():.4g} to {values.max():.4g}" if values.size else ""
