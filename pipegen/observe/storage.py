@@ -47,8 +47,8 @@ Piece = tuple[str, int, int]
 class Rates:
     """Measured rates in bytes per second: of pieces in `random` order, alone or by several threads `together`, and in stored order.
 
-    A piece is a file of so many `mean_bytes`, or a part of a large one (`shards`). `kept` is the share of pieces that were in memory, although
-    dropped from the page cache.
+    A piece is a file of so many `mean_bytes`, or a part of a large one (`shards`). `kept` is the share of pieces that were in memory,
+    although dropped from the page cache.
     """
 
     random: float

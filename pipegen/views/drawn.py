@@ -54,8 +54,8 @@ Shape = tuple[int | tf.Tensor, int | tf.Tensor, int]
 class DrawnParameters:
     """The drawn parameters of the examples of one split, by name.
 
-    The executor draws, and runs the earlier steps of the unoptimised plan if parameters depend on a size that is only in the file. The keys of
-    the records name the partners of mixed examples.
+    The executor draws, and runs the earlier steps of the unoptimised plan if parameters depend on a size that is only in the file. The keys
+    of the records name the partners of mixed examples.
     """
 
     def __init__(self, executor: Executor, plain: Plan, keys: Sequence[str]) -> None:
@@ -70,8 +70,8 @@ class DrawnParameters:
     def rows(self, batch: dict[str, Array], wanted: Sequence[int]) -> list[Row]:
         """Lists the parameters of each example of a batch by name.
 
-        `STEP.applied` tells if a step acts, for steps that skip some examples; `STEP.PARAMETER` is a parameter of a step that acts. The batch
-        has `@epoch`, `@slot`, `@record` and `@draws`, of one epoch. Rows that are not wanted stay empty.
+        `STEP.applied` tells if a step acts, for steps that skip some examples; `STEP.PARAMETER` is a parameter of a step that acts. The
+        batch has `@epoch`, `@slot`, `@record` and `@draws`, of one epoch. Rows that are not wanted stay empty.
         """
         found: list[Row] = [{} for _ in batch["@record"]]
         draws, asked = tf.constant(batch["@draws"]), np.isin(np.arange(len(found)), wanted)
@@ -288,7 +288,8 @@ class Sampled:
         return self._most
 
     def batches(self) -> Iterator[tuple[dict[str, Array], Array, list[str]]]:
-        """Yields the features of some examples at a time, `(n, ...)` each; their numbers among all records of the data, `(n,)`; and their names.
+        """Yields the features of some examples at a time, `(n, ...)` each; their numbers among all records of the data, `(n,)`; and their
+        names.
 
         In features with any number of items, padding is masked. A record that cannot be read raises `DataError`, unless the spec skips it.
         """

@@ -59,12 +59,7 @@ _LEAST_US = 0.05
 
 @dataclass(frozen=True)
 class Seen:
-    """A feature of one or more examples at one place of a plan.
-
-    Attributes:
-        pictures: An image file for each example; empty for features without pixels.
-        text: The values as text.
-    """
+    """A feature of one or more examples at one place of a plan: an image file for each if it has pixels, and the values as text."""
 
     pictures: tuple[bytes, ...]
     text: str
@@ -72,12 +67,9 @@ class Seen:
 
 @dataclass(frozen=True)
 class Shown:
-    """Examples of a split along its plan.
+    """Examples of a split along its plan, or a caption with the reason why there are none.
 
-    Attributes:
-        caption: A description of the examples, or the reason why there are none.
-        edges: Behind each node: each feature.
-        stages: Behind each stage of each node: the feature that it works on.
+    There is each feature behind each node, and behind each stage of each node the feature that it works on.
     """
 
     caption: str

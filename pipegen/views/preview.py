@@ -38,16 +38,14 @@ _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 def contact_sheet(
     engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None] | None = None
 ) -> Image.Image:
-    """Draws originals and augmented versions, a row for each, with class names; for the arguments see `Pipeline.preview`.
+    """Draws originals and augmented versions, a row for each, with class names; for the arguments and the errors see `Pipeline.preview`.
 
     Without random steps, there is one version of each.
-
-    Raises:
-        ValueError: For a sheet that is too large, and if the model receives no images.
-        DataError: For a record that cannot be read; if the spec skips it, its row stays empty instead.
     """
     executor = engine.executor(split)
-    feature = _image_feature(executor)
+    feature = next((name for name, t in executor.plan.read.items() if kind_of(t).levels), None)
+    if feature is None:
+        raise ValueError("a sheet shows images, but the model receives none")
     views = views_of(executor.plan, feature)
     epochs = [first_epoch + k for k in range(draws if varies(split, executor.plan) else 1)]
     columns = [(epoch, view) for epoch in epochs for view in views]
@@ -175,13 +173,6 @@ def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, 
                 raise
             row -= place < row
     return {name: tf.stack([r[name] for r in rows]) for name in rows[0]}, row
-
-
-def _image_feature(executor: Executor) -> str:
-    found = next((name for name, t in executor.plan.read.items() if kind_of(t).levels), None)
-    if found is None:
-        raise ValueError("a sheet shows images, but the model receives none")
-    return found
 
 
 def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:
