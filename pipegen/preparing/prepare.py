@@ -70,15 +70,7 @@ def prepare(
     runner: Runner | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Prepared:
-    """Prepares data; for the arguments see `pipegen.prepare`.
-
-    Args:
-        fitted: The spec and its data.
-        folder: The folder of the store.
-        options: The options.
-        verify: Read everything again at the end, and compare.
-        runner: The way to write shards; by default one after another.
-        progress: Called with the number of examples done.
+    """Prepares data; for the arguments see `pipegen.prepare`. By default, shards are written one after another.
 
     Raises:
         SpecError: `PG572`, `PG573`, `PG576` and `PG577` if the spec cannot be prepared so, `PG574` if the disk has no room, `PG575` without
@@ -104,20 +96,15 @@ def prepare(
         rest_values(work)  # its errors are reported before anything is written
         if missing:
             runner.run(work, missing, tell)
-        shards = [_written(work, number) for number in range(len(work.shards))]
+        shards = [shard for number in range(len(work.shards)) if (shard := work.done(number)) is not None]
+        if len(shards) < len(work.shards):
+            raise DataError(f"a shard of {folder} was not written")
         left_out = _left_out(work, shards)
         if missing or not (folder / ABOUT).exists():
             (folder / ABOUT).unlink(missing_ok=True)
             finish(work, shards, fitted.spec.loaded.file or "a spec in Python")
     compared = verified(work) if verify else None
     return _said(work, shards, len(missing), left_out, compared)
-
-
-def _written(work: Work, number: int) -> Shard:
-    shard = work.done(number)
-    if shard is None:
-        raise DataError(f"shard {number} of {work.folder} was not written")
-    return shard
 
 
 def _check_libraries(work: Work, runner: Runner) -> None:
@@ -178,11 +165,7 @@ def _check_room(work: Work) -> None:
 
 
 def verified(work: Work) -> int:
-    """Compares all checksums of a store, and some examples with the results of the spec; returns the number of these.
-
-    Raises:
-        DataError: If something differs.
-    """
+    """Compares all checksums of a store, and some examples with the results of the spec; returns the number of these."""
     try:
         about = read_about(work.folder)
     except OpError as error:
@@ -205,11 +188,7 @@ def verified(work: Work) -> int:
 
 
 def _left_out(work: Work, shards: list[Shard]) -> int:
-    """Counts the damaged records that were left out.
-
-    Raises:
-        DataError: If they are more than the spec allows.
-    """
+    """Counts the damaged records that were left out; raises `DataError` if they are more than the spec allows."""
     left = sum(len(shard.left_out) for shard in shards)
     most = work.model.errors.skip.max_fraction if work.model.errors.skip is not None else 0.0
     if left and left > most * work.manifest.num_examples("train"):

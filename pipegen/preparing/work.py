@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.reading.damage import reason
 from pipegen.cache.store import key_of, plain
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, InternalError, SpecError
@@ -56,12 +57,7 @@ _TRIED = 32
 
 
 class Work:
-    """The work of preparing the data of a spec.
-
-    Args:
-        fitted: The spec and its data, with the statistics that its steps have learned.
-        folder: The folder of the store.
-        options: The options of preparing.
+    """The work of preparing the data of a spec in a folder.
 
     Raises:
         SpecError: `PG572` if nothing can be prepared, `PG576` and `PG577` if not with these options.
@@ -295,7 +291,8 @@ class Work:
                 raise InternalError(f"the examples of {split} end before record {record}") from None
             except Exception as error:  # TensorFlow raises many types for a damaged file
                 log.debug("%s", error)
-                where, why = computation.locate(record), _reason(error)
+                # Without the place in TensorFlow's graph.
+                where, why = computation.locate(record), reason(error).rpartition("Iterator::Root::Prefetch::ParallelMapV2: ")[2]
                 if split != "train" or self.model.errors.skip is None:
                     raise DataError(f"cannot prepare {where}: {why}; {_LEAVE_OUT}") from None
                 if where not in self._left_out:
@@ -327,18 +324,7 @@ def _check_encodable(cut: Cut, options: Options) -> None:
 
 
 def listed(spec: Spec, allow_code: Iterable[str], data: Mapping[str, object] | None = None) -> FittedSpec:
-    """Lists the data of a spec; for the arguments see `pipegen.prepare`.
-
-    Raises:
-        SpecError: If the spec or its data has errors.
-    """
+    """Lists the data of a spec; for the arguments see `pipegen.prepare`."""
     loaded = with_functions(spec, allowed_modules(allow_code))
     bound = bind(loaded, collect_data(loaded, None, data))
     return FittedSpec(loaded, bound.manifest, bound.plans, ())
-
-
-def _reason(error: Exception) -> str:
-    """Extracts the reason from TensorFlow's error, without the place in the graph."""
-    from pipegen.backend.reading.damage import reason
-
-    return reason(error).rpartition("Iterator::Root::Prefetch::ParallelMapV2: ")[2]
