@@ -42,7 +42,7 @@ def lock(
 
     Only this command fetches, and only bases from git that the lock lacks, or with `--update`.
 
-    Exit code with `--check` 0: all is as it was locked; 1: something has changed; 2: could not run.
+    With `--check`, exit code 0: all is as it was locked; 1: something has changed; 2: could not run.
 
     Examples:
       pipegen lock daisies.pipegen.yaml        write or renew its part of the lock

@@ -28,7 +28,9 @@ def _complete(incomplete: str) -> list[tuple[str, str]]:
 
 
 def ops(
-    name: Annotated[str | None, typer.Argument(help="A step or a source, such as random_flip.", autocompletion=_complete)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A step or a source, such as random_flip.", autocompletion=_complete)
+    ] = None,
 ) -> None:
     """List the steps and sources, or explain one.
 
@@ -60,7 +62,9 @@ def _complete_code(incomplete: str) -> list[tuple[str, str]]:
 
 
 def rule(
-    code: Annotated[str | None, typer.Argument(help="A code such as PG214, or its name.", autocompletion=_complete_code)] = None,
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="A code such as PG214, or its name.", autocompletion=_complete_code)
+    ] = None,
 ) -> None:
     """List the findings, or explain one.
 

@@ -22,7 +22,7 @@ def prepare(
         list[str] | None,
         typer.Argument(metavar="BEAM_OPTION", help="Options of Apache Beam and its runners, behind `--`.", show_default=False),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Rows of pixels, encoded images, or records for other programs, too.")] = "raw",
+    form: Annotated[Format, typer.Option("--format", help="Store rows of pixels, encoded images, or records for other programs.")] = "raw",
     at: Annotated[str | None, typer.Option("--at", metavar="STEP", help="Stop behind this step; by default the last possible one.")] = None,
     shorter_side: Annotated[
         int | None,
@@ -33,12 +33,12 @@ def prepare(
         Encoding | None,
         typer.Option(
             "--encoding",
-            help="Encoding of images in such records: the original files, JPEG, or lossless PNG. By default the original files"
+            help="Encoding of images in records: the original files, JPEG, or lossless PNG. By default the original files"
             " if only decoding comes before the cut, else JPEG.",
             show_default=False,
         ),
     ] = None,
-    runner: Annotated[Literal["local", "beam"], typer.Option("--runner", help="This process, or workers of Apache Beam.")] = "local",
+    runner: Annotated[Literal["local", "beam"], typer.Option("--runner", help="Run here, or on workers of Apache Beam.")] = "local",
     verify: Annotated[bool, typer.Option("--verify", help="Check every checksum, and compare some examples with the spec's.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def profile(
     spec: SpecFile,
-    script: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="Arguments of the --train script.")] = None,
+    script: Annotated[list[str] | None, typer.Argument(metavar="-- ARGUMENT", help="Arguments of the --train script.")] = None,
     split: SplitName = None,
     model_ms: Annotated[
         float | None, typer.Option("--model-ms", min=0, metavar="MS", help="Time of your model's training step, in ms.")

@@ -24,7 +24,9 @@ def report(
     ] = None,
     write_exclude: Annotated[
         str | None,
-        typer.Option("--write-exclude", metavar="FILE", help="Write the copies to exclude, training's first: `splits: {exclude: FILE}`."),
+        typer.Option(
+            "--write-exclude", metavar="FILE", help="Write the copies to exclude, those of training first, for `splits: {exclude: FILE}`."
+        ),
     ] = None,
     output_format: Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,

@@ -25,7 +25,7 @@ def serve_export(
     jit: Annotated[bool, typer.Option("--jit", help="Let XLA compile the steps on batches; the server then needs XLA.")] = False,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="The number of best classes to return; 0 for none.")] = 5,
     output_format: Annotated[
-        Literal["saved_model", "tflite", "onnx"], typer.Option("--format", help="Format; TFLite and ONNX take decoded images.")
+        Literal["saved_model", "tflite", "onnx"], typer.Option("--format", help="Model format; TFLite and ONNX take decoded images.")
     ] = "saved_model",
     image_size: Annotated[
         str | None, typer.Option("--image-size", metavar="HEIGHTxWIDTH", help="Size of every image, for TFLite and ONNX; by default any.")
