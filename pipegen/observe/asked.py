@@ -1,6 +1,7 @@
-"""Queries TensorFlow in a separate process: prints a line of JSON for each answer, and before it the task that it begins.
+"""Queries TensorFlow, or imports libraries, in a separate process, which may crash.
 
-So the reader knows the answers before a crash, and the task that crashed. `python -m pipegen.observe.asked`
+Prints a line of JSON for each answer, and before it the task that it begins. So the reader knows the answers before a crash, and the task
+that crashed. `python -m pipegen.observe.asked` asks TensorFlow, `python -m pipegen.observe.asked pyarrow lmdb` imports libraries.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ import json
 import os
 import sys
 import time
+from importlib import import_module
 from typing import Any
 
 from pipegen.terminal import say
 
 
 def main() -> None:
-    """Prints one answer after another."""
+    """Prints one answer of TensorFlow after another."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     begin, spent = time.perf_counter(), time.process_time()
     answer(doing="importing TensorFlow")
@@ -74,5 +76,23 @@ def _xla(tf: Any) -> dict[str, Any]:
     return {"xla": right, "xla_seconds": round(time.perf_counter() - begin, 2), "why": "" if right else "it gives wrong numbers"}
 
 
+def import_all(modules: list[str]) -> None:
+    """Imports modules one after another, and prints the errors."""
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the working directory, where a script may have a library's name
+    for module in modules:
+        answer(doing=module)
+        try:
+            import_module(module)
+        except Exception as error:  # any error is an answer
+            lines = str(error).strip().splitlines()
+            named = "" if isinstance(error, ImportError) and lines else f"{type(error).__name__}{': ' * bool(lines)}"
+            answer(failed=module, why=named + "".join(lines[:1])[:300], lacks_module=isinstance(error, ModuleNotFoundError))
+    answer(doing=None)
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:]:
+        import_all(sys.argv[1:])
+    else:
+        main()

@@ -150,16 +150,10 @@ def tune(
     seconds: float = 1.0,
     said: Callable[[str], None] = lambda _: None,
 ) -> Tuning:
-    """Tries values of the settings that a spec leaves to pipegen.
+    """Tries values of the settings that a spec leaves to pipegen on a split, also a cache in a folder on a `disk`.
 
-    Args:
-        build: Builds the pipeline with settings that override its `runtime` section.
-        split: The split to run.
-        disk: A folder for a cache on a disk; without it none is tried.
-        model_ms: The time of a training step in ms; a pipeline faster than the model gains nothing.
-        turns: Turns of each candidate with the best; at least `LEAST_TURNS` to decide anything.
-        seconds: The time of a turn, for each of the two.
-        said: Called with the candidate that is tried next.
+    Each candidate has so many `turns` with the best, of so many `seconds` for each of the two; `LEAST_TURNS` decide. `said` is called with
+    the candidate that is tried next. A pipeline faster than the model, whose step takes `model_ms`, gains nothing.
 
     Raises:
         DataError: If the split has no batch.

@@ -44,8 +44,6 @@ class Job:
 class Beam:
     """A runner on Apache Beam, whose options are `flags` such as `--direct_num_workers=4`; the spec may call modules in `allow_code`."""
 
-    called = "--runner beam"
-
     def __init__(self, flags: Sequence[str], allow_code: Sequence[str]) -> None:
         self._flags, self._allow_code = list(flags), tuple(allow_code)
 

@@ -7,7 +7,7 @@ import fcntl
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
@@ -27,38 +27,12 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.prepared_store.layout import Shard
     from pipegen.phases.specs import FittedSpec
+    from pipegen.preparing.beam import Beam
 
 
 _KEY = "key"
 _COMPARED = 64
 """Examples of each split that are computed again to verify a store."""
-
-
-class Runner(Protocol):
-    """A way to write shards; `called` is its option on the command line."""
-
-    called: str
-
-    def check(self) -> None:
-        """Checks that its library is installed; raises `MissingLibrary` if not."""
-
-    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-        """Writes the missing shards, and reports the number of examples done."""
-
-
-class OneByOne:
-    """A runner that writes shards one after another, in this process."""
-
-    called = "--runner local"
-
-    def check(self) -> None:
-        """Needs no library."""
-
-    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-        done = work.manifest_total - sum(work.shards[number].count for number in missing)
-        for number in missing:
-            work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
-            done += work.shards[number].count
 
 
 def prepare(
@@ -67,10 +41,10 @@ def prepare(
     options: Options,
     *,
     verify: bool = False,
-    runner: Runner | None = None,
+    runner: Beam | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Prepared:
-    """Prepares data; for the arguments see `pipegen.prepare`. By default, shards are written one after another.
+    """Prepares data; for the arguments see `pipegen.prepare`. Without a runner, shards are written one after another.
 
     Raises:
         SpecError: `PG572`, `PG573`, `PG576` and `PG577` if the spec cannot be prepared so, `PG574` if the disk has no room, `PG575` without
@@ -80,7 +54,6 @@ def prepare(
         OSError: If it cannot be written.
     """
     work = Work(fitted, folder, options)
-    runner = runner or OneByOne()
     _check_libraries(work, runner)
     _check_folder(work)
     for inner in (RECORDS, SHARDS):
@@ -94,8 +67,10 @@ def prepare(
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
         _check_room(work)
         rest_values(work)  # its errors are reported before anything is written
-        if missing:
+        if missing and runner is not None:
             runner.run(work, missing, tell)
+        elif missing:
+            _write(work, missing, tell)
         shards = [shard for number in range(len(work.shards)) if (shard := work.done(number)) is not None]
         if len(shards) < len(work.shards):
             raise DataError(f"a shard of {folder} was not written")
@@ -107,10 +82,19 @@ def prepare(
     return _said(work, shards, len(missing), left_out, compared)
 
 
-def _check_libraries(work: Work, runner: Runner) -> None:
+def _write(work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
+    """Writes shards one after another, and reports the number of examples done."""
+    done = work.manifest_total - sum(work.shards[number].count for number in missing)
+    for number in missing:
+        work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
+        done += work.shards[number].count
+
+
+def _check_libraries(work: Work, runner: Beam | None) -> None:
     """Checks that the libraries of the format and of the runner are installed."""
-    needed: Callable[[], None] = SHARD_FORMATS[work.options.format].check
-    for option, check in ((f"--format {work.options.format}", needed), (runner.called, runner.check)):
+    checks = {f"--format {work.options.format}": SHARD_FORMATS[work.options.format].check}
+    checks |= {"--runner beam": runner.check} if runner is not None else {}
+    for option, check in checks.items():
         try:
             check()
         except MissingLibrary as error:

@@ -88,18 +88,7 @@ def plan_page(
     shown: Mapping[str, Shown] | None = None,
     physical: Mapping[str, list[Physical]] | None = None,
 ) -> Page:
-    """Makes the page.
-
-    Args:
-        spec: The spec.
-        spec_hash: Its hash.
-        compiled: The compiled plan of each split to show.
-        given: Facts about each split's data and the machine.
-        counts: The size of each split in words, if the data is known.
-        visits: Lines on the examples in each split's epochs, if the data is known.
-        shown: Examples of each split, if there are any.
-        physical: The physical plans of each split, one for each form to show.
-    """
+    """Makes the page, with `shown` examples of each split if there are any; for the other arguments see `explain_text`."""
     name = spec.name or "pipeline"
     links = [element("a", split, href=f"#{i}", class_="chip") for i, split in enumerate(compiled)] if len(compiled) > 1 else []
     head = [element("h1", name), *([element("p", spec.description)] if spec.description else [])]
