@@ -193,13 +193,16 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
     Raises:
         CannotRun: If the split has no batch.
     """
+    from pipegen.observe.measured import endless
+    from pipegen.waiting import num_rows
+
     if pipe.steps(split) == 0:
         raise CannotRun(f"split `{split}` has no batch to time")
     served = pipe.spec.model.runtime.service is not None and split == "train"
     filling, cache = (0, None) if served else _filling(pipe, split)
     before = _memory("VmRSS")
     start = time.perf_counter()
-    batches = _endless(pipe, split)
+    batches = map(num_rows, endless(pipe, split))
     size = next(batches)
     first = time.perf_counter() - start
     warm = min(_WARM_UP, steps or _WARM_UP)
@@ -248,15 +251,6 @@ def _timed(batches: Iterator[int], most: int | None, steps: int | None, tick: Ca
 def _verdict(batch_ms: float, model_ms: float) -> str:
     waits = max(0.0, batch_ms - model_ms)
     return f"waits {waits:.1f} ms for each batch: {waits / max(model_ms + waits, 1e-9):.0%} of its time" if waits else "never waits"
-
-
-def _endless(pipe: Pipeline, split: str) -> Iterator[int]:
-    from pipegen.waiting import num_rows
-
-    dataset = pipe[split]
-    while True:
-        for batch in dataset:
-            yield num_rows(batch)
 
 
 def _memory(name: str) -> int | None:

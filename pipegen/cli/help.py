@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pipegen.cli.failures import CannotRun
 from pipegen.terminal import aligned, bold, say
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+_OTHERS = """`pipegen help TOPIC` explains one of them, or a key (`pipegen help batch.remainder`).
+`pipegen ops` lists the steps and sources, `pipegen rule` the findings, `pipegen --help` the commands."""
 
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:
@@ -40,13 +40,14 @@ def help_(
       pipegen help runtime.cache
       pipegen help random_rotation
     """
+    from pipegen.cli.reference.sections import PAGES
+
     if topic is None:
-        for line in _table():
-            say(line)
+        say("\n".join([bold("sections of a spec"), *(f"  {line}" for line in aligned(PAGES.items())), "", _OTHERS]))
         return
     from pipegen.cli.lookup import page_text, render_page
     from pipegen.cli.reference.ops import all_ops, op_page
-    from pipegen.cli.reference.sections import PAGES, key_names, terminal
+    from pipegen.cli.reference.sections import key_names, terminal
     from pipegen.diagnostics.suggest import closest
 
     ops = all_ops()
@@ -56,16 +57,6 @@ def help_(
         near = closest(topic, [*PAGES, *ops, *key_names()])
         raise CannotRun(f"there is no help on `{topic}`", f"did you mean `{near}`?" if near else "`pipegen help` lists all topics")
     say("\n\n".join(text for text in found if text))
-
-
-def _table() -> Iterator[str]:
-    from pipegen.cli.reference.sections import PAGES
-
-    yield bold("sections of a spec")
-    yield from (f"  {line}" for line in aligned(PAGES.items()))
-    yield ""
-    yield "`pipegen help TOPIC` explains one of them, or a key (`pipegen help batch.remainder`)."
-    yield "`pipegen ops` lists the steps and sources, `pipegen rule` the findings, `pipegen --help` the commands."
 
 
 def _command(ctx: typer.Context, topic: str) -> str | None:

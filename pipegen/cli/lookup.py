@@ -15,7 +15,7 @@ from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.terminal import aligned, bold, note, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pipegen.diagnostics.catalog import Code
     from pipegen.migrate.findings import Rule
@@ -76,9 +76,11 @@ def rule(
       pipegen rule PG214
       pipegen rule standardised-values
     """
+    from pipegen.diagnostics.catalog import Code
+
     if code is None:
-        for line in _table():
-            say(line)
+        rows = [(c.code, c.severity.value if isinstance(c, Code) else c.kind, c.name, c.title) for c in _every()]
+        say("\n".join(f"{code}  {sort:<10}  {name:<{max(len(row[2]) for row in rows)}}  {title}" for code, sort, name, title in rows))
         return
     page = page_text(code)
     if page is None:
@@ -108,16 +110,6 @@ def _every() -> list[Code | Rule]:
     from pipegen.migrate.findings import RULES
 
     return [*CODES.values(), *RULES.values()]
-
-
-def _table() -> Iterator[str]:
-    from pipegen.diagnostics.catalog import Code
-
-    every = _every()
-    width = max(len(c.name) for c in every)
-    for c in every:
-        sort = c.severity.value if isinstance(c, Code) else c.kind
-        yield f"{c.code}  {sort:<10}  {c.name:<{width}}  {c.title}"
 
 
 def render_page(markdown: str) -> str:

@@ -168,8 +168,7 @@ class _Origins:
 
     def __init__(self, spec: Spec) -> None:
         self.origin: Callable[[KeyPath], str] = spec.loaded.locate.origin
-        self.steps = spec.model.transforms
-        self.splits = spec.model.split_names()
+        self.steps, self.splits = spec.model.transforms, spec.model.split_names()
         steps = enumerate(spec.model.transforms)
         self.unwritten = {("transforms", i, step.op, name) for i, step in steps for name in _rejected_defaults(step)}
 

@@ -94,7 +94,7 @@ def record(
     executor = pipe._engine.executor(split)
     found = about(executor, pipe.spec_hash)
     found.model_ms = model_ms
-    batches = _steps(pipe, split, (model_ms or 0.0) / 1000, tick)
+    batches = (tick(done) for done, _ in enumerate(endless(pipe, split, (model_ms or 0.0) / 1000), 1))
     for _ in range(warm_steps(executor)):
         next(batches)
     before, start = replace(executor.waiting), time.perf_counter()
@@ -126,13 +126,11 @@ def _some(batches: Iterator[Any], steps: int | None) -> None:
         done += 1
 
 
-def _steps(pipe: Pipeline, split: str, nap: float, tick: Callable[[int], None]) -> Iterator[None]:
-    """Takes batches for ever, sleeping for some seconds after each."""
-    dataset, done = pipe[split], 0
+def endless(pipe: Pipeline, split: str, nap: float = 0.0) -> Iterator[Any]:
+    """Yields batches for ever, sleeping for some seconds after each."""
+    dataset = pipe[split]
     while True:
-        for _ in dataset:
+        for batch in dataset:
             if nap:
                 time.sleep(nap)
-            done += 1
-            tick(done)
-            yield
+            yield batch

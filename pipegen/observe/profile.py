@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
 from pipegen.observe.parts import blocked_share, is_blocked, measured_parts, remedies, run_sizes
+from pipegen.ops.sources.listing.wording import count
 from pipegen.page import bar, element, page, table
 from pipegen.physical.nodes import forms_of
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances
@@ -62,13 +63,13 @@ class Profile:
         made = 1e-3 * sum(p.us for p in self.parts) / found.threads * found.examples / max(found.batches, 1)
         if not self.starves:
             step = 1000 * (found.seconds - found.waited) / max(found.batches, 1)
-            makers = _counted(found.threads, "thread")
+            makers = count(found.threads, "thread")
             return f"the model does not wait: its step takes {step:.0f} ms, and {makers} can make a batch in {made:.0f} ms"
         unit = "thread" if self.blocked else "core"
         whose = f"the model waits {found.wait_share:.0%} of its time: " if found.model_ms is not None else ""
         waits = ", mostly waiting" if self.blocked else ""
         name = part.name + (" (estimated)" if part.estimated else "")
-        return f"{whose}{name} takes {self.of_threads(part):.0%} of {_counted(found.threads, unit)}{waits}; {self._remedy()}"
+        return f"{whose}{name} takes {self.of_threads(part):.0%} of {count(found.threads, unit)}{waits}; {self._remedy()}"
 
     def _remedy(self) -> str:
         if self.remedies:
@@ -173,7 +174,3 @@ def analyse(pipe: Pipeline, found: Recording, factors: Mapping[str, float] | Non
     parts = measured_parts(plan, found, run_sizes(executor.physical(forms_of(plan)[0])), given)
     best = remedies(pipe, found, parts, given) if found.wait_share >= STARVED else []
     return Profile(found, tuple(parts), tuple(best), is_blocked(found))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

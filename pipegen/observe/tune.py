@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import DataError
 from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
-from pipegen.observe.measured import warm_steps
+from pipegen.observe.measured import endless, warm_steps
 from pipegen.observe.trace import Usage
 from pipegen.phases.machine import Tuned, ignored
 from pipegen.plan.cost import example_bytes, fitted_as
@@ -25,7 +25,7 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from pipegen.api.pipeline import Pipeline
     from pipegen.observe.profile import Profile
@@ -290,7 +290,7 @@ class _Running:
         executor = pipe._engine.executor(split)
         self._count = executor.waiting
         self._ready = min(_MOST_READY, executor.setting.threads + sum(n.batches for n in executor.plan.nodes if isinstance(n, Prefetch)))
-        self._batches = _endless(pipe, split, nap)
+        self._batches = endless(pipe, split, nap)
         for _ in range(warm_steps(executor)):
             next(self._batches)
 
@@ -304,12 +304,3 @@ class _Running:
             done += 1
         used, images = Usage.now().since(start), self._count.examples - before
         return Turn(images / used.seconds, 1e6 * used.cpu / images, used.share_held(available_cores()))
-
-
-def _endless(pipe: Pipeline, split: str, nap: float) -> Generator[None, None, None]:
-    dataset = pipe[split]
-    while True:
-        for _ in dataset:
-            if nap:
-                time.sleep(nap)
-            yield
