@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun
 from pipegen.terminal import aligned, say
-
-if TYPE_CHECKING:
-    from pipegen.views.serving import ServedModel
 
 
 def serve_export(
@@ -58,7 +55,17 @@ def serve_export(
         )
     except (ValueError, RuntimeError) as error:
         raise CannotRun(str(error)) from error
-    _tell(done)
+    say(f"wrote {done.path}")
+    rows = []
+    for kind, side in (("takes", done.request), ("gives", done.gives)):
+        for name, (dtype, shape) in side.items():
+            sizes = [str(s) if s is not None else "?" if i else "n" for i, s in enumerate(shape)]
+            rows.append((f"  {kind} {name}", f"{dtype} ({', '.join(sizes)})"))
+    for line in aligned(rows):
+        say(line)
+    if done.class_names:
+        more = f" and {len(done.class_names) - 8} more" if len(done.class_names) > 8 else ""
+        say(f"  classes: {', '.join(done.class_names[:8])}{more}")
 
 
 def _size(given: str | None) -> tuple[int, int] | None:
@@ -78,17 +85,3 @@ def _read(file: str) -> Any:
     except (ValueError, TypeError, OSError) as error:
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise CannotRun(f"cannot read the model {file}: {first}") from error
-
-
-def _tell(done: ServedModel) -> None:
-    say(f"wrote {done.path}")
-    rows = []
-    for kind, side in (("takes", done.request), ("gives", done.gives)):
-        for name, (dtype, shape) in side.items():
-            sizes = [str(s) if s is not None else "?" if i else "n" for i, s in enumerate(shape)]
-            rows.append((f"  {kind} {name}", f"{dtype} ({', '.join(sizes)})"))
-    for line in aligned(rows):
-        say(line)
-    if done.class_names:
-        more = f" and {len(done.class_names) - 8} more" if len(done.class_names) > 8 else ""
-        say(f"  classes: {', '.join(done.class_names[:8])}{more}")

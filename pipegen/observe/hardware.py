@@ -127,16 +127,13 @@ def check_descriptors(examination: Examination) -> Iterator[Line]:
         yield Line("open files", "unknown: /proc/self/limits does not say", "note")
         return
     soft, hard = limits
-    fact = f"{_count(soft)} at a time, and up to {_count(hard)} on request"
-    figures = {"soft": None if soft == float("inf") else int(soft), "hard": None if hard == float("inf") else int(hard)}
+    shown = ["any number" if limit == float("inf") else f"{limit:,.0f}" for limit in limits]
+    fact = f"{shown[0]} at a time, and up to {shown[1]} on request"
+    figures = {name: None if limit == float("inf") else int(limit) for name, limit in (("soft", soft), ("hard", hard))}
     remedy = "ask the administrator for more: LimitNOFILE= in systemd, --ulimit nofile=65536 in docker"
     if hard >= _ENOUGH_FILES:
         remedy = f"ulimit -n {_ENOUGH_FILES}: data in many shards needs a descriptor for each"
     yield judged("open files", fact, figures, (soft < _ENOUGH_FILES, "warning", remedy))
-
-
-def _count(limit: float) -> str:
-    return "any number" if limit == float("inf") else f"{limit:,.0f}"
 
 
 _ENOUGH_SHARED = 2**30

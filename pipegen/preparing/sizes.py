@@ -37,14 +37,6 @@ _SIDE = 8
 """The sides of a canvas for images of several sizes are multiples of this, so that rows are aligned."""
 
 
-def are_needed(cut: Cut, options: Options, pictured: Sequence[str]) -> bool:
-    """Decides if images have to be measured: for a canvas that holds the largest, or because the spec may decode one at a fraction."""
-    known = all(None not in cut.type[name].shape for name in pictured) and options.shorter_side is None
-    canvas = options.format == "raw" and not known
-    whole = not options.changes() and not options.keeps_files
-    return canvas or (cut.least is not None and whole)
-
-
 def largest(
     measured: Iterable[tuple[Place, Mapping[str, Any]]], cut: Cut, options: Options, pictured: Sequence[str]
 ) -> tuple[dict[str, list[int]], Place | None]:

@@ -32,7 +32,7 @@ from pipegen.phases.specs import FittedSpec
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
 from pipegen.preparing.formats import SHARD_FORMATS, Described, Record
-from pipegen.preparing.sizes import ChangedFilesError, are_needed, check_shrinking, largest, refusal, stored_pixels, with_encoding
+from pipegen.preparing.sizes import ChangedFilesError, check_shrinking, largest, refusal, stored_pixels, with_encoding
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
@@ -134,7 +134,10 @@ class Work:
 
     @property
     def _needs_sizes(self) -> bool:
-        return are_needed(self.cut, self.options, self.pictured)
+        """Images have to be measured, for a canvas that holds the largest, or because the spec may decode one at a fraction."""
+        known = all(None not in self.cut.type[name].shape for name in self.pictured) and self.options.shorter_side is None
+        whole = not self.options.changes() and not self.options.keeps_files
+        return (self.options.format == "raw" and not known) or (self.cut.least is not None and whole)
 
     @property
     def _sizes_file(self) -> Path:

@@ -33,15 +33,18 @@ if TYPE_CHECKING:
     from pipegen.physical.nodes import Physical
     from pipegen.plan.cost import Circumstances
     from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec, TrainingStage
+    from pipegen.spec.models import PipelineSpec
 
 
 def stage_rows(spec: PipelineSpec) -> list[tuple[str, str, str]]:
     """Makes a row for each stage: its number, its epochs, and its settings."""
     rows, first = [], 0
     for number, stage in enumerate(spec.stages):
+        values = [f"{name} {value}" for name, value in stage.params.items()]
+        values += [f"batch {stage.batch}"] if stage.batch is not None else []
         end = first + stage.epochs
-        rows.append((f"stage {number}", f"epoch {first}" if stage.epochs == 1 else f"epochs {first} to {end - 1}", _said(stage)))
+        epochs = f"epoch {first}" if stage.epochs == 1 else f"epochs {first} to {end - 1}"
+        rows.append((f"stage {number}", epochs, ", ".join(values) or "as written"))
         first = end
     return rows
 
@@ -55,11 +58,6 @@ def stages_text(spec: PipelineSpec) -> str:
 def stages_json(spec: PipelineSpec) -> list[dict[str, Any]]:
     """Lists the stages as plain values, with the first epoch of each."""
     return [{"initial_epoch": stage.resolved.stretch.first, **stage.model_dump(mode="json")} for stage in spec.stages]
-
-
-def _said(stage: TrainingStage) -> str:
-    values = [f"{name} {value}" for name, value in stage.params.items()]
-    return ", ".join([*values, *([f"batch {stage.batch}"] if stage.batch is not None else [])]) or "as written"
 
 
 _DEAREST = 5

@@ -113,9 +113,13 @@ def _coco(folder: str, files: Sequence[str]) -> dict[str, _Source] | None:
     return found if "train" in found and len(found) > 1 else {"": next(iter(found.values()))}
 
 
-def _is_coco(file: str) -> bool:
+def _head(file: str) -> bytes:
     with open(file, "rb") as stream:
-        head = stream.read(_HEAD)
+        return stream.read(_HEAD)
+
+
+def _is_coco(file: str) -> bool:
+    head = _head(file)
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _COCO.search(head) is not None and b'"shapes"' not in head
 
 
@@ -140,7 +144,8 @@ def _yolo(path: str) -> dict[str, _Source] | None:
         about = described(os.path.dirname(path), path)
     except OpError:
         return None
-    if not any(map(_has_lines, _some_files(about.folder, ".txt"))):
+    firsts = (_head(file).partition(b"\n")[0].decode("utf-8", "replace") for file in _some_files(about.folder, ".txt"))
+    if not any(map(_YOLO_LINE.match, firsts)):
         return None
     named = {split_of(name) or name: name for name in about.splits}
     if not named and os.path.isdir(f"{about.folder}/images"):
@@ -150,12 +155,6 @@ def _yolo(path: str) -> dict[str, _Source] | None:
     if "train" not in splits or len(splits) < 2:
         return {"": ("yolo", {"path": path})}
     return {"": ("yolo", {"path": path, "split": splits})}
-
-
-def _has_lines(file: str) -> bool:
-    with open(file, "rb") as stream:
-        line = stream.readline(_HEAD)
-    return _YOLO_LINE.match(line.decode("utf-8", "replace")) is not None
 
 
 def _voc(folder: str) -> dict[str, _Source] | None:
@@ -184,9 +183,8 @@ def _is_voc(file: str) -> bool:
 def _labelme(folder: str) -> dict[str, _Source] | None:
     """Finds a folder with a JSON file of shapes beside each image."""
     for file in _some_files(folder, ".json"):
-        with open(file, "rb") as stream:
-            head = stream.read(_HEAD)
-        if b'"shapes"' in head and any(os.path.isfile(f"{os.path.splitext(file)[0]}.{ending}") for ending in IMAGE_EXTENSIONS):
+        stem = os.path.splitext(file)[0]
+        if b'"shapes"' in _head(file) and any(os.path.isfile(f"{stem}.{ending}") for ending in IMAGE_EXTENSIONS):
             return {"": ("labelme", {"path": folder})}
     return None
 
