@@ -104,7 +104,8 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
             seen += of_stage(findings_with_data(stage, manifest), seen, number, stage.loaded.locate)
     is_error = any(d.severity is Severity.ERROR for d in collected.lost)
     missing = collected.missing if is_error else ()
-    if manifest is None or any(_stops(d) for d in seen if d not in collected.lost):
+    stops = [d for d in seen if d.severity is Severity.ERROR and d.code not in _READABLE and d not in collected.lost]
+    if manifest is None or stops:
         if request.write_exclude is not None and missing:
             write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", collected.excluded, missing, loaded.base)
         return _merge(inspection, seen), about
@@ -139,11 +140,6 @@ def _memory(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
         found = memory_findings(one, manifest, compile_plans(one, manifest, plans))
         seen += found if one is spec else of_stage(found, seen, number - 1, one.loaded.locate)
     return seen
-
-
-def _stops(finding: Diagnostic) -> bool:
-    """Checks if a finding about the data prevents decoding."""
-    return finding.severity is Severity.ERROR and finding.code not in _READABLE
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:

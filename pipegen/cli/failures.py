@@ -119,7 +119,8 @@ def tell(error: BaseException) -> int:
     if isinstance(error, PipegenError) and not isinstance(error, InternalError):
         return report(str(error), (), FOUND)
     if isinstance(error, OSError):
-        return report(_about_system(error), (), FAILED)
+        reason = (error.strerror or str(error) or type(error).__name__).lower()
+        return report(f"{error.filename}: {reason}" if error.filename is not None else reason, (), FAILED)
     module = error.name if isinstance(error, ModuleNotFoundError) else None
     missing = _LIBRARIES.get((module or "").partition(".")[0])
     if missing is not None:
@@ -157,8 +158,3 @@ def report(message: str, help_: Sequence[str], code: int) -> int:
     for line in help_:
         note(f"  {line}")
     return code
-
-
-def _about_system(error: OSError) -> str:
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
-    return f"{error.filename}: {reason}" if error.filename is not None else reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -12,9 +12,6 @@ from typer.core import TyperCommand
 from pipegen.cli.common import as_app
 from pipegen.cli.failures import CannotRun, check_parent, keep_silent, refused, report
 from pipegen.terminal import aligned, is_terminal, json_text, note, note_between, say
-
-if TYPE_CHECKING:
-    from pipegen.observe.records import Summary
 
 _LIVE = 10.0
 """Seconds between two lines on a terminal."""
@@ -79,7 +76,7 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
         with refused("write", out):
             ended = watch.run()
         if not quiet:
-            _tell(watch.summary)
+            note("\n  ".join([f"pipegen monitor: {watch.summary.verdict()}", *aligned(watch.summary.facts())]))
         if record is not None and drawn:
             _draw(record, drawn)
         if not quiet and (written := [*([out] if out and watch.whole else []), *map(str, drawn)]):
@@ -93,12 +90,6 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
             record.unlink(missing_ok=True)
     keep_silent()  # the command has reported its own end
     raise typer.Exit(ended.code)
-
-
-def _tell(summary: Summary) -> None:
-    note("pipegen monitor: " + summary.verdict())
-    for line in aligned(summary.facts()):
-        note(f"  {line}")
 
 
 def _show(record: Path, drawn: list[Path], output_format: str) -> None:

@@ -65,7 +65,10 @@ def resolved_json(spec: Spec) -> dict[str, Any]:
 def resolved_yaml(spec: Spec) -> str:
     """Writes the resolved spec as YAML that loads to the same spec."""
     origins = _Origins(spec)
-    lines = [(f"# spec_hash: {spec.hash}", ""), *_params(spec)]
+    locate = spec.loaded.locate
+    used = {name: path for path, names in locate.params.items() for name in names}
+    lines = [(f"# spec_hash: {spec.hash}", "")]
+    lines += [(f"# param {name}, from {locate.origin(used[name])}", "") for name in spec.model.params if name in used]
     for key, value in _as_written(spec).items():
         lines += _entry(key, value, (key,), 0, origins)
     width = min(max(len(text) for text, comment in lines if comment), _WIDEST)
@@ -185,13 +188,6 @@ class _Origins:
             ("splits", "parts"): f"everything is {' and '.join(self.splits)}",
         }
         return meanings.get(path)
-
-
-def _params(spec: Spec) -> list[Line]:
-    """Lists the params as comments; their values are filled in."""
-    locate = spec.loaded.locate
-    used = {name: path for path, names in locate.params.items() for name in names}
-    return [(f"# param {name}, from {locate.origin(used[name])}", "") for name in spec.model.params if name in used]
 
 
 def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, lead: str = "") -> list[Line]:

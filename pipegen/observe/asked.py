@@ -24,7 +24,9 @@ def main() -> None:
     import tensorflow as tf
 
     seconds, cpu_s = round(time.perf_counter() - begin, 2), round(time.process_time() - spent, 2)
-    answer(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=_build(tf))
+    info = tf.sysconfig.get_build_info()
+    build = {"cuda": info.get("cuda_version"), "cudnn": info.get("cudnn_version"), "is_cuda": bool(info.get("is_cuda_build"))}
+    answer(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=build)
     answer(doing="importing Keras")
     import keras
 
@@ -34,7 +36,9 @@ def main() -> None:
     answer(onednn=is_onednn_build())
     answer(doing="looking for GPUs")
     answer(driver_cuda=_driver_cuda())
-    answer(gpus=[_name(tf, device) for device in tf.config.list_physical_devices("GPU")])
+    gpus = tf.config.list_physical_devices("GPU")
+    details = tf.config.experimental.get_device_details
+    answer(gpus=[str(details(device).get("device_name", device.name)) for device in gpus])
     answer(doing="compiling with XLA")
     answer(**_xla(tf))
 
@@ -43,11 +47,6 @@ def answer(**answers: Any) -> None:
     """Prints answers as a line of JSON."""
     say(json.dumps(answers))
     sys.stdout.flush()
-
-
-def _build(tf: Any) -> dict[str, Any]:
-    info = tf.sysconfig.get_build_info()
-    return {"cuda": info.get("cuda_version"), "cudnn": info.get("cudnn_version"), "is_cuda": bool(info.get("is_cuda_build"))}
 
 
 def _driver_cuda() -> int | None:
@@ -60,10 +59,6 @@ def _driver_cuda() -> int | None:
         return None
     version = ctypes.c_int()
     return version.value if driver.cuDriverGetVersion(ctypes.byref(version)) == 0 else None
-
-
-def _name(tf: Any, device: Any) -> str:
-    return str(tf.config.experimental.get_device_details(device).get("device_name", device.name))
 
 
 def _xla(tf: Any) -> dict[str, Any]:

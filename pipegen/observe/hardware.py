@@ -268,7 +268,8 @@ def check_cuda(examination: Examination) -> Iterator[Line]:
     if gpus is None:
         yield Line("GPU", f"looking for GPUs fails: {answers.get('failed')}", "error", "run `nvidia-smi`; a new driver may need a restart")
         return
-    driver, takes = _driver(machine), answers.get("driver_cuda")
+    found = re.search(r"(?:Kernel Module\D*|for \S+\s+)(\d+\.\d+(?:\.\d+)?)", machine.read("proc/driver/nvidia/version"))
+    driver, takes = found[1] if found else None, answers.get("driver_cuda")
     figures = {"gpus": gpus, "driver": driver, "driver_cuda": takes, "build": build}
     about = f"TensorFlow is built for {'CUDA ' + str(build['cuda']) if build['is_cuda'] else 'processors only'}"
     if gpus:
@@ -306,11 +307,6 @@ def _by_driver(build: dict[str, Any], takes: int | None) -> tuple[Verdict, str]:
     if wanted is None or takes is None or takes // 1000 >= int(wanted[1]):
         return "ok", ""
     return "warning", f"update NVIDIA's driver to one for CUDA {wanted[1]}, or install a TensorFlow that is built for CUDA {takes // 1000}"
-
-
-def _driver(machine: Machine) -> str | None:
-    found = re.search(r"(?:Kernel Module\D*|for \S+\s+)(\d+\.\d+(?:\.\d+)?)", machine.read("proc/driver/nvidia/version"))
-    return found[1] if found else None
 
 
 def _cards(machine: Machine) -> int:

@@ -32,7 +32,8 @@ def draw(found: Curves, form: str = "svg") -> bytes:
     parts += [(_gpus, 1)] if found.summary.start.get("gpus") and sampled else []
     parts += [(_waits, 1.2)] if found.waits else []
     parts = parts or [(_nothing, 1)]
-    scale, unit = _time_unit(found.summary.seconds)
+    seconds = found.summary.seconds
+    scale, unit = (1.0, "seconds") if seconds < 300 else (60.0, "minutes") if seconds < 10_800 else (3600.0, "hours")
     style: dict[Any, Any] = {"font.size": 9, "legend.frameon": False, "svg.hashsalt": "pipegen"}
     with rc_context(style | dict.fromkeys(("axes.spines.top", "axes.spines.right"), False)):
         figure = Figure(figsize=(9.5, 1.75 * sum(share for _, share in parts)), layout="constrained")
@@ -41,7 +42,7 @@ def draw(found: Curves, form: str = "svg") -> bytes:
             part(panel, found, scale)
             for at, _epoch in found.epochs:
                 panel.axvline(at / scale, color="0.75", linewidth=0.6, zorder=0)
-        panels[-1].set_xlim(0, max(found.summary.seconds / scale, 1e-3))
+        panels[-1].set_xlim(0, max(seconds / scale, 1e-3))
         panels[-1].set_xlabel(f"time in {unit}" + ("; a gray line where an epoch begins" if found.epochs else ""))
         made = io.BytesIO()
         figure.savefig(made, format=form, dpi=130, metadata={"Date": None} if form == "svg" else None)
@@ -59,10 +60,6 @@ def form_of(path: Path) -> str:
     if path.suffix not in FORMS:
         raise ValueError(f"a picture's name ends in .html, {', '.join(FORMS)}, and {str(path)!r} does not")
     return FORMS[path.suffix]
-
-
-def _time_unit(seconds: float) -> tuple[float, str]:
-    return (1.0, "seconds") if seconds < 300 else (60.0, "minutes") if seconds < 10_800 else (3600.0, "hours")
 
 
 def _nothing(panel: Any, _found: Curves, _scale: float) -> None:

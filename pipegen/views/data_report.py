@@ -72,16 +72,14 @@ class _Report:
 
     def _figure(self, record: int, *words: str) -> Html:
         """Makes a thumbnail of a record with its name, class and other words."""
-        key, label = self._keys[record], self._class(record)
+        key = self._keys[record]
+        label = "" if self._labels is None else self._manifest.class_names[int(self._labels[record])]
         shown = preview_of(self._pictures, record, _SIDE)
         alt = f"{key}{f', class {label}' if label else ''}"
         image = element("p", "cannot be shown", class_="quiet") if shown is None else picture(shown[0], alt, shown[1], shown[2])
         lines = [word for word in (label, *words) if word]
         parts = [part for line in lines for part in (element("br"), line)]
         return element("figure", image, element("figcaption", element("code", key), *parts))
-
-    def _class(self, record: int) -> str:
-        return "" if self._labels is None else self._manifest.class_names[int(self._labels[record])]
 
     def found(self) -> list[Html]:
         rows = [[_severity(d.severity.value), d.code, d.message] for d in self._findings]

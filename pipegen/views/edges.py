@@ -102,7 +102,7 @@ class _Run:
             for row in rows if batch is None else ():
                 apply_element(stage, row)
             self.first |= {stage.feature} if isinstance(stage, s.ChannelsFirst) else set()
-            t, one = node.out.get(stage.feature), self._first(rows, batch)
+            t, one = node.out.get(stage.feature), rows[0] if batch is None else {name: value[0] for name, value in batch.items()}
             pictured = t is not None and kind_of(t).pictured and stage.feature in one
             seen.append(self._seen(stage.feature, t.with_(interval=None), [one]) if pictured and t is not None else None)
         return tuple(seen)
@@ -110,12 +110,13 @@ class _Run:
     def _edge(self, node: Node, rows: list[Features], batch: Features | None) -> dict[str, Seen]:
         if isinstance(node, Index):
             return {"examples": Seen((), ", ".join(self.names[: self.shown]) + ", …")}
-        out = node.out.items() if not isinstance(node, Emit) else [(name, t) for name, t in node.out.items() if name in _taken(node)]
+        out = node.out.items()
+        if isinstance(node, Emit):
+            wanted = (node.output.x, node.output.y, node.output.sample_weight)
+            taken = {name for one in wanted for name in features_of(one)}
+            out = [(name, t) for name, t in out if name in taken]
         several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
         return {name: self._seen(name, t, several) for name, t in out if several and name in several[0]}
-
-    def _first(self, rows: list[Features], batch: Features | None) -> Features:
-        return rows[0] if batch is None else {name: value[0] for name, value in batch.items()}
 
     def _seen(self, name: str, t: FeatureType, rows: list[Features]) -> Seen:
         """Draws a feature of some examples, or writes its values."""
@@ -152,11 +153,6 @@ class _Run:
         if np.ndim(value) == 0:
             return shown
         return f"[{shown}{', …' if len(flat) > _MOST_VALUES else ''}]"
-
-
-def _taken(emit: Emit) -> set[str]:
-    wanted = (emit.output.x, emit.output.y, emit.output.sample_weight)
-    return {name for one in wanted for name in features_of(one)}
 
 
 def _classes(mask: Array, t: FeatureType) -> Array:

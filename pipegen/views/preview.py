@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
-    from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
     from pipegen.types import ElementType
 
@@ -54,8 +53,9 @@ def contact_sheet(
         size = f"{len(records)} × {len(columns) + 1} pictures of {cell} pixels"
         raise ValueError(f"a sheet of {size} is too large: reduce `rows`, `draws` or `cell`")
     own = engine.manifest.listing.column_classes
-    classes = {view: names for name, names in own.items() for view in (name, *views_of(executor.plan, name))}
-    captions = _captions(engine.manifest, split, records)
+    classes = {view: called for name, called in own.items() for view in (name, *views_of(executor.plan, name))}
+    labels, keys, names = engine.manifest.labels(split), engine.manifest.keys(split), engine.manifest.class_names
+    captions = [keys[r] if labels is None else f"{names[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
     drawn: list[list[Image.Image]] = []
     for i, record in enumerate(records):
         try:
@@ -70,11 +70,6 @@ def contact_sheet(
             progress(i + 1)
     heads = [f"epoch {epoch}" + (f", {view.removeprefix(feature)[1:]}" if view != feature else "") for epoch, view in columns]
     return _lay_out(drawn, captions, heads, cell)
-
-
-def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
-    labels, keys, classes = manifest.labels(split), manifest.keys(split), manifest.class_names
-    return [keys[r] if labels is None else f"{classes[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
 
 
 def _shown(

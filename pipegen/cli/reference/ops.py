@@ -56,12 +56,6 @@ def op_table() -> str:
     return "\n".join([bold(head), *lines])
 
 
-def _markdown_table() -> str:
-    """Writes a Markdown table of steps and sources, with links to their sections."""
-    rows = [f"| [`{name}`](#{name}) | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in all_ops().items()]
-    return "\n".join(["| name | family | what it does |", "|---|---|---|", *rows])
-
-
 def op_page(op: type[Transform] | type[Source]) -> str:
     """Writes the page of one op for the terminal: description, arguments and examples."""
     lines = [bold(f"{op.op}  ({_kind(op)})"), "", *_wrapped(inspect.cleandoc(op.__doc__ or ""), 0), "", bold("arguments"), *_arguments(op)]
@@ -97,14 +91,10 @@ def default_of(op: type[Model], name: str) -> str:
     info = op.model_fields[name]
     if info.is_required():
         return "required"
-    default = _shown(info.get_default(call_default_factory=True))
+    value = info.get_default(call_default_factory=True)
+    plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    default = plain if isinstance(plain, str) else json.dumps(plain)
     return "optional" if default == "null" else f"default {default}"
-
-
-def _shown(value: Any) -> str:
-    if hasattr(value, "model_dump"):
-        value = value.model_dump(mode="json")
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
@@ -130,7 +120,10 @@ step, the others are its outputs; random steps show several draws.
 
 def reference() -> str:
     """Generates the page of all ops in Markdown."""
-    return "\n".join([_HEAD, _markdown_table(), "", *map(section, all_ops().values())]).rstrip() + "\n"
+    known = all_ops()
+    rows = [f"| [`{name}`](#{name}) | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in known.items()]
+    table = ["| name | family | what it does |", "|---|---|---|", *rows]
+    return "\n".join([_HEAD, *table, "", *map(section, known.values())]).rstrip() + "\n"
 
 
 def section(op: type[Transform] | type[Source]) -> str:

@@ -113,22 +113,14 @@ def _line(answer: Answer) -> str:
     if meaning is not None:
         given = ", ".join(f"`{name}: {flow(value)}`" for name, value in answer.shown.items())
         lines = "<br>".join(f"`- {written(step)}`" for step in meaning.steps) or "—"
-        return f"| `{answer.name}` | {given} | {lines} | {meaning.remark if meaning.steps else _why(meaning)} |"
+        near = f"; the nearest is `{written(meaning.nearest)}`" if meaning.nearest is not None else ""
+        why = f"{f'`{meaning.about}`: ' if meaning.about else ''}{meaning.why}{near}"
+        return f"| `{answer.name}` | {given} | {lines} | {meaning.remark if meaning.steps else why} |"
     if row is None:
         return f"| `{answer.name}` | | — | {NONE} such step |"
-    lines = "—" if row.lines == NOTHING else "<br>".join(f"`{text}`" for text in _forms(row))
+    forms = [re.sub(r"~[^:]*:", ":", row.lines)] if row.place == "spec" else [f"- {written(step)}" for step in steps_of(row, None)]
+    lines = "—" if row.lines == NOTHING else "<br>".join(f"`{text}`" for text in forms)
     return f"| `{answer.name}` | {_arguments(row, answer.arguments)} | {lines} | {row.remark} |"
-
-
-def _why(meaning: Meaning) -> str:
-    near = f"; the nearest is `{written(meaning.nearest)}`" if meaning.nearest is not None else ""
-    return f"{f'`{meaning.about}`: ' if meaning.about else ''}{meaning.why}{near}"
-
-
-def _forms(row: Row) -> list[str]:
-    if row.place == "spec":
-        return [re.sub(r"~[^:]*:", ":", row.lines)]
-    return [f"- {written(step)}" for step in steps_of(row, None)]
 
 
 def _arguments(row: Row, theirs: tuple[str, ...]) -> str:
