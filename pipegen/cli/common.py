@@ -49,11 +49,7 @@ StageNumber = Annotated[
 
 
 def parse_sets(given: Iterable[str]) -> dict[str, str]:
-    """Parses `--set PATH=VALUE`; values stay texts.
-
-    Raises:
-        BadParameter: For a text without `=` or path.
-    """
+    """Parses `--set PATH=VALUE`; values stay texts."""
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -64,11 +60,7 @@ def parse_sets(given: Iterable[str]) -> dict[str, str]:
 
 
 def allowed_code(modules: Iterable[str]) -> tuple[str, ...]:
-    """Checks the modules whose functions a spec may call. They may lie in the working directory, which is added to the end of `sys.path`.
-
-    Raises:
-        BadParameter: For an invalid module name.
-    """
+    """Checks the modules whose functions a spec may call. They may lie in the working directory, which becomes the last of `sys.path`."""
     from pipegen.phases.functions import allowed_modules
 
     try:
@@ -94,11 +86,7 @@ def read_stdin() -> bytes:
 
 
 def load_spec(file: str, sets: Iterable[str], stage: int | None = None) -> Spec:
-    """Loads a spec, or one of its stages. If it has errors, prints the findings and ends the command.
-
-    Raises:
-        CannotRun: For an unknown stage.
-    """
+    """Loads a spec, or one of its stages. If it has errors, prints the findings and ends the command."""
     found = examine(file, sets)
     loaded = found.spec
     if loaded is None:
@@ -114,11 +102,7 @@ def load_spec(file: str, sets: Iterable[str], stage: int | None = None) -> Spec:
 
 
 def choose_split(names: Iterable[str], split: str | None) -> str:
-    """Checks the name of a split; by default `train`, else the first split.
-
-    Raises:
-        CannotRun: For an unknown split.
-    """
+    """Checks the name of a split; by default `train`, else the first split."""
     known = list(names)
     if split is None:
         return "train" if "train" in known else known[0]
@@ -151,11 +135,7 @@ def start_tensorflow() -> None:
 
 
 def write_text(file: str, text: str) -> None:
-    """Writes a text file.
-
-    Raises:
-        CannotRun: If the file cannot be written.
-    """
+    """Writes a text file, or raises `CannotRun`."""
     with refused("write", file):
         write_whole(file, text)
 
@@ -234,11 +214,7 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "pipegen.l
 
 
 def spec_files(given: Iterable[str]) -> list[str]:
-    """Lists specs: files as given, folders searched for `*.pipegen.yaml`, `-` for standard input.
-
-    Raises:
-        CannotRun: For a folder without specs.
-    """
+    """Lists specs: files as given, folders searched for `*.pipegen.yaml`, `-` for standard input. A folder without specs is an error."""
     wanted = list(given)
     found: dict[str, None] = {}
     for name in wanted or ["."]:

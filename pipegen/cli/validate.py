@@ -127,11 +127,7 @@ _BOM = "\ufeff"
 
 
 def fix_spec(file: str, sets: Iterable[str], *, unsafe: bool = False) -> int:
-    """Applies the fixes of a spec until none is left, and notes each; `unsafe` ones are suggestions. Returns their number.
-
-    Raises:
-        CannotRun: If the spec is standard input, or a file cannot be written.
-    """
+    """Applies the fixes of a spec until none is left, and notes each; `unsafe` ones are suggestions. Returns their number."""
     if file == "-":
         raise CannotRun("`--fix` needs a spec in a file, not on standard input")
     done, left_out = 0, dict[str, None]()

@@ -85,9 +85,6 @@ def record(
     """Runs a split, epoch after epoch, first without and then with a trace: `steps` batches each, or four seconds of them.
 
     `model_ms` are slept after each batch, in place of a model on a device. `tick` is called with the number of batches done.
-
-    Raises:
-        DataError: If the split has no batch.
     """
     if pipe.steps(split) == 0:
         raise DataError(f"split `{split}` has no batch to measure")

@@ -105,12 +105,7 @@ class Work:
         return key_of(self.model, self.manifest.fingerprint, stages, options=plain(self.options), shard=SHARD_BYTES, **more)
 
     def measure(self, progress: Callable[[int], None]) -> None:
-        """Measures the images if that is needed, and keeps their largest sizes for the next run.
-
-        Raises:
-            SpecError: `PG573` if the spec decodes a file at a fraction of its size.
-            DataError: For a record that cannot be read.
-        """
+        """Measures the images if that is needed, and keeps their largest sizes for the next run; raises `PG573` for files decoded smaller."""
         if not self._needs_sizes or self._sizes_file.exists():
             return
         most, scaled = largest(self._measured(progress), self.cut, self.options, self.pictured)
@@ -214,12 +209,7 @@ class Work:
         return self.folder / SHARDS / f"{number:05d}.json"
 
     def write(self, number: int, progress: Callable[[int], None] | None = None) -> Shard:
-        """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes.
-
-        Raises:
-            DataError: For a record that cannot be read.
-            OSError: If it cannot be written.
-        """
+        """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes."""
         shard = self.done(number)
         if shard is not None:
             return shard

@@ -288,11 +288,9 @@ _Missing = list[tuple[str, str]]
 def export_converted(
     bound: BoundSpec, model: Any, path: Path, *, form: Form, image_size: tuple[int, int] | None, overwrite: bool
 ) -> ServedModel:
-    """Writes the file, and `PATH.json` beside it, which describes a request; for the arguments see `Pipeline.export_model`.
+    """Writes the file, and `PATH.json` beside it, which describes a request; for the arguments and errors see `Pipeline.export_model`.
 
-    Raises:
-        SpecError: `PG543` for operations that the converter does not support.
-        RuntimeError: For ONNX without tf2onnx, and if tf2onnx fails.
+    ONNX without tf2onnx, and an error of tf2onnx, are a `RuntimeError`.
     """
     for file in (path, _beside(path)):
         check_room(file, overwrite=overwrite)

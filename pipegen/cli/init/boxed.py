@@ -54,11 +54,7 @@ _YOLO_LINE = re.compile(r"\d+(\s+[\d.eE+-]+){4,}\s*\Z")
 
 
 def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written | None:
-    """Writes the spec of images with boxes; `None` without annotations of boxes.
-
-    Raises:
-        CannotRun: When they cannot be read.
-    """
+    """Writes the spec of images with boxes; `None` without annotations of boxes."""
     parts = _found(path)
     if parts is None and os.path.isfile(path):
         raise CannotRun(f"{path} has no boxes of images in its folder or below", "run `pipegen init` on the folder of the images")

@@ -192,11 +192,7 @@ Features = dict[str, dict[str, Any]]
 
 
 def first_records(asked: Shards, spec_folder: str) -> Written:
-    """Writes the spec of files of records.
-
-    Raises:
-        CannotRun: When they cannot be read, or have no images.
-    """
+    """Writes the spec of files of records; raises `CannotRun` if they cannot be read, or have no images."""
     path, op = asked.path, asked.op
     try:
         _, shards = find_shards(os.getcwd(), os.path.abspath(path), cast("type[RecordSource]", sources()[op]).suffixes)

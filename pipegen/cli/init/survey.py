@@ -198,11 +198,7 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Turns the error of a source into one of the command.
-
-    Raises:
-        CannotRun: In place of an `OpError`.
-    """
+    """Turns the error of a source, an `OpError`, into one of the command, `CannotRun`."""
     try:
         yield
     except OpError as error:

@@ -114,11 +114,7 @@ _MOST_COLUMNS = 8
 
 
 def first_table(file: str, spec_folder: str) -> Written:
-    """Writes the spec of a table.
-
-    Raises:
-        CannotRun: When it cannot be read, or has neither images nor numbers.
-    """
+    """Writes the spec of a table; raises `CannotRun` if it cannot be read, or has neither images nor numbers."""
     op, table, separator, header, images = _look_at(file)
     arguments = {"path": beside(file, spec_folder), "separator": separator, "header": None if header else False}
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -267,11 +263,7 @@ class Pair:
 
 
 def first_arrays(file: str, spec_folder: str) -> Written:
-    """Writes the spec of a `.npz` file, of a `.npy` file or of a folder of those.
-
-    Raises:
-        CannotRun: When the file cannot be read, or has no images.
-    """
+    """Writes the spec of a `.npz` file, of a `.npy` file or of a folder of those; raises `CannotRun` if it has no images."""
     places: dict[str, str] | None = None
     with readable():
         if file.lower().endswith(".npz"):
