@@ -105,7 +105,7 @@ class Work:
         return key_of(self.model, self.manifest.fingerprint, stages, options=plain(self.options), shard=SHARD_BYTES, **more)
 
     def measure(self, progress: Callable[[int], None]) -> None:
-        """Measures the images if that is needed, and keeps their largest sizes for the next run; raises `PG573` for files decoded smaller."""
+        """Measures the images if that is needed, and keeps their largest sizes; raises `PG573` for files that the spec decodes smaller."""
         if not self._needs_sizes or self._sizes_file.exists():
             return
         most, scaled = largest(self._measured(progress), self.cut, self.options, self.pictured)
