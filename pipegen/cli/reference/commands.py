@@ -16,7 +16,7 @@ from pipegen.migrate.findings import RULES
 from pipegen.migrate.pages import migration_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import typer
 
@@ -146,7 +146,7 @@ def migration_findings_page() -> str:
     return "\n".join([_HEAD_MIGRATE, *_described(every, "kind"), "", _ORIGIN]) + "\n"
 
 
-def _described(findings: list[tuple[str, str, str, str, str]], sort: str) -> Iterator[str]:
+def _described(findings: Sequence[tuple[str, str, str, str, str]], sort: str) -> Iterator[str]:
     """Yields a table of findings, and their pages as sections: headings become bold lines, and fences standard ones."""
     yield from (f"| code | name | {sort} | what it finds |", "|---|---|---|---|")
     for code, name, value, title, _ in findings:
