@@ -19,7 +19,6 @@ from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Read
 from pipegen.spec.units import format_bytes
 from pipegen.types import valid_name
-from pipegen.views.model_check import features_of
 from pipegen.views.plan_page import Seen, Shown
 
 if TYPE_CHECKING:
@@ -113,7 +112,10 @@ class _Run:
         out = node.out.items()
         if isinstance(node, Emit):
             wanted = (node.output.x, node.output.y, node.output.sample_weight)
-            taken = {name for one in wanted for name in features_of(one)}
+            parts = [
+                [one] if isinstance(one, str) else [*(one.values() if isinstance(one, dict) else one)] for one in wanted if one is not None
+            ]
+            taken = {name for part in parts for name in part}
             out = [(name, t) for name, t in out if name in taken]
         several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
         return {name: self._seen(name, t, several) for name, t in out if several and name in several[0]}

@@ -551,7 +551,7 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
 
     No loss of Keras fits a padded target: each counts the padding, whose zeros would be the first class.
     """
-    targets = features_of(output.y)
+    targets = _features_of(output.y)
     padded = [f for f in targets if f in record and (kind_of(record[f]).ragged or record[f].beside is not None)]
 
     def fits(feature: str) -> str:
@@ -573,13 +573,12 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
     if not padded:
         return named
     masks = list(dict.fromkeys(record.valid(f) for f in padded))
-    lacking = [name for name in masks if name not in targets and name not in features_of(output.x)]
+    lacking = [name for name in masks if name not in targets and name not in _features_of(output.x)]
     add = f", which {_are(lacking)} not in `output`: add {_listed(lacking)} to `y`" if lacking else ""
     return f"{named}; {_listed(padded)} {_are(padded)} padded where {_listed(masks)} {_are(masks)} false{add}"
 
 
-def features_of(part: Any) -> list[str]:
-    """Lists the features of a part of the output: one, several, or a map of them; none for `None`."""
+def _features_of(part: Any) -> list[str]:
     if part is None:
         return []
     return [part] if isinstance(part, str) else list(part.values() if isinstance(part, dict) else part)

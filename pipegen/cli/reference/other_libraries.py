@@ -118,9 +118,14 @@ def _line(answer: Answer) -> str:
         return f"| `{answer.name}` | {given} | {lines} | {meaning.remark if meaning.steps else why} |"
     if row is None:
         return f"| `{answer.name}` | | — | {NONE} such step |"
-    forms = [re.sub(r"~[^:]*:", ":", row.lines)] if row.place == "spec" else [f"- {written(step)}" for step in steps_of(row, None)]
-    lines = "—" if row.lines == NOTHING else "<br>".join(f"`{text}`" for text in forms)
+    lines = "—" if row.lines == NOTHING else "<br>".join(f"`{text}`" for text in _forms(row))
     return f"| `{answer.name}` | {_arguments(row, answer.arguments)} | {lines} | {row.remark} |"
+
+
+def _forms(row: Row) -> list[str]:
+    if row.place == "spec":
+        return [re.sub(r"~[^:]*:", ":", row.lines)]
+    return [f"- {written(step)}" for step in steps_of(row, None)]
 
 
 def _arguments(row: Row, theirs: tuple[str, ...]) -> str:
