@@ -109,14 +109,7 @@ class _Run:
     def _edge(self, node: Node, rows: list[Features], batch: Features | None) -> dict[str, Seen]:
         if isinstance(node, Index):
             return {"examples": Seen((), ", ".join(self.names[: self.shown]) + ", …")}
-        out = node.out.items()
-        if isinstance(node, Emit):
-            wanted = (node.output.x, node.output.y, node.output.sample_weight)
-            parts = [
-                [one] if isinstance(one, str) else [*(one.values() if isinstance(one, dict) else one)] for one in wanted if one is not None
-            ]
-            taken = {name for part in parts for name in part}
-            out = [(name, t) for name, t in out if name in taken]
+        out = node.out.items() if not isinstance(node, Emit) else [(name, t) for name, t in node.out.items() if name in _taken(node)]
         several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
         return {name: self._seen(name, t, several) for name, t in out if several and name in several[0]}
 
@@ -155,6 +148,15 @@ class _Run:
         if np.ndim(value) == 0:
             return shown
         return f"[{shown}{', …' if len(flat) > _MOST_VALUES else ''}]"
+
+
+def _taken(emit: Emit) -> set[str]:
+    wanted = (emit.output.x, emit.output.y, emit.output.sample_weight)
+    return {name for one in wanted if one is not None for name in ([one] if isinstance(one, str) else _names(one))}
+
+
+def _names(arranged: list[str] | dict[str, str]) -> list[str]:
+    return list(arranged.values()) if isinstance(arranged, dict) else arranged
 
 
 def _classes(mask: Array, t: FeatureType) -> Array:
