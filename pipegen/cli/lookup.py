@@ -80,7 +80,8 @@ def rule(
 
     if code is None:
         rows = [(c.code, c.severity.value if isinstance(c, Code) else c.kind, c.name, c.title) for c in _every()]
-        say("\n".join(f"{code}  {sort:<10}  {name:<{max(len(row[2]) for row in rows)}}  {title}" for code, sort, name, title in rows))
+        width = max(len(name) for _, _, name, _ in rows)
+        say("\n".join(f"{code}  {sort:<10}  {name:<{width}}  {title}" for code, sort, name, title in rows))
         return
     page = page_text(code)
     if page is None:
