@@ -227,7 +227,7 @@ def test_init_says_that_a_folder_and_a_table_have_16_bits(place: Path) -> None:
     from pipegen.cli.init.survey import survey
     from pipegen.cli.init.table import first_table
 
-    text = first_spec(survey(str(place / "scans")), str(place))
+    text, _ = first_spec(survey(str(place / "scans")), str(place))
     assert "\n  - decode: {channels: 1, bits: 16}\n  - resize: {size: [34, 40]}\n" in text
     text, _ = first_table(str(place / "scans.csv"), str(place))
     assert "image: {kind: image, column: file, channels: 1, bits: 16}" in text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -27,11 +26,9 @@ def bench(
     spec: SpecFile,
     split: SplitName = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to time; by default as many as fit in ten seconds.")
+        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to time; by default ten seconds of them.")
     ] = None,
-    model_ms: Annotated[
-        float, typer.Option("--model-ms", min=0, metavar="MS", help="The time of a training step of your model, in ms.")
-    ] = 50,
+    model_ms: Annotated[float, typer.Option("--model-ms", min=0, metavar="MS", help="Time of your model's training step, in ms.")] = 50,
     service: Annotated[bool, typer.Option("--service", help="Require `runtime.service`, and count the batches of its workers.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print the figures.")] = "text",
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
@@ -81,13 +78,7 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Timed:
-    """Timed batches.
-
-    Attributes:
-        steps: The number of batches.
-        images: The number of examples in them.
-        seconds: Their time.
-    """
+    """The number of timed batches, the examples in them, and their time."""
 
     steps: int
     images: int
@@ -104,11 +95,8 @@ class Figures:
     """The results of a benchmark.
 
     Attributes:
-        split: The split.
         batch: The number of examples in a batch of this host.
-        steps: The number of timed batches.
-        images: The number of examples in them.
-        seconds: Their time.
+        steps: The number of timed batches, with so many `images` in so many `seconds`.
         first_batch_s: Seconds from the request to the first batch, compilation included.
         peak_bytes: Peak memory of the process, minus its memory before the first batch; `None` if unknown.
         service: Batches made by workers of the tf.data service and by this process; `None` without workers.
@@ -158,16 +146,14 @@ class Figures:
         memory = "unknown" if self.peak_bytes is None else f"{format_bytes(self.peak_bytes)} above the start"
         first = self.first_epoch
         later = "in later epochs " if self.is_warm else ""
+        model = f"a model of {model_ms:g} ms"
+        models = [(model, "in the first epoch ", 1000 * first.seconds / first.steps)] if first else []
+        models.append(("" if first else model, later, self.batch_ms))
         rows = [
             *self._of_cache(),
             ("a batch", f"{later}{self.batch_ms:.1f} ms for {self.batch} images"),
             ("first batch", f"after {self.first_batch_s:.2f} s, compilation included"),
-            *(
-                [(f"a model of {model_ms:g} ms", f"in the first epoch {_verdict(1000 * first.seconds / first.steps, model_ms)}")]
-                if first
-                else []
-            ),
-            ("" if first else f"a model of {model_ms:g} ms", f"{later}{_verdict(self.batch_ms, model_ms)}"),
+            *((name, f"{when}{_verdict(ms, model_ms)}") for name, when, ms in models),
             ("peak memory", memory),
             ("measured", f"{self.steps:,} batches of split {self.split} in {self.seconds:.1f} s"),
         ]
@@ -202,24 +188,21 @@ class Figures:
 
 
 def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int], None]) -> Figures:
-    """Benchmarks a split, epoch after epoch.
-
-    Args:
-        pipe: The pipeline.
-        split: The split.
-        steps: Batches to time; `None` for as many as fit in ten seconds.
-        tick: Called with the number of batches done.
+    """Benchmarks a split, epoch after epoch: `steps` batches, else as many as fit in ten seconds. `tick` is called with the number done.
 
     Raises:
         CannotRun: If the split has no batch.
     """
+    from pipegen.observe.measured import endless
+    from pipegen.waiting import num_rows
+
     if pipe.steps(split) == 0:
         raise CannotRun(f"split `{split}` has no batch to time")
     served = pipe.spec.model.runtime.service is not None and split == "train"
     filling, cache = (0, None) if served else _filling(pipe, split)
     before = _memory("VmRSS")
     start = time.perf_counter()
-    batches = _endless(pipe, split)
+    batches = map(num_rows, endless(pipe, split))
     size = next(batches)
     first = time.perf_counter() - start
     warm = min(_WARM_UP, steps or _WARM_UP)
@@ -270,20 +253,9 @@ def _verdict(batch_ms: float, model_ms: float) -> str:
     return f"waits {waits:.1f} ms for each batch: {waits / max(model_ms + waits, 1e-9):.0%} of its time" if waits else "never waits"
 
 
-def _endless(pipe: Pipeline, split: str) -> Iterator[int]:
-    from pipegen.waiting import num_rows
-
-    dataset = pipe[split]
-    while True:
-        for batch in dataset:
-            yield num_rows(batch)
-
-
 def _memory(name: str) -> int | None:
     """Reads a field of /proc/self/status in bytes; `None` if there is none."""
-    try:
-        text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    found = next((line for line in text.splitlines() if line.startswith(f"{name}:")), None)
-    return None if found is None else int(found.split()[1]) * 1024
+    from pipegen.observe.machine import Machine
+
+    found = Machine().status(name)
+    return int(found.split()[0]) * 1024 if found else None

@@ -59,9 +59,10 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:
-    """Delete caches, split assignments, columns and statistics, and nothing else in their folder.
+    """Delete caches, and all else that pipegen keeps with them.
 
-    All are made again when a run needs them. A run that uses one continues with its open files; the space is free
+    That is the assignment of records to splits, columns of all records, and statistics; other files stay. All are made again when a run
+    needs them. A run that uses one continues with its open files; the space is free
     when that run ends.
 
     Examples:
@@ -120,11 +121,7 @@ def verify(
 
 
 def _kept(where: Iterable[str] | None, sets: Iterable[str]) -> dict[Path, list[Kept]]:
-    """Lists the caches and then the other files of each folder.
-
-    Raises:
-        CannotRun: For a missing folder, or a spec without a cache on disk.
-    """
+    """Lists the caches and then the other files of each folder."""
     from pipegen.cache.folder import caches_in, files_in
 
     found: dict[Path, list[Kept]] = {}
@@ -154,11 +151,7 @@ def _folders(where: list[str], sets: Iterable[str]) -> list[Path]:
 
 
 def _chosen(found: dict[Path, list[Kept]], only: str | None) -> dict[Path, list[Kept]]:
-    """Selects the items whose key starts with `only`.
-
-    Raises:
-        CannotRun: If there are none.
-    """
+    """Selects the items whose key starts with `only`."""
     if only is None:
         return found
     chosen = {folder: [h for h in several if h.key.startswith(only)] for folder, several in found.items()}
@@ -221,11 +214,8 @@ def _row(held: Kept) -> tuple[str, ...]:
 
 def age(seconds: float) -> str:
     """Describes a time ago in the largest unit that fits."""
-    for unit, length in _SPANS:
-        n = int(seconds // length)
-        if n >= 1:
-            return f"{n} {unit}{'s' if n > 1 else ''} ago"
-    return "just now"
+    counts = ((int(seconds // length), unit) for unit, length in _SPANS)
+    return next((f"{n} {unit}{'s' if n > 1 else ''} ago" for n, unit in counts if n >= 1), "just now")
 
 
 def verdict_line(held: Held, verdict: Verdict) -> str:
@@ -251,17 +241,9 @@ def as_json(found: Mapping[Path, list[Kept]], verdicts: Mapping[str, Verdict] | 
                 files[held.kind].append({"key": held.key, "bytes": held.bytes, "last_written": held.used})
                 continue
             about = held.about
-            entry: dict[str, Any] = {
-                "key": about.key,
-                "spec": about.spec,
-                "steps": about.steps,
-                "records": about.records,
-                "filled": held.filled,
-                "bytes": held.bytes,
-                "created": about.created,
-                "last_written": held.used,
-                "features": [{"name": c.name, "dtype": c.dtype, "shape": list(c.shape)} for c in about.columns],
-            }
+            entry: dict[str, Any] = {name: getattr(about, name) for name in ("key", "spec", "steps", "records")}
+            entry |= {"filled": held.filled, "bytes": held.bytes, "created": about.created, "last_written": held.used}
+            entry["features"] = [{"name": c.name, "dtype": c.dtype, "shape": list(c.shape)} for c in about.columns]
             if verdicts is not None:
                 verdict = verdicts[about.key]
                 entry |= {"checked": verdict.checked, "damaged": list(verdict.damaged), "problem": verdict.problem or None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -39,15 +40,10 @@ if TYPE_CHECKING:
 
 
 def write_exclude(file: str, header: str, section: str, known: Iterable[str], keys: Iterable[str], base: Path) -> None:
-    """Writes a list of excluded keys: those known already, and new ones.
+    """Writes a list of excluded keys: a header, those known already, and new ones.
 
-    Args:
-        file: The file to write.
-        header: Its first line. An existing file with another first line is not replaced, unless it lists only known keys.
-        section: The section of the spec that reads it.
-        known: The keys that are excluded already.
-        keys: The keys to add.
-        base: The folder that the spec's paths are relative to.
+    The `section` of the spec reads it; the spec's paths are relative to `base`. A file that does not begin with the header is replaced only
+    if it lists known keys alone.
 
     Raises:
         CannotRun: If the file exists and is not such a list, or cannot be written.
@@ -82,13 +78,7 @@ _HELP = "leave them out: `pipegen validate SPEC --data=all --write-exclude damag
 
 @dataclass(frozen=True)
 class DataRequest:
-    """The options of `--data`.
-
-    Attributes:
-        sample: The number of files of each split to decode; `None` for all.
-        write_exclude: The file for the keys of unreadable files.
-        allowed: The modules whose functions the spec may call.
-    """
+    """The number of files of each split to decode (`None` for all), the list of unreadable ones to write, modules that may be called."""
 
     sample: int | None
     write_exclude: str | None
@@ -96,11 +86,7 @@ class DataRequest:
 
 
 def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tuple[list[Diagnostic], str]:
-    """Lists and decodes the data of a spec without errors.
-
-    Returns:
-        Every finding, those about the spec's text included, and a phrase on what was checked.
-    """
+    """Lists and decodes the data of a spec without errors; returns every finding, also about its text, and a phrase on what was checked."""
     from pipegen.data.collect import collect
     from pipegen.errors import SpecError
 
@@ -118,7 +104,8 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
             seen += of_stage(findings_with_data(stage, manifest), seen, number, stage.loaded.locate)
     is_error = any(d.severity is Severity.ERROR for d in collected.lost)
     missing = collected.missing if is_error else ()
-    if manifest is None or any(_stops(d) for d in seen if d not in collected.lost):
+    stops = [d for d in seen if d.severity is Severity.ERROR and d.code not in _READABLE and d not in collected.lost]
+    if manifest is None or stops:
         if request.write_exclude is not None and missing:
             write_exclude(request.write_exclude, EXCLUDE_HEADER, "errors", collected.excluded, missing, loaded.base)
         return _merge(inspection, seen), about
@@ -146,22 +133,13 @@ def check_data(inspection: Inspection, spec: Spec, request: DataRequest) -> tupl
 
 
 def _memory(spec: Spec, manifest: Manifest) -> list[Diagnostic]:
-    """Checks the expected memory of the spec and of each stage of its training.
-
-    Raises:
-        SpecError: `PG410` where caches do not fit.
-    """
+    """Checks the expected memory of the spec and of each stage of its training; raises `PG410` where caches do not fit."""
     seen: list[Diagnostic] = []
     for number, one in enumerate((spec, *spec.stages)):
         plans = bind(one, manifest).plans
         found = memory_findings(one, manifest, compile_plans(one, manifest, plans))
         seen += found if one is spec else of_stage(found, seen, number - 1, one.loaded.locate)
     return seen
-
-
-def _stops(finding: Diagnostic) -> bool:
-    """Checks if a finding about the data prevents decoding."""
-    return finding.severity is Severity.ERROR and finding.code not in _READABLE
 
 
 def _without_missing_list(model: PipelineSpec, request: DataRequest) -> PipelineSpec:
@@ -204,14 +182,11 @@ def _empty_files(manifest: Manifest, split: str) -> list[int]:
 def _findings(model: PipelineSpec, locate: Locate, damaged: list[Damaged]) -> list[Diagnostic]:
     """Makes a finding for each of the first unreadable files, and one for the rest."""
     label = _place(model, locate)
-    found = [
-        make("PG406", f"{d.problem.rstrip('.')} (split `{d.split}`)", label, help=_HELP if i == 0 else ())
-        for i, d in enumerate(damaged[:_SHOWN])
-    ]
+    texts = [f"{d.problem.rstrip('.')} (split `{d.split}`)" for d in damaged[:_SHOWN]]
+    found = [make("PG406", text, label, help=_HELP if i == 0 else ()) for i, text in enumerate(texts)]
     rest = damaged[_SHOWN:]
     if rest:
-        per_split = {split: sum(d.split == split for d in rest) for split in dict.fromkeys(d.split for d in rest)}
-        counted = ", ".join(f"{n:,} in split `{split}`" for split, n in per_split.items())
+        counted = ", ".join(f"{n:,} in split `{split}`" for split, n in Counter(d.split for d in rest).items())
         found.append(make("PG406", f"{len(rest):,} more {'file' if len(rest) == 1 else 'files'} cannot be read: {counted}", label))
     return found
 

@@ -49,11 +49,7 @@ StageNumber = Annotated[
 
 
 def parse_sets(given: Iterable[str]) -> dict[str, str]:
-    """Parses `--set PATH=VALUE`; values stay texts.
-
-    Raises:
-        BadParameter: For a text without `=` or path.
-    """
+    """Parses `--set PATH=VALUE`; values stay texts."""
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -64,11 +60,7 @@ def parse_sets(given: Iterable[str]) -> dict[str, str]:
 
 
 def allowed_code(modules: Iterable[str]) -> tuple[str, ...]:
-    """Checks the modules whose functions a spec may call. They may lie in the working directory, which is added to the end of `sys.path`.
-
-    Raises:
-        BadParameter: For an invalid module name.
-    """
+    """Checks the modules whose functions a spec may call. They may lie in the working directory, which becomes the last of `sys.path`."""
     from pipegen.phases.functions import allowed_modules
 
     try:
@@ -84,10 +76,8 @@ def examine(file: str, sets: Iterable[str]) -> Inspection:
     """Loads and checks a spec file, or standard input for `-`."""
     from pipegen.phases.compilation import inspect
 
-    values = parse_sets(sets)
-    if file == "-":
-        return inspect(STDIN, overrides=values, overrides_from="--set", text=read_stdin())
-    return inspect(file, overrides=values, overrides_from="--set")
+    name, text = (STDIN, read_stdin()) if file == "-" else (file, None)
+    return inspect(name, overrides=parse_sets(sets), overrides_from="--set", text=text)
 
 
 def read_stdin() -> bytes:
@@ -96,11 +86,7 @@ def read_stdin() -> bytes:
 
 
 def load_spec(file: str, sets: Iterable[str], stage: int | None = None) -> Spec:
-    """Loads a spec, or one of its stages. If it has errors, prints the findings and ends the command.
-
-    Raises:
-        CannotRun: For an unknown stage.
-    """
+    """Loads a spec, or one of its stages. If it has errors, prints the findings and ends the command."""
     found = examine(file, sets)
     loaded = found.spec
     if loaded is None:
@@ -116,11 +102,7 @@ def load_spec(file: str, sets: Iterable[str], stage: int | None = None) -> Spec:
 
 
 def choose_split(names: Iterable[str], split: str | None) -> str:
-    """Checks the name of a split; by default `train`, else the first split.
-
-    Raises:
-        CannotRun: For an unknown split.
-    """
+    """Checks the name of a split; by default `train`, else the first split."""
     known = list(names)
     if split is None:
         return "train" if "train" in known else known[0]
@@ -128,8 +110,7 @@ def choose_split(names: Iterable[str], split: str | None) -> str:
         from pipegen.diagnostics.suggest import closest
 
         near = closest(split, known)
-        hint = f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}"
-        raise CannotRun(f"there is no split `{split}`", hint)
+        raise CannotRun(f"there is no split `{split}`", f"did you mean `{near}`?" if near else f"the spec has {', '.join(known)}")
     return split
 
 
@@ -154,11 +135,7 @@ def start_tensorflow() -> None:
 
 
 def write_text(file: str, text: str) -> None:
-    """Writes a text file.
-
-    Raises:
-        CannotRun: If the file cannot be written.
-    """
+    """Writes a text file, or raises `CannotRun`."""
     with refused("write", file):
         write_whole(file, text)
 
@@ -237,11 +214,7 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "pipegen.l
 
 
 def spec_files(given: Iterable[str]) -> list[str]:
-    """Lists specs: files as given, folders searched for `*.pipegen.yaml`, `-` for standard input.
-
-    Raises:
-        CannotRun: For a folder without specs.
-    """
+    """Lists specs: files as given, folders searched for `*.pipegen.yaml`, `-` for standard input. A folder without specs is an error."""
     wanted = list(given)
     found: dict[str, None] = {}
     for name in wanted or ["."]:
@@ -251,8 +224,7 @@ def spec_files(given: Iterable[str]) -> list[str]:
         inside = sorted(_below(name))
         if not inside:
             where = "the working directory" if name == "." else name
-            hint = "name the files, or write one: `pipegen init FOLDER`"
-            raise CannotRun(f"there is no *{SUFFIX} in or below {where}", hint)
+            raise CannotRun(f"there is no *{SUFFIX} in or below {where}", "name the files, or write one: `pipegen init FOLDER`")
         found.update(dict.fromkeys(inside))
     return list(found)
 
@@ -260,11 +232,7 @@ def spec_files(given: Iterable[str]) -> list[str]:
 def _below(folder: str) -> Iterator[str]:
     """Yields specs at any depth, except pipes, devices and those in hidden folders, virtual environments and installed packages."""
     for root, folders, files in os.walk(folder):
-        folders[:] = [f for f in folders if not f.startswith(".") and f not in _SKIPPED and not _is_environment(os.path.join(root, f))]
-        yield from (
-            os.path.normpath(os.path.join(root, f)) for f in files if f.endswith(SUFFIX) and not is_irregular(os.path.join(root, f))
-        )
-
-
-def _is_environment(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))
+        folders[:] = [f for f in folders if not f.startswith(".") and f not in _SKIPPED]
+        folders[:] = [f for f in folders if not os.path.exists(os.path.join(root, f, "pyvenv.cfg"))]
+        paths = (os.path.join(root, f) for f in files if f.endswith(SUFFIX))
+        yield from (os.path.normpath(path) for path in paths if not is_irregular(path))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, choose_split, load_spec, open_pipeline
 from pipegen.cli.failures import CannotRun, check_parent, print_findings
 from pipegen.terminal import progress, say
-
-if TYPE_CHECKING:
-    from pipegen.api.pipeline import Pipeline
-    from pipegen.views.eject import Ejected
 
 _TAKEN = ("tensorflow", "keras", "numpy", "pipegen")
 """Modules that the written code imports."""
@@ -48,15 +44,15 @@ def eject(
     loaded = load_spec(spec, sets)
     chosen = [choose_split(loaded.plans, split) for split in dict.fromkeys(splits)] or list(loaded.plans)
     pipe = open_pipeline(loaded, allowed)
-    _tell(pipe, _ejected(pipe, out, chosen, graph=graph), graph=graph)
-
-
-def _ejected(pipe: Pipeline, out: str, splits: list[str], *, graph: bool) -> Ejected:
-    with progress("saving", len(splits)) as saved:
+    with progress("saving", len(chosen)) as saved:
         try:
-            return pipe.eject(out, "graph" if graph else "code", splits=splits, progress=saved)
+            done = pipe.eject(out, "graph" if graph else "code", splits=chosen, progress=saved)
         except FileExistsError as error:
             raise CannotRun(f"cannot write {out}: {(error.strerror or str(error)).lower()}") from None
+    if done.remarks:
+        print_findings(done.remarks, pipe.spec.loaded.texts, to=sys.stderr)
+    what = f"{len(done.splits)} SavedModel{'s' * (len(done.splits) != 1)}" if graph else "code"
+    say(f"wrote {done.path}: {what} of {' and '.join(done.splits)}" + ("; its README.md explains how to load them" if graph else ""))
 
 
 def _check_target(out: str, *, graph: bool) -> None:
@@ -73,10 +69,3 @@ def _check_target(out: str, *, graph: bool) -> None:
     if module in sys.stdlib_module_names or module in _TAKEN:
         raise CannotRun(f"a file {module}.py would hide the module `{module}` from Python", "use a name such as `data.py`")
     check_parent(out)
-
-
-def _tell(pipe: Pipeline, done: Ejected, *, graph: bool) -> None:
-    if done.remarks:
-        print_findings(done.remarks, pipe.spec.loaded.texts, to=sys.stderr)
-    what = f"{len(done.splits)} SavedModel{'s' * (len(done.splits) != 1)}" if graph else "code"
-    say(f"wrote {done.path}: {what} of {' and '.join(done.splits)}" + ("; its README.md explains how to load them" if graph else ""))

@@ -23,7 +23,9 @@ from pipegen.cli.failures import print_findings
 from pipegen.terminal import json_text, note, say
 
 if TYPE_CHECKING:
+    from pipegen.page import Page
     from pipegen.phases.specs import Spec
+    from pipegen.views.plan_page import Shown
 
 
 def explain(
@@ -34,7 +36,7 @@ def explain(
     before: Annotated[bool, typer.Option("--before", help="Also show the plan as written, before any pass.")] = False,
     physical: Annotated[bool, typer.Option("--physical", help="Show what runs instead: each operation, and what it calls.")] = False,
     output_format: Annotated[
-        Literal["text", "json", "html"], typer.Option("--format", help="Output format; html is one page of every split.")
+        Literal["text", "json", "html"], typer.Option("--format", help="Output format; html has all splits.")
     ] = "text",
     data: Annotated[bool, typer.Option("--data", help="With html: list the data, and show examples at each edge.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
@@ -62,16 +64,20 @@ def explain(
     if data and output_format != "html":
         raise typer.BadParameter("needs `--format html`; `pipe.explain()` in Python uses the data, too", param_hint="'--data'")
     loaded = load_spec(spec, sets, stage)
+    page = _with_examples(loaded, split, allowed_code(allow_code), physical=physical) if data else None
+    if isinstance(page, str):
+        return _hand_over(page, output)
+    whole = split is None and (everything or output_format != "text")
+    names = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
+    compiled = {name: loaded.compiled[name] for name in names}
+    given = dict.fromkeys(names, circumstances(loaded.model, available_cores()))
+    every = everything and output_format != "html"
+    runs = physical_plans(loaded.model, compiled, given[names[0]].threads, every=every) if physical else None
     if output_format == "html":
-        chosen = None if split is None else choose_split(loaded.plans, split)
-        text = _page(loaded, chosen, data=allowed_code(allow_code) if data else None, physical=physical)
-        return _hand_over(text, output)
-    whole = split is None and (everything or output_format == "json")
-    shown = list(loaded.plans) if whole else [choose_split(loaded.plans, split)]
-    compiled = {name: loaded.compiled[name] for name in shown}
-    given = dict.fromkeys(shown, circumstances(loaded.model, available_cores()))
-    runs = physical_plans(loaded.model, compiled, given[shown[0]].threads, every=everything) if physical else None
-    if output_format == "json":
+        from pipegen.views.plan_page import plan_page
+
+        text = plan_page(loaded.model, loaded.hash, compiled, given, shown=page, physical=runs)
+    elif output_format == "json":
         text = json_text(explain_json(loaded.model, compiled, given, runs))
     else:
         more = None if everything else ("--split NAME", "--passes", "--all")
@@ -81,28 +87,19 @@ def explain(
     return _hand_over(text.rstrip("\n"), output)
 
 
-def _page(loaded: Spec, split: str | None, *, data: tuple[str, ...] | None, physical: bool) -> str:
-    """Renders the page. `data` lists the modules whose code may run; with it, the page has examples, which need TensorFlow."""
+def _with_examples(loaded: Spec, split: str | None, allowed: tuple[str, ...], *, physical: bool) -> Page | dict[str, Shown]:
+    """Renders the page with examples, which need TensorFlow; if the data cannot be used, makes the notes in their place."""
     from pipegen.errors import SpecError
-    from pipegen.memory import available_cores
-    from pipegen.phases.machine import circumstances
-    from pipegen.views.explanation import physical_plans
-    from pipegen.views.plan_page import Shown, plan_page
+    from pipegen.views.plan_page import Shown
 
-    shown: dict[str, Shown] | None = None
-    if data is not None:
-        try:
-            return open_pipeline(loaded, data).explain_html(split, physical=physical)
-        except SpecError as error:
-            print_findings(error.diagnostics, to=sys.stderr)
-            note("therefore the page has no examples")
-            said = "; ".join(found.message for found in error.diagnostics)
-            shown = dict.fromkeys(loaded.plans, Shown(f"No pictures, because the data cannot be used: {said}."))
-    chosen = list(loaded.plans) if split is None else [split]
-    compiled = {name: loaded.compiled[name] for name in chosen}
-    given = dict.fromkeys(chosen, circumstances(loaded.model, available_cores()))
-    runs = physical_plans(loaded.model, compiled, given[chosen[0]].threads, every=False) if physical else None
-    return plan_page(loaded.model, loaded.hash, compiled, given, shown=shown, physical=runs)
+    chosen = None if split is None else choose_split(loaded.plans, split)
+    try:
+        return open_pipeline(loaded, allowed).explain_html(chosen, physical=physical)
+    except SpecError as error:
+        print_findings(error.diagnostics, to=sys.stderr)
+        note("therefore the page has no examples")
+        said = "; ".join(found.message for found in error.diagnostics)
+        return dict.fromkeys(loaded.plans, Shown(f"No pictures, because the data cannot be used: {said}."))
 
 
 def _hand_over(text: str, output: str | None) -> None:

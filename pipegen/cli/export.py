@@ -38,9 +38,7 @@ def export(
     image_format: Annotated[Literal["png", "jpeg"], typer.Option("--format", help="Image format; PNG is lossless.")] = "png",
     quality: Quality = 95,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="The beginning of each file name.")] = "",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Accept a folder that is not empty, and replace files of the same names.")
-    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Accept a folder with files; replace those of the same names.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     stage: StageNumber = None,
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
@@ -98,15 +96,11 @@ def _tell(done: Exported, split: str, draws: int) -> None:
     if draws > 1 and done.epochs == 1:
         say(f"  one version each: split {split} has no random steps")
     if done.left_out:
-        say(f"  {_left_out(done, split)}")
+        some = f"{done.left_out:,} {'example is' if done.left_out == 1 else 'examples are'} left out of each epoch"
+        last = f"the last batch is not full; `--set batch.remainder.{split}=keep` writes them, too"
+        why = last if done.why == "batch.remainder" else "`epoch: {steps: N}` ends before the data"
+        say(f"  {some}, as in training: {why}")
     if done.missing:
         say(f"  {done.missing} not written: damaged, or in the dropped last batch")
     for name, (low, high) in done.scaled.items():
         say(f"  values of `{name}` were mapped from [{low:g}, {high:g}] to levels from 0 to 255")
-
-
-def _left_out(done: Exported, split: str) -> str:
-    some = f"{done.left_out:,} {'example is' if done.left_out == 1 else 'examples are'} left out of each epoch"
-    if done.why == "batch.remainder":
-        return f"{some}, as in training: the last batch is not full; `--set batch.remainder.{split}=keep` writes them, too"
-    return f"{some}, as in training: `epoch: {{steps: N}}` ends before the data"

@@ -23,18 +23,18 @@ FindingsFormat = Literal["text", "json", "github", "sarif"]
 """Output formats of findings."""
 
 TRACEBACK = "PIPEGEN_TRACEBACK"
+_LIBRARIES = {"tensorflow": "TensorFlow", "keras": "Keras", "numpy": "NumPy", "PIL": "Pillow"}
+_REPORT = (
+    "This is a bug in pipegen, not an error in your spec. Please report it with the spec,",
+    f"the output of `pipegen version`, and the output of this command with {TRACEBACK}=1 set.",
+)
 
 interrupt_reported = False
 """True once this process, or a program that it ran, has reported the interruption."""
 
 
 class CannotRun(Exception):
-    """An obstacle outside the spec, such as a missing file.
-
-    Attributes:
-        message: The obstacle.
-        help: What to do about it, a line each.
-    """
+    """An obstacle outside the spec, such as a missing file; `help` says what to do about it, a line each."""
 
     def __init__(self, message: str, *help_: str) -> None:
         super().__init__(message)
@@ -44,11 +44,7 @@ class CannotRun(Exception):
 
 @contextmanager
 def refused(doing: str, name: object) -> Iterator[None]:
-    """Turns an error of the operating system into a line such as `cannot write sheet.png: permission denied`.
-
-    Raises:
-        CannotRun: In place of an `OSError`.
-    """
+    """Turns an `OSError` into a `CannotRun`, such as `cannot write sheet.png: permission denied`."""
     try:
         yield
     except OSError as error:
@@ -56,11 +52,7 @@ def refused(doing: str, name: object) -> Iterator[None]:
 
 
 def check_parent(target: str | os.PathLike[str]) -> None:
-    """Checks that the folder of a file to write exists, before the work begins.
-
-    Raises:
-        CannotRun: If it does not.
-    """
+    """Raises `CannotRun` if the folder of a file to write is missing, before the work begins."""
     folder = os.path.dirname(target) or "."
     if not os.path.isdir(folder):
         raise CannotRun(f"cannot write {target}: there is no folder {folder}")
@@ -123,15 +115,17 @@ def tell(error: BaseException) -> int:
         print_findings(error.diagnostics, to=sys.stderr)
         return code_of(error.diagnostics)
     if isinstance(error, CannotRun):
-        return _say(error.message, error.help, FAILED)
+        return report(error.message, error.help, FAILED)
     if isinstance(error, PipegenError) and not isinstance(error, InternalError):
-        return _say(str(error), (), FOUND)
+        return report(str(error), (), FOUND)
     if isinstance(error, OSError):
-        return _say(_about_system(error), (), FAILED)
-    missing = _missing_library(error)
+        reason = (error.strerror or str(error) or type(error).__name__).lower()
+        return report(f"{error.filename}: {reason}" if error.filename is not None else reason, (), FAILED)
+    module = error.name if isinstance(error, ModuleNotFoundError) else None
+    missing = _LIBRARIES.get((module or "").partition(".")[0])
     if missing is not None:
-        return _say(f"this command needs {missing}, which is not installed", (f"pip install {missing.lower()}",), FAILED)
-    return _internal(error)
+        return report(f"this command needs {missing}, which is not installed", (f"pip install {missing.lower()}",), FAILED)
+    return report(f"internal error: {type(error).__name__}: {str(error).strip() or 'no message'}", _REPORT, FAILED)
 
 
 def interrupted() -> int:
@@ -158,27 +152,9 @@ def pipe_closed() -> int:
     return PIPE_CLOSED
 
 
-def _say(message: str, help_: Sequence[str], code: int) -> int:
+def report(message: str, help_: Sequence[str], code: int) -> int:
+    """Prints a message and help on standard error; returns the exit code."""
     note(f"pipegen: {message}")
     for line in help_:
         note(f"  {line}")
     return code
-
-
-def _about_system(error: OSError) -> str:
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
-    return f"{error.filename}: {reason}" if error.filename is not None else reason
-
-
-def _missing_library(error: BaseException) -> str | None:
-    name = error.name if isinstance(error, ModuleNotFoundError) else None
-    return {"tensorflow": "TensorFlow", "keras": "Keras", "numpy": "NumPy", "PIL": "Pillow"}.get((name or "").partition(".")[0])
-
-
-def _internal(error: BaseException) -> int:
-    what = str(error).strip() or "no message"
-    help_ = (
-        "This is a bug in pipegen, not an error in your spec. Please report it with the spec,",
-        f"the output of `pipegen version`, and the output of this command with {TRACEBACK}=1 set.",
-    )
-    return _say(f"internal error: {type(error).__name__}: {what}", help_, FAILED)

@@ -46,7 +46,12 @@ def fit(
         start_tensorflow()
         learned = fit_spec(bind(loaded, manifest), again=again).learned
     if output_format == "json":
-        say(json.dumps({"version": 1, "steps": [_as_json(loaded, found) for found in learned]}, indent=2))
+        steps: list[dict[str, Any]] = []
+        for found in learned:
+            step = {"step": loaded.model.transforms[found.step].op, "path": ["transforms", found.step], "feature": found.feature}
+            stored = {"file": str(found.file) if found.file is not None else None, "measured": found.measured}
+            steps.append({**step, "examples": found.examples, **found.numbers.as_json(), **stored})
+        say(json.dumps({"version": 1, "steps": steps}, indent=2))
         return
     if not learned:
         say("nothing to fit: no step of this spec learns from the data")
@@ -64,15 +69,3 @@ def _tell(spec: Spec, found: Learned) -> None:
         say(f"  {line}")
     if isinstance(step, FittedTransform) and (written := step.written_down(found.numbers)) is not None:
         say(f"  as fixed numbers: {written}")
-
-
-def _as_json(spec: Spec, found: Learned) -> dict[str, Any]:
-    return {
-        "step": spec.model.transforms[found.step].op,
-        "path": ["transforms", found.step],
-        "feature": found.feature,
-        "examples": found.examples,
-        **found.numbers.as_json(),
-        "file": str(found.file) if found.file is not None else None,
-        "measured": found.measured,
-    }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pipegen.cli.failures import CannotRun
 from pipegen.terminal import aligned, bold, say
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+_OTHERS = """`pipegen help TOPIC` explains one of them, or a key (`pipegen help batch.remainder`).
+`pipegen ops` lists the steps and sources, `pipegen rule` the findings, `pipegen --help` the commands."""
 
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:
@@ -40,33 +40,23 @@ def help_(
       pipegen help runtime.cache
       pipegen help random_rotation
     """
+    from pipegen.cli.reference.sections import PAGES
+
     if topic is None:
-        for line in _table():
-            say(line)
+        say("\n".join([bold("sections of a spec"), *(f"  {line}" for line in aligned(PAGES.items())), "", _OTHERS]))
         return
     from pipegen.cli.lookup import page_text, render_page
     from pipegen.cli.reference.ops import all_ops, op_page
-    from pipegen.cli.reference.sections import PAGES, terminal
+    from pipegen.cli.reference.sections import key_names, terminal
+    from pipegen.diagnostics.suggest import closest
 
-    if topic in PAGES:
-        found: list[str | None] = [render_page(terminal(topic))]
-    else:
-        found = [op_page(all_ops()[topic]) if topic in all_ops() else page_text(topic)]
-    if found == [None]:  # such as `cache`, which is a command and a key of `runtime`
-        found = [_command(ctx, topic), _keys(topic)]
+    ops = all_ops()
+    page = render_page(terminal(topic)) if topic in PAGES else op_page(ops[topic]) if topic in ops else page_text(topic)
+    found = [page] if page else [_command(ctx, topic), _keys(topic)]  # such as `cache`, which is a command and a key of `runtime`
     if not any(found):
-        raise CannotRun(f"there is no help on `{topic}`", _hint(topic))
+        near = closest(topic, [*PAGES, *ops, *key_names()])
+        raise CannotRun(f"there is no help on `{topic}`", f"did you mean `{near}`?" if near else "`pipegen help` lists all topics")
     say("\n\n".join(text for text in found if text))
-
-
-def _table() -> Iterator[str]:
-    from pipegen.cli.reference.sections import PAGES
-
-    yield bold("sections of a spec")
-    yield from (f"  {line}" for line in aligned(PAGES.items()))
-    yield ""
-    yield "`pipegen help TOPIC` explains one of them, or a key (`pipegen help batch.remainder`)."
-    yield "`pipegen ops` lists the steps and sources, `pipegen rule` the findings, `pipegen --help` the commands."
 
 
 def _command(ctx: typer.Context, topic: str) -> str | None:
@@ -87,12 +77,3 @@ def _keys(topic: str) -> str | None:
     lines = [line for page, key in found for line in (bold(page), *(f"  {line}" for line in key_lines(key)))]
     pages = " and ".join(f"`pipegen help {page}`" for page in dict.fromkeys(page for page, _ in found))
     return "\n".join([*lines, "", f"{pages} has the rest, with an example" if len(found) == 1 else f"the rest: {pages}"])
-
-
-def _hint(topic: str) -> str:
-    from pipegen.cli.reference.ops import all_ops
-    from pipegen.cli.reference.sections import PAGES, key_names
-    from pipegen.diagnostics.suggest import closest
-
-    near = closest(topic, [*PAGES, *all_ops(), *key_names()])
-    return f"did you mean `{near}`?" if near else "`pipegen help` lists all topics"

@@ -12,7 +12,7 @@ from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_repor
 from pipegen.terminal import json_text, note, progress, say
 
 if TYPE_CHECKING:
-    from pipegen.api.lock import Compared, Locked
+    from pipegen.api.lock import Locked
     from pipegen.spec.lock_file import Entry
 
 _DIGITS = 12
@@ -26,8 +26,7 @@ def lock(
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; show what has changed since, offline.")] = False,
     update: Annotated[
-        str | None,
-        typer.Option("--update", metavar="[=NAME]", help="Resolve the tags of bases from git again (=NAME: of this repository)."),
+        str | None, typer.Option("--update", metavar="[=NAME]", help="Resolve the tags of bases from git again (=NAME: of one repository).")
     ] = None,
     content: Annotated[bool, typer.Option("--content", help="Hash the contents of the data's files, not just names and sizes.")] = False,
     output_format: Annotated[FindingsFormat, typer.Option("--format", help="Output format; `github` and `sarif` need `--check`.")] = "text",
@@ -43,7 +42,7 @@ def lock(
 
     Only this command fetches, and only bases from git that the lock lacks, or with `--update`.
 
-    Exit code with `--check` 0: all is as it was locked; 1: something has changed; 2: could not run.
+    With `--check`, exit code 0: all is as it was locked; 1: something has changed; 2: could not run.
 
     Examples:
       pipegen lock daisies.pipegen.yaml        write or renew its part of the lock
@@ -59,19 +58,21 @@ def lock(
     if update == "" and given and not given[0].endswith((".yaml", ".yml")) and not os.path.exists(given[0]):
         update = given.pop(0)  # `--update NAME`
     names = _names(given, check=check)
+    from pipegen.api.lock import check_specs, lock_specs
+
+    overrides = parse_sets(sets)
     with progress("listing") as listed:
         if check:
-            from pipegen.api.lock import check_specs
-
-            compared = check_specs(names, content=content, overrides=parse_sets(sets), progress=listed)
+            compared = check_specs(names, content=content, overrides=overrides, progress=listed)
         else:
-            from pipegen.api.lock import lock_specs
-
-            done = lock_specs(names, update=update, content=content, overrides=parse_sets(sets), progress=listed)
+            done = lock_specs(names, update=update, content=content, overrides=overrides, progress=listed)
     if not check:
         _print_locked(done, output_format)
         return
-    _print_compared(compared, output_format)
+    for line in compared.notes:
+        note(f"note: {line}")
+    fine = [f"{file}: as locked ({_describe(compared.entries[file])})" for file in compared.fine]
+    print_report(compared.findings, compared.texts, fine, output_format)
     raise typer.Exit(code_of(compared.findings, strict=strict))
 
 
@@ -97,16 +98,10 @@ def _names(given: list[str], *, check: bool) -> list[str]:
 
 def _print_locked(done: list[Locked], output_format: FindingsFormat) -> None:
     if output_format == "json":
-        locks = [
-            {
-                "lock": os.path.relpath(run.lock),
-                "written": run.written,
-                "specs": {file: entry.model_dump(mode="json", exclude={"meaning"}) for file, entry in run.entries.items()},
-                "git": run.git,
-                "notes": run.notes,
-            }
-            for run in done
-        ]
+        locks = []
+        for run in done:
+            specs = {file: entry.model_dump(mode="json", exclude={"meaning"}) for file, entry in run.entries.items()}
+            locks.append({"lock": os.path.relpath(run.lock), "written": run.written, "specs": specs, "git": run.git, "notes": run.notes})
         say(json_text({"version": 1, "locks": locks}))
         return
     for run in done:
@@ -117,13 +112,6 @@ def _print_locked(done: list[Locked], output_format: FindingsFormat) -> None:
             say(f"  {line}")
         for line in run.notes:
             note(f"note: {line}")
-
-
-def _print_compared(compared: Compared, output_format: FindingsFormat) -> None:
-    for line in compared.notes:
-        note(f"note: {line}")
-    fine = [f"{file}: as locked ({_describe(compared.entries[file])})" for file in compared.fine]
-    print_report(compared.findings, compared.texts, fine, output_format)
 
 
 def _describe(entry: Entry) -> str:

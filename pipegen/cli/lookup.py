@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipegen.cli.common import write_text
-from pipegen.cli.failures import FOUND, CannotRun
+from pipegen.cli.failures import FOUND, CannotRun, refused
 from pipegen.terminal import aligned, bold, note, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pipegen.diagnostics.catalog import Code
     from pipegen.migrate.findings import Rule
@@ -51,9 +52,8 @@ def ops(
         if name in PAGES:
             raise CannotRun(f"`{name}` is not a step or a source", f"it is a section of a spec: `pipegen help {name}`")
         near = closest(name, known)
-        near_by = f"did you mean `{near}`?" if near else "`pipegen ops` lists them all"
-        elsewhere = next(iter([*instead_of_step(name, None), *instead_of_source(name, None)]), None)
-        raise CannotRun(f"there is no step or source `{name}`", str(elsewhere or near_by))
+        hints = [*instead_of_step(name, None), *instead_of_source(name, None), *([f"did you mean `{near}`?"] if near else [])]
+        raise CannotRun(f"there is no step or source `{name}`", str(hints[0] if hints else "`pipegen ops` lists them all"))
     say(op_page(known[name]))
 
 
@@ -76,9 +76,12 @@ def rule(
       pipegen rule PG214
       pipegen rule standardised-values
     """
+    from pipegen.diagnostics.catalog import Code
+
     if code is None:
-        for line in _table():
-            say(line)
+        rows = [(c.code, c.severity.value if isinstance(c, Code) else c.kind, c.name, c.title) for c in _every()]
+        width = max(len(name) for _, _, name, _ in rows)
+        say("\n".join(f"{code}  {sort:<10}  {name:<{width}}  {title}" for code, sort, name, title in rows))
         return
     page = page_text(code)
     if page is None:
@@ -108,16 +111,6 @@ def _every() -> list[Code | Rule]:
     from pipegen.migrate.findings import RULES
 
     return [*CODES.values(), *RULES.values()]
-
-
-def _table() -> Iterator[str]:
-    from pipegen.diagnostics.catalog import Code
-
-    every = _every()
-    width = max(len(c.name) for c in every)
-    for c in every:
-        sort = c.severity.value if isinstance(c, Code) else c.kind
-        yield f"{c.code}  {sort:<10}  {c.name:<{width}}  {c.title}"
 
 
 def render_page(markdown: str) -> str:
@@ -163,7 +156,7 @@ def schema(
     if not write and not check:
         if file is not None:
             raise typer.BadParameter(f"to write {file}, use `pipegen schema --write {file}`", param_hint="FILE")
-        say(_schema_text().rstrip())
+        say(_generated(_SCHEMA, ctx.obj, docs=False)[_SCHEMA].rstrip())
         return
     generated = _generated(file or _SCHEMA, ctx.obj, docs=file is None)
     stale = [name for name, text in generated.items() if _read(name) != text]
@@ -184,15 +177,11 @@ def schema(
         say(f"{'wrote' if name in stale else 'up to date:'} {name}")
 
 
-def _schema_text() -> str:
-    from pipegen.spec.json_schema import json_schema
-
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
 def _generated(file: str, apps: Mapping[str, typer.Typer], *, docs: bool) -> dict[str, str]:
     """Generates the text of each file: the schema and, with `docs` and in pipegen's own repository, the reference, commands included."""
-    texts = {file: _schema_text()}
+    from pipegen.spec.json_schema import json_schema
+
+    texts = {file: json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"}
     if docs and os.path.isdir(_DOCS) and os.path.isdir("pipegen"):
         from pipegen.cli.reference import reference_pages
 
@@ -207,20 +196,9 @@ def _left_over(generated: dict[str, str]) -> list[str]:
 
 
 def _read(file: str) -> str | None:
-    try:
-        with open(file, encoding="utf-8", newline="") as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CannotRun(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from error
-
-
-_LIBRARIES = (
-    ("TensorFlow", ("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")),
-    ("Keras", ("keras",)),
-    ("pydantic", ("pydantic",)),
-)
+    with refused("read", file), suppress(FileNotFoundError), open(file, encoding="utf-8", newline="") as stream:
+        return stream.read()
+    return None
 
 
 def version() -> None:
@@ -234,18 +212,17 @@ def version() -> None:
     from pipegen.release import __version__
 
     python = f"{platform.python_version()} ({platform.python_implementation()})"
-    libraries = [(name, _installed(distributions) or "not installed") for name, distributions in _LIBRARIES]
+    tensorflow = _installed("tensorflow", "tensorflow-cpu", "tf-nightly", "tensorflow-macos")
+    libraries = [("TensorFlow", tensorflow), ("Keras", _installed("keras")), ("pydantic", _installed("pydantic"))]
     for line in aligned([("pipegen", __version__), ("Python", python), *libraries, ("platform", platform.platform())]):
         say(line)
 
 
-def _installed(distributions: tuple[str, ...]) -> str | None:
+def _installed(*distributions: str) -> str:
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as of
 
     for name in distributions:
-        try:
+        with suppress(PackageNotFoundError):
             return of(name)
-        except PackageNotFoundError:
-            continue
-    return None
+    return "not installed"

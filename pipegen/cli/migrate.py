@@ -20,9 +20,7 @@ _PATCH = ".migration.patch"
 
 def migrate(
     files: Annotated[list[str], typer.Argument(metavar="FILES", help="Python scripts (.py) and notebooks (.ipynb).")],
-    write: Annotated[
-        bool, typer.Option("--write", help=f"Write the specs and NAME{_PATCH} beside each file; never over another file.")
-    ] = False,
+    write: Annotated[bool, typer.Option("--write", help=f"Write the specs and NAME{_PATCH} beside each file; never replace one.")] = False,
 ) -> None:
     """Turn code with ImageDataGenerator into a spec.
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer.core import TyperCommand
 
 from pipegen.cli.common import as_app
-from pipegen.cli.failures import CannotRun, check_parent, keep_silent, refused
+from pipegen.cli.failures import CannotRun, check_parent, keep_silent, refused, report
 from pipegen.terminal import aligned, is_terminal, json_text, note, note_between, say
-
-if TYPE_CHECKING:
-    from pipegen.observe.records import Summary
 
 _LIVE = 10.0
 """Seconds between two lines on a terminal."""
@@ -79,7 +76,7 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
         with refused("write", out):
             ended = watch.run()
         if not quiet:
-            _tell(watch.summary)
+            note("\n  ".join([f"pipegen monitor: {watch.summary.verdict()}", *aligned(watch.summary.facts())]))
         if record is not None and drawn:
             _draw(record, drawn)
         if not quiet and (written := [*([out] if out and watch.whole else []), *map(str, drawn)]):
@@ -87,21 +84,12 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
     except MissingLibrary as error:
         raise CannotRun(*str(error).split(": ")) from None
     except NotStarted as error:
-        note(f"pipegen: {error}")
-        for line in error.help:
-            note(f"  {line}")
-        raise typer.Exit(error.code) from None
+        raise typer.Exit(report(str(error), error.help, error.code)) from None
     finally:
         if record is not None and not out:
             record.unlink(missing_ok=True)
     keep_silent()  # the command has reported its own end
     raise typer.Exit(ended.code)
-
-
-def _tell(summary: Summary) -> None:
-    note("pipegen monitor: " + summary.verdict())
-    for line in aligned(summary.facts()):
-        note(f"  {line}")
 
 
 def _show(record: Path, drawn: list[Path], output_format: str) -> None:
@@ -116,13 +104,8 @@ def _show(record: Path, drawn: list[Path], output_format: str) -> None:
         raise CannotRun(str(error)) from None
     if not summary.start:
         raise CannotRun(f"{record} is empty", "`pipegen monitor --out FILE -- COMMAND` writes a record")
-    if output_format == "json":
-        say(json_text(summary.as_json()))
-    else:
-        say(" ".join(summary.start.get("command", ())))
-        for line in aligned(summary.facts()):
-            say(f"  {line}")
-        say(summary.verdict())
+    text = "\n".join([" ".join(summary.start.get("command", ())), *(f"  {line}" for line in aligned(summary.facts())), summary.verdict()])
+    say(json_text(summary.as_json()) if output_format == "json" else text)
     _draw(record, drawn)
 
 

@@ -8,51 +8,38 @@ import typer
 
 from pipegen.cli.common import AllowCode, Quality, Sets, SpecFile, allowed_code, load_spec, start_tensorflow
 from pipegen.cli.failures import CannotRun
-from pipegen.preparing.options import OF_RECORDS, not_here
+from pipegen.preparing.options import OF_RECORDS, Encoding, Format, not_here
 from pipegen.terminal import progress, say
 
 if TYPE_CHECKING:
     from pipegen.preparing.options import Prepared
 
 
-Out = Annotated[str, typer.Argument(metavar="OUT", help="The store: a new or empty folder, or one to continue.")]
-BeamOptions = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="BEAM_OPTION", help="Options of Apache Beam and its runners, behind `--`.", show_default=False),
-]
-Form = Annotated[
-    Literal["raw", "jpeg", "tfrecord", "webdataset", "array_record"],
-    typer.Option("--format", help="What to store: rows of pixels, images encoded again, or records that other programs read, too."),
-]
-At = Annotated[str | None, typer.Option("--at", metavar="STEP", help="Stop behind this step; by default the last possible one.")]
-ShorterSide = Annotated[
-    int | None,
-    typer.Option("--shorter-side", min=1, metavar="N", help="Shrink images to this shorter side first; changes the values computed."),
-]
-Encoding = Annotated[
-    Literal["jpeg", "png", "original"] | None,
-    typer.Option(
-        "--encoding",
-        help="Encoding of images in such records: the original files, JPEG, or lossless PNG. By default the original files"
-        " if only decoding comes before the cut, else JPEG.",
-        show_default=False,
-    ),
-]
-Runner = Annotated[Literal["local", "beam"], typer.Option("--runner", help="Run in this process, or on workers of Apache Beam.")]
-Verify = Annotated[bool, typer.Option("--verify", help="Check every checksum, and compare some examples with those of the spec.")]
-
-
 def prepare(
     spec: SpecFile,
-    out: Out,
-    beam_options: BeamOptions = None,
-    form: Form = "raw",
-    at: At = None,
-    shorter_side: ShorterSide = None,
+    out: Annotated[str, typer.Argument(metavar="OUT", help="The store: a new or empty folder, or one to continue.")],
+    beam_options: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="BEAM_OPTION", help="Options of Apache Beam and its runners, behind `--`.", show_default=False),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="Store rows of pixels, encoded images, or records for other programs.")] = "raw",
+    at: Annotated[str | None, typer.Option("--at", metavar="STEP", help="Stop behind this step; by default the last possible one.")] = None,
+    shorter_side: Annotated[
+        int | None,
+        typer.Option("--shorter-side", min=1, metavar="N", help="Shrink images to this shorter side first; changes values."),
+    ] = None,
     quality: Quality = 90,
-    encoding: Encoding = None,
-    runner: Runner = "local",
-    verify: Verify = False,
+    encoding: Annotated[
+        Encoding | None,
+        typer.Option(
+            "--encoding",
+            help="Encoding of images in records: the original files, JPEG, or lossless PNG. By default the original files"
+            " if only decoding comes before the cut, else JPEG.",
+            show_default=False,
+        ),
+    ] = None,
+    runner: Annotated[Literal["local", "beam"], typer.Option("--runner", help="Run here, or on workers of Apache Beam.")] = "local",
+    verify: Annotated[bool, typer.Option("--verify", help="Check every checksum, and compare some examples with the spec's.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
     sets: Sets = [],  # noqa: B006 - Typer makes a list of its own
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from pipegen.cli.common import AllowCode, Sets, SpecFile, SplitName, allowed_code, choose_split, load_spec, open_pipeline, write_text
 from pipegen.cli.failures import CannotRun, refused
-from pipegen.terminal import json_text, note, progress, say
+from pipegen.terminal import note, progress, say
 
 if TYPE_CHECKING:
     from pipegen.observe.profile import Profile
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
 def profile(
     spec: SpecFile,
-    script: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="Arguments of the --train script.")] = None,
+    script: Annotated[list[str] | None, typer.Argument(metavar="-- ARGUMENT", help="Arguments of the --train script.")] = None,
     split: SplitName = None,
     model_ms: Annotated[
-        float | None, typer.Option("--model-ms", min=0, metavar="MS", help="The time of a training step of your model, in ms.")
+        float | None, typer.Option("--model-ms", min=0, metavar="MS", help="Time of your model's training step, in ms.")
     ] = None,
-    train: Annotated[
-        str | None, typer.Option("--train", metavar="SCRIPT", help="Run this Python script, and watch the pipeline in it.")
-    ] = None,
+    train: Annotated[str | None, typer.Option("--train", metavar="SCRIPT", help="Run a Python script, and watch its pipeline.")] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to measure; by default as many as fit in four seconds.")
+        int | None, typer.Option("--steps", min=1, metavar="N", help="Batches to measure; by default four seconds of them.")
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Fit the cost model to this machine, for `explain` and `cache: auto`.")] = False,
     output_format: Annotated[Literal["text", "json", "html"], typer.Option("--format", help="Output format.")] = "text",
@@ -63,18 +61,16 @@ def profile(
 
     with progress("batches") as tick:
         found = record(pipe, chosen, model_ms=model_ms, steps=steps, tick=tick)
-    _print(analyse(pipe, found), output_format, out)
+    made = analyse(pipe, found)
+    _print(made.rendered(output_format), made.sentence, out)
     if save:
         _save(analyse(pipe, found, {}))
 
 
-def _print(made: Profile, output_format: str, out: str | None) -> None:
-    text = {"text": made.text, "json": lambda: json_text(made.as_json()), "html": made.page}[output_format]()
-    if out is None:
-        say(text)
-        return
-    write_text(out, text.rstrip("\n") + "\n")
-    say(made.sentence)
+def _print(text: str, sentence: str, out: str | None) -> None:
+    if out is not None:
+        write_text(out, text.rstrip("\n") + "\n")
+    say(text if out is None else sentence)
 
 
 def _save(made: Profile) -> None:
@@ -97,17 +93,8 @@ def _trained(spec: str, split: str | None, script: str, given: list[str], form: 
     code, said = profile_script(script, given, spec_hash=loaded.hash, split=choose_split(loaded.plans, split), form=form[0])
     if said is None:
         if code == 0:
-            raise CannotRun(
-                f"{script} has taken too few batches from a pipeline of pipegen to measure",
-                "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself",
-            )
+            hint = "iterate the spec's split in Python, as Keras' `fit` does; a distribution strategy fetches batches itself"
+            raise CannotRun(f"{script} has taken too few batches from a pipeline of pipegen to measure", hint)
         return code
-    text, sentence, notes = said
-    if form[1] is not None:
-        write_text(form[1], text.rstrip("\n") + "\n")
-        say(sentence)
-    else:
-        say(text)
-    for line in notes:
-        note(line)
+    _print(*said, form[1])
     return code

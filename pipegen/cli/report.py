@@ -25,9 +25,7 @@ def report(
     write_exclude: Annotated[
         str | None,
         typer.Option(
-            "--write-exclude",
-            metavar="FILE",
-            help="Write the copies to exclude to FILE, those of training first, for `splits: {exclude: FILE}`.",
+            "--write-exclude", metavar="FILE", help="Write the copies to exclude, those of training first, for `splits: {exclude: FILE}`."
         ),
     ] = None,
     output_format: Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")] = "text",

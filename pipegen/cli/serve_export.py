@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,16 +11,13 @@ from pipegen.cli.common import AllowCode, Sets, SpecFile, allowed_code, load_spe
 from pipegen.cli.failures import CannotRun
 from pipegen.terminal import aligned, say
 
-if TYPE_CHECKING:
-    from pipegen.views.serving import ServedModel
-
 
 def serve_export(
     spec: SpecFile,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The trained model, such as flowers.keras.")],
     out: Annotated[str, typer.Argument(metavar="OUT", help="The folder to write, such as models/flowers/1, or the file.")],
     takes: Annotated[
-        Literal["bytes", "images"], typer.Option("--takes", help="The content of a request: the bytes of image files, or decoded images.")
+        Literal["bytes", "images"], typer.Option("--takes", help="What a request has: bytes of image files, or decoded images.")
     ] = "bytes",
     jit: Annotated[bool, typer.Option("--jit", help="Let XLA compile the steps on batches; the server then needs XLA.")] = False,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="The number of best classes to return; 0 for none.")] = 5,
@@ -28,8 +25,7 @@ def serve_export(
         Literal["saved_model", "tflite", "onnx"], typer.Option("--format", help="Model format; TFLite and ONNX take decoded images.")
     ] = "saved_model",
     image_size: Annotated[
-        str | None,
-        typer.Option("--image-size", metavar="HEIGHTxWIDTH", help="Size of every image, for TFLite and ONNX; by default any."),
+        str | None, typer.Option("--image-size", metavar="HEIGHTxWIDTH", help="Size of every image, for TFLite and ONNX; by default any.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
@@ -59,7 +55,17 @@ def serve_export(
         )
     except (ValueError, RuntimeError) as error:
         raise CannotRun(str(error)) from error
-    _tell(done)
+    say(f"wrote {done.path}")
+    rows = []
+    for kind, side in (("takes", done.request), ("gives", done.gives)):
+        for name, (dtype, shape) in side.items():
+            sizes = [str(s) if s is not None else "?" if i else "n" for i, s in enumerate(shape)]
+            rows.append((f"  {kind} {name}", f"{dtype} ({', '.join(sizes)})"))
+    for line in aligned(rows):
+        say(line)
+    if done.class_names:
+        more = f" and {len(done.class_names) - 8} more" if len(done.class_names) > 8 else ""
+        say(f"  classes: {', '.join(done.class_names[:8])}{more}")
 
 
 def _size(given: str | None) -> tuple[int, int] | None:
@@ -79,17 +85,3 @@ def _read(file: str) -> Any:
     except (ValueError, TypeError, OSError) as error:
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise CannotRun(f"cannot read the model {file}: {first}") from error
-
-
-def _tell(done: ServedModel) -> None:
-    say(f"wrote {done.path}")
-    rows = []
-    for kind, side in (("takes", done.request), ("gives", done.gives)):
-        for name, (dtype, shape) in side.items():
-            sizes = [str(s) if s is not None else "?" if i else "n" for i, s in enumerate(shape)]
-            rows.append((f"  {kind} {name}", f"{dtype} ({', '.join(sizes)})"))
-    for line in aligned(rows):
-        say(line)
-    if done.class_names:
-        more = f" and {len(done.class_names) - 8} more" if len(done.class_names) > 8 else ""
-        say(f"  classes: {', '.join(done.class_names[:8])}{more}")

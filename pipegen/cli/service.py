@@ -25,8 +25,7 @@ Port = Annotated[int, typer.Option("--port", min=1, max=65535, metavar="N", help
 def dispatcher(
     port: Port = 5050,
     work_dir: Annotated[
-        str | None,
-        typer.Option("--work-dir", metavar="FOLDER", help="Keep a journal here, to continue after a restart."),
+        str | None, typer.Option("--work-dir", metavar="FOLDER", help="Keep a journal here, to continue after a restart.")
     ] = None,
 ) -> None:
     """Run the dispatcher, which assigns steps to workers.
@@ -45,7 +44,7 @@ def dispatcher(
     from pipegen.backend.service import servers
 
     server = _started(lambda: servers.dispatcher(port, work_dir))
-    _run(f"dispatcher on port {port}", server, lambda: _counted(server._num_workers(), "worker"))
+    _run(f"dispatcher on port {port}", server, lambda: (server._num_workers(), "worker"))
 
 
 def worker(
@@ -53,9 +52,7 @@ def worker(
     port: Port = 5051,
     address: Annotated[
         str | None,
-        typer.Option(
-            "--address", metavar="HOST:PORT", help="Address of this worker for trainers and the dispatcher; by default this host's name."
-        ),
+        typer.Option("--address", metavar="HOST:PORT", help="This worker's address for others; by default this host's name."),
     ] = None,
 ) -> None:
     """Run a worker, which makes batches for the trainers of a dispatcher.
@@ -76,7 +73,7 @@ def worker(
 
     say(f"worker {reached}: looking for the dispatcher at {to}")
     server = _started(lambda: servers.worker(to, port, reached))
-    _run(f"worker {reached} of {to}", server, lambda: _counted(server._num_tasks(), "job"), to)
+    _run(f"worker {reached} of {to}", server, lambda: (server._num_tasks(), "job"), to)
 
 
 def _started(start: Callable[[], Any]) -> Any:
@@ -88,20 +85,20 @@ def _started(start: Callable[[], Any]) -> Any:
         raise CannotRun(f"the server does not start: {error.message.splitlines()[0]}") from None
 
 
-def _run(what: str, server: Any, load: Callable[[], str], needs: str | None = None) -> None:
+def _run(what: str, server: Any, load: Callable[[], tuple[int, str]], needs: str | None = None) -> None:
     from pipegen.backend.service import servers
 
+    def health() -> str:
+        number, unit = load()
+        return f"health: {what}, {number} {unit}{'' if number == 1 else 's'}"
+
     say(f"ready: {what}, {servers.origin_line()}")
-    name = servers.run_until_told(lambda: f"health: {what}, {load()}", say)
+    name = servers.run_until_told(health, say)
     say(f"stopping: {what}, {name}")
     servers.stop(server, needs)
     say(f"stopped: {what}")
     sys.stdout.flush()
     os._exit(0)  # a clean exit would wait for the server's threads
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _host_and_port(option: str, given: str) -> str:
@@ -112,11 +109,7 @@ def _host_and_port(option: str, given: str) -> str:
 
 
 def _free(port: int) -> None:
-    """Checks that the port is free; TensorFlow's own error has many lines.
-
-    Raises:
-        CannotRun: If it is in use.
-    """
+    """Raises `CannotRun` if the port is in use; TensorFlow's own error has many lines."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -65,7 +65,10 @@ def resolved_json(spec: Spec) -> dict[str, Any]:
 def resolved_yaml(spec: Spec) -> str:
     """Writes the resolved spec as YAML that loads to the same spec."""
     origins = _Origins(spec)
-    lines = [(f"# spec_hash: {spec.hash}", ""), *_params(spec)]
+    locate = spec.loaded.locate
+    used = {name: path for path, names in locate.params.items() for name in names}
+    lines = [(f"# spec_hash: {spec.hash}", "")]
+    lines += [(f"# param {name}, from {locate.origin(used[name])}", "") for name in spec.model.params if name in used]
     for key, value in _as_written(spec).items():
         lines += _entry(key, value, (key,), 0, origins)
     width = min(max(len(text) for text, comment in lines if comment), _WIDEST)
@@ -81,7 +84,8 @@ def plain_spec(model: PipelineSpec) -> dict[str, Any]:
         if key == "source":
             values[key] = {value.op: value.model_dump(mode="json")}
         elif key == "transforms":
-            values[key] = [{step.op: _arguments(step)} for step in value]
+            dumped = [(step, step.model_dump(mode="json")) for step in value]
+            values[key] = [{step.op: {name: given[name] for name in argument_names(type(step))}} for step, given in dumped]
         elif key == "tests":
             values[key] = [{test.op: _of_test(test)} for test in value]
         elif key == "stages":
@@ -130,11 +134,6 @@ class _Reference(str):
     """A text with references to params, `$NAME`."""
 
 
-def _arguments(step: Transform) -> dict[str, Any]:
-    values = step.model_dump(mode="json")
-    return {name: values[name] for name in argument_names(type(step))}
-
-
 def _of_test(test: DataTest) -> Any:
     """Arguments of a test, or its bare value if that is enough."""
     values = test.model_dump(mode="json", exclude_none=True)
@@ -143,19 +142,17 @@ def _of_test(test: DataTest) -> Any:
 
 def _rejected_defaults(step: Transform) -> set[str]:
     """Arguments whose defaults must not be written, since they need another argument that is not given."""
+
+    def is_valid(values: dict[str, Any]) -> bool:
+        try:
+            type(step).model_validate(values)
+        except ValidationError:
+            return False
+        return True
+
     values = step.model_dump(mode="json", exclude_none=True)
     given = {name: values[name] for name in step.model_fields_set if name in values}
-    if _valid(step, values):
-        return set()
-    return {name for name in values if name not in given and not _valid(step, {**given, name: values[name]})}
-
-
-def _valid(step: Transform, values: dict[str, Any]) -> bool:
-    try:
-        type(step).model_validate(values)
-    except ValidationError:
-        return False
-    return True
+    return set() if is_valid(values) else {n for n in values if n not in given and not is_valid({**given, n: values[n]})}
 
 
 def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
@@ -174,8 +171,7 @@ class _Origins:
 
     def __init__(self, spec: Spec) -> None:
         self.origin: Callable[[KeyPath], str] = spec.loaded.locate.origin
-        self.steps = spec.model.transforms
-        self.splits = spec.model.split_names()
+        self.steps, self.splits = spec.model.transforms, spec.model.split_names()
         steps = enumerate(spec.model.transforms)
         self.unwritten = {("transforms", i, step.op, name) for i, step in steps for name in _rejected_defaults(step)}
 
@@ -185,22 +181,13 @@ class _Origins:
             step = self.steps[int(path[1])]
             stand_ins = " and ".join(s.op for s in step.evaluation_form())
             return f"train, with {stand_ins} elsewhere" if stand_ins else "train" if step.random else "all"
-        if path == ("batch", "remainder"):
-            return "drop for train, keep elsewhere"
-        if path == ("epoch",):
-            return "one pass over the data"
-        if path == ("output", "y"):
-            return "nothing, as there are no labels"
-        if path == ("splits", "parts"):
-            return f"everything is {' and '.join(self.splits)}"
-        return None
-
-
-def _params(spec: Spec) -> list[Line]:
-    """Lists the params as comments; their values are filled in."""
-    locate = spec.loaded.locate
-    used = {name: path for path, names in locate.params.items() for name in names}
-    return [(f"# param {name}, from {locate.origin(used[name])}", "") for name in spec.model.params if name in used]
+        meanings: dict[KeyPath, str] = {
+            ("batch", "remainder"): "drop for train, keep elsewhere",
+            ("epoch",): "one pass over the data",
+            ("output", "y"): "nothing, as there are no labels",
+            ("splits", "parts"): f"everything is {' and '.join(self.splits)}",
+        }
+        return meanings.get(path)
 
 
 def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, lead: str = "") -> list[Line]:
@@ -224,12 +211,11 @@ def _entry(key: str, value: Any, path: KeyPath, indent: int, origins: _Origins, 
         for i, item in enumerate(value):
             if isinstance(item, str):  # a step inside another, without arguments
                 lines.append((f"{pad}  - {item}", origins.origin((*path, i))))
-                continue
-            if path == ("stages",):
+            elif path == ("stages",):
                 lines.append((f"{pad}  - {_inline(item)}", origins.origin((*path, i, "epochs"))))
-                continue
-            ((name, arguments),) = item.items()
-            lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
+            else:
+                ((name, arguments),) = item.items()
+                lines += _entry(name, arguments, (*path, i, name), indent + 4, origins, lead=f"{pad}  - ")
         return lines
     return [(f"{start} {_inline(value)}", origins.origin(path))]
 

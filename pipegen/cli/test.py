@@ -23,17 +23,14 @@ Format = Literal["text", "json", "github", "sarif", "junit"]
 def test(
     spec: SpecFile,
     select: Annotated[
-        list[str],
-        typer.Option("--select", metavar="TEST", help="Run only these: ids or kinds, with * as a wildcard; may be repeated."),
+        list[str], typer.Option("--select", metavar="TEST", help="Run only these: ids or kinds, with * as a wildcard; may be repeated.")
     ] = [],  # noqa: B006 - Typer makes a list of its own
     sample: Annotated[
-        str | None,
-        typer.Option("--sample", metavar="N|all", help="Examples of each split for tests of values, in place of the spec's numbers."),
+        str | None, typer.Option("--sample", metavar="N|all", help="Examples of each split for tests of values; by default the spec's.")
     ] = None,
     output_format: Annotated[Format, typer.Option("--format", help="How to print the results.")] = "text",
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the results to a file, and text to the terminal."),
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the results to a file, and text to the terminal.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own
@@ -108,13 +105,8 @@ def _report(loaded: Spec, chosen: list[Chosen], sample: int | Literal["all"] | N
 
 
 def _rendered(report: DataTestReport, output_format: Format) -> str:
-    if output_format == "json":
-        return report.as_json()
-    if output_format == "junit":
-        return report.as_junit()
-    if output_format == "text":
-        return str(report)
-    return render_findings(report.diagnostics, output_format)
+    own = {"json": report.as_json, "junit": report.as_junit, "text": report.__str__}.get(output_format)
+    return own() if own is not None else render_findings(report.diagnostics, output_format)
 
 
 def _print(report: DataTestReport, output_format: Format) -> None:

@@ -33,14 +33,12 @@ if TYPE_CHECKING:
 def tune(
     spec: SpecFile,
     split: SplitName = None,
-    model_ms: Annotated[
-        float, typer.Option("--model-ms", min=0, metavar="MS", help="The time of a training step of your model, in ms.")
-    ] = 0,
+    model_ms: Annotated[float, typer.Option("--model-ms", min=0, metavar="MS", help="Time of your model's training step, in ms.")] = 0,
     disk: Annotated[
         str | None, typer.Option("--disk", metavar="FOLDER", help="Also try a cache in this folder: a copy of the data, which stays there.")
     ] = None,
     turns: Annotated[int, typer.Option("--turns", min=5, metavar="N", help="The number of turns of each candidate against the best.")] = 7,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.05, metavar="S", help="The time of each of both in a turn.")] = 1,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.05, metavar="S", help="The time that each of the two runs in a turn.")] = 1,
     write: Annotated[bool, typer.Option("--write", help="Write the answer into the spec, not into this machine's file.")] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
     allow_code: AllowCode = [],  # noqa: B006 - Typer makes a list of its own

@@ -10,7 +10,7 @@ import typer
 
 from pipegen.cli.common import STDIN, AllowCode, Sets, allowed_code, examine, write_text
 from pipegen.cli.failures import CannotRun, FindingsFormat, code_of, print_report
-from pipegen.diagnostics.diagnostic import Applicability
+from pipegen.diagnostics.diagnostic import Applicability, Severity
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.terminal import note
 
@@ -72,10 +72,11 @@ def validate(
             from pipegen.cli.checking import check_data
 
             found, about_data = check_data(inspection, spec, request)
-        elif request is not None:
-            found = [*found, *_missing_beside(inspection)]
-        elif inspection.loaded.spec is not None:
-            _note_missing(inspection)
+        elif request is not None:  # one run shows both other errors and missing data
+            found = [*found, *(replace(finding, severity=Severity.ERROR) for finding in _missing(inspection))]
+        elif inspection.loaded.spec is not None:  # valid, but the next command will need the data
+            for finding in _missing(inspection):
+                note(f"note: {finding.span or finding.labels[0].path}: {finding.message}; {finding.help[0]}")
         texts.update(inspection.loaded.texts)
         findings.update(dict.fromkeys(found))
         if not found:
@@ -84,21 +85,10 @@ def validate(
     raise typer.Exit(code_of(list(findings), strict=strict))
 
 
-def _missing_beside(inspection: Inspection) -> list[Diagnostic]:
-    """Finds missing data if other errors prevent listing, so that one run shows both."""
-    from pipegen.data.ownership import missing_data
-    from pipegen.diagnostics.diagnostic import Severity
-
-    loaded = inspection.loaded
-    return [replace(finding, severity=Severity.ERROR) for finding in missing_data(loaded.raw, loaded.locate.label)]
-
-
-def _note_missing(inspection: Inspection) -> None:
-    """Notes missing data on standard error: the spec is valid, but the next command will need the data."""
+def _missing(inspection: Inspection) -> tuple[Diagnostic, ...]:
     from pipegen.data.ownership import missing_data
 
-    for finding in missing_data(inspection.loaded.raw, inspection.loaded.locate.label):
-        note(f"note: {finding.span or finding.labels[0].path}: {finding.message}; {finding.help[0]}")
+    return tuple(missing_data(inspection.loaded.raw, inspection.loaded.locate.label))
 
 
 def _data_request(data: str | None, write_exclude: str | None, names: list[str], allow_code: list[str]) -> DataRequest | None:
@@ -123,16 +113,12 @@ def _describe(inspection: Inspection) -> str:
     """Summarises a spec: `2 splits, 6 steps, images 224×224×3 float32`."""
     spec = inspection.loaded.spec
     steps = len(spec.transforms) if spec is not None else 0
-    parts = [_count(len(inspection.plans), "split"), _count(steps, "step")]
+    parts = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((len(inspection.plans), "split"), (steps, "step"))]
     plan = next(iter(inspection.plans.values()), None)
     image = next((t for _, t in plan.out.items() if kind_of(t).levels), None) if plan is not None else None
     if image is not None:
         parts.append(f"images {'×'.join('?' if d is None else str(d) for d in image.shape)} {image.dtype}")
     return ", ".join(parts)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 _ROUNDS = 10
@@ -141,16 +127,7 @@ _BOM = "\ufeff"
 
 
 def fix_spec(file: str, sets: Iterable[str], *, unsafe: bool = False) -> int:
-    """Applies the fixes of a spec until none is left, and notes each; returns their number.
-
-    Args:
-        file: The spec.
-        sets: The values of `--set`.
-        unsafe: Whether to apply suggestions, too.
-
-    Raises:
-        CannotRun: If the spec is standard input, or a file cannot be written.
-    """
+    """Applies the fixes of a spec until none is left, and notes each; `unsafe` ones are suggestions. Returns their number."""
     if file == "-":
         raise CannotRun("`--fix` needs a spec in a file, not on standard input")
     done, left_out = 0, dict[str, None]()
@@ -177,31 +154,22 @@ def _fix_file(name: str, fixes: Sequence[Fix], left_out: dict[str, None]) -> int
     from pipegen.diagnostics.fixes import apply_fixes
 
     text, bom = _read(name)
-    taken: list[Fix] = []
+    fitting: list[Fix] = []
     for fix in fixes:
-        if apply_fixes(text, [*taken, fix], name)[1] > len(taken):
+        if apply_fixes(text, [*fitting, fix], name)[1] > len(fitting):
+            fitting.append(fix)
+    taken: list[Fix] = [] if _breaks(text, apply_fixes(text, fitting, name)[0]) else fitting
+    for fix in fitting if not taken else ():  # in order, those that together leave valid YAML
+        if _breaks(text, apply_fixes(text, [*taken, fix], name)[0]):
+            left_out[f"left out {_place(fix, name)}: {fix.title}: the file would be invalid YAML; change it by hand"] = None
+        else:
             taken.append(fix)
-    if _breaks(text, apply_fixes(text, taken, name)[0]):
-        taken = _unbroken(text, taken, name, left_out)
     if not taken:
         return 0
     write_text(name, bom + apply_fixes(text, taken, name)[0])
     for fix in taken:
         note(f"fixed {_place(fix, name)}: {fix.title}")
     return len(taken)
-
-
-def _unbroken(text: str, fixes: Sequence[Fix], name: str, left_out: dict[str, None]) -> list[Fix]:
-    """Selects, in order, the fixes that together leave valid YAML; notes the others."""
-    from pipegen.diagnostics.fixes import apply_fixes
-
-    taken: list[Fix] = []
-    for fix in fixes:
-        if _breaks(text, apply_fixes(text, [*taken, fix], name)[0]):
-            left_out[f"left out {_place(fix, name)}: {fix.title}: the file would be invalid YAML; change it by hand"] = None
-        else:
-            taken.append(fix)
-    return taken
 
 
 def _place(fix: Fix, name: str) -> Span:

@@ -1,6 +1,7 @@
-"""Queries TensorFlow in a separate process: prints a line of JSON for each answer, and before it the task that it begins.
+"""Queries TensorFlow, or imports libraries, in a separate process, which may crash.
 
-So the reader knows the answers before a crash, and the task that crashed. `python -m pipegen.observe.asked`
+Prints a line of JSON for each answer, and before it the task that it begins. So the reader knows the answers before a crash, and the task
+that crashed. `python -m pipegen.observe.asked` asks TensorFlow, `python -m pipegen.observe.asked pyarrow lmdb` imports libraries.
 """
 
 from __future__ import annotations
@@ -9,20 +10,23 @@ import json
 import os
 import sys
 import time
+from importlib import import_module
 from typing import Any
 
 from pipegen.terminal import say
 
 
 def main() -> None:
-    """Prints one answer after another."""
+    """Prints one answer of TensorFlow after another."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     begin, spent = time.perf_counter(), time.process_time()
     answer(doing="importing TensorFlow")
     import tensorflow as tf
 
     seconds, cpu_s = round(time.perf_counter() - begin, 2), round(time.process_time() - spent, 2)
-    answer(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=_build(tf))
+    info = tf.sysconfig.get_build_info()
+    build = {"cuda": info.get("cuda_version"), "cudnn": info.get("cudnn_version"), "is_cuda": bool(info.get("is_cuda_build"))}
+    answer(tensorflow=tf.__version__, seconds=seconds, cpu_s=cpu_s, build=build)
     answer(doing="importing Keras")
     import keras
 
@@ -32,7 +36,9 @@ def main() -> None:
     answer(onednn=is_onednn_build())
     answer(doing="looking for GPUs")
     answer(driver_cuda=_driver_cuda())
-    answer(gpus=[_name(tf, device) for device in tf.config.list_physical_devices("GPU")])
+    gpus = tf.config.list_physical_devices("GPU")
+    details = tf.config.experimental.get_device_details
+    answer(gpus=[str(details(device).get("device_name", device.name)) for device in gpus])
     answer(doing="compiling with XLA")
     answer(**_xla(tf))
 
@@ -41,11 +47,6 @@ def answer(**answers: Any) -> None:
     """Prints answers as a line of JSON."""
     say(json.dumps(answers))
     sys.stdout.flush()
-
-
-def _build(tf: Any) -> dict[str, Any]:
-    info = tf.sysconfig.get_build_info()
-    return {"cuda": info.get("cuda_version"), "cudnn": info.get("cudnn_version"), "is_cuda": bool(info.get("is_cuda_build"))}
 
 
 def _driver_cuda() -> int | None:
@@ -60,10 +61,6 @@ def _driver_cuda() -> int | None:
     return version.value if driver.cuDriverGetVersion(ctypes.byref(version)) == 0 else None
 
 
-def _name(tf: Any, device: Any) -> str:
-    return str(tf.config.experimental.get_device_details(device).get("device_name", device.name))
-
-
 def _xla(tf: Any) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
@@ -74,5 +71,23 @@ def _xla(tf: Any) -> dict[str, Any]:
     return {"xla": right, "xla_seconds": round(time.perf_counter() - begin, 2), "why": "" if right else "it gives wrong numbers"}
 
 
+def import_all(modules: list[str]) -> None:
+    """Imports modules one after another, and prints the errors."""
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the working directory, where a script may have a library's name
+    for module in modules:
+        answer(doing=module)
+        try:
+            import_module(module)
+        except Exception as error:  # any error is an answer
+            lines = str(error).strip().splitlines()
+            named = "" if isinstance(error, ImportError) and lines else f"{type(error).__name__}{': ' * bool(lines)}"
+            answer(failed=module, why=named + "".join(lines[:1])[:300], lacks_module=isinstance(error, ModuleNotFoundError))
+    answer(doing=None)
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:]:
+        import_all(sys.argv[1:])
+    else:
+        main()

@@ -23,15 +23,7 @@ VERDICTS: tuple[Verdict, ...] = ("ok", "note", "warning", "error")
 
 @dataclass(frozen=True)
 class Line:
-    """A result of a check.
-
-    Attributes:
-        about: The subject, in a word or two.
-        fact: The fact.
-        verdict: The verdict on the fact.
-        remedy: The remedy, or "".
-        figures: The fact as plain values.
-    """
+    """A result of a check: its subject in a word or two, the fact, the verdict on it, a remedy or "", and the fact as plain values."""
 
     about: str
     fact: str
@@ -41,7 +33,13 @@ class Line:
 
     def as_json(self) -> dict[str, Any]:
         """Converts the line to plain values."""
-        return {"about": self.about, "fact": self.fact, "verdict": self.verdict, "remedy": self.remedy or None, "figures": self.figures}
+        return {**vars(self), "remedy": self.remedy or None}
+
+
+def judged(about: str, fact: str, figures: dict[str, Any], *problems: tuple[bool, Verdict, str]) -> Line:
+    """Makes a line with the verdict and the remedy of the first of several problems that is there, else with `ok`."""
+    verdict, remedy = next(((verdict, remedy) for is_there, verdict, remedy in problems if is_there), ("ok", ""))
+    return Line(about, fact, verdict, remedy, figures)
 
 
 def worst(lines: Iterable[Line]) -> Verdict:
@@ -51,14 +49,7 @@ def worst(lines: Iterable[Line]) -> Verdict:
 
 @dataclass
 class Examination:
-    """The subject of the checks.
-
-    Attributes:
-        machine: The machine.
-        needs: The needs of a spec, if one was named.
-        folder: The folder of data whose storage is measured, without a spec.
-        answered: TensorFlow's answers; by default another process asks for them.
-    """
+    """The subject of the checks: the machine, the needs of a spec or a folder of data, and TensorFlow's answers, by default asked for."""
 
     machine: Machine = field(default_factory=Machine)
     needs: Needs | None = None

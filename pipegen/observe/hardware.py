@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.mounts import mounted
-from pipegen.observe.examination import Examination, Line, Verdict
+from pipegen.observe.examination import Examination, Line, Verdict, judged
 from pipegen.observe.machine import Machine
 from pipegen.observe.storage import Needs, Rates, files_in, measure, place_of
 from pipegen.spec.units import format_bytes
@@ -30,16 +30,16 @@ def check_vector_units(examination: Examination) -> Iterator[Line]:
         yield Line("vector units", "unknown: /proc/cpuinfo names none", "note")
         return
     has = [name for name in _NAMES if name in flags]
-    model = found.get("model name", "unknown processor")
-    figures = {"model": model, "units": has}
-    if "flags" not in found or "avx2" in has:
-        yield Line("vector units", f"{', '.join(has) or 'none'} ({model})", figures=figures)
-    elif "avx" in has:
-        remedy = "give the virtual machine its host's processor (`-cpu host`), or use a machine of 2013 or later, for faster resampling"
-        yield Line("vector units", f"{', '.join(has)}, but no AVX2 ({model})", "warning", remedy, figures)
-    else:
-        remedy = "give the virtual machine its host's processor (`-cpu host`), or use another machine: TensorFlow's builds need AVX"
-        yield Line("vector units", f"no AVX ({model})", "error", remedy, figures)
+    model, host = found.get("model name", "unknown processor"), "give the virtual machine its host's processor (`-cpu host`), or use"
+    lacks = "" if "flags" not in found or "avx2" in has else "AVX2" if "avx" in has else "AVX"
+    fact = "no AVX" if lacks == "AVX" else f"{', '.join(has)}, but no AVX2" if lacks else ", ".join(has) or "none"
+    yield judged(
+        "vector units",
+        f"{fact} ({model})",
+        {"model": model, "units": has},
+        (lacks == "AVX", "error", f"{host} another machine: TensorFlow's builds need AVX"),
+        (lacks == "AVX2", "warning", f"{host} a machine of 2013 or later, for faster resampling"),
+    )
 
 
 _HELD_BACK = 0.1
@@ -54,13 +54,14 @@ def check_cores(examination: Examination) -> Iterator[Line]:
     fact = f"{machine.processors} in the machine, {machine.affinity} by affinity, {by_group}: the pipeline takes {cores}"
     figures = {"machine": machine.processors, "affinity": machine.affinity, "quota": quota, "cgroup": groups, "taken": cores}
     asked = examination.needs.threads if examination.needs is not None else None
-    if asked is not None and asked > cores:
-        fact = f"{fact}, and the spec asks for {asked} threads"
-        yield Line("cores", fact, "warning", f"use `runtime: {{threads: auto}}`, or {cores}: more threads wait for each other", figures)
-    elif cores < 2:
-        yield Line("cores", fact, "note", "ask for two or more: one core cannot make batches while it runs the model", figures)
-    else:
-        yield Line("cores", fact, figures=figures)
+    too_many = asked is not None and asked > cores
+    yield judged(
+        "cores",
+        f"{fact}, and the spec asks for {asked} threads" if too_many else fact,
+        figures,
+        (too_many, "warning", f"use `runtime: {{threads: auto}}`, or {cores}: more threads wait for each other"),
+        (cores < 2, "note", "ask for two or more: one core cannot make batches while it runs the model"),
+    )
     held = machine.cgroup.throttled
     if held is not None and held[0] > _HELD_BACK * held[1]:
         share = held[0] / held[1]
@@ -79,13 +80,10 @@ def check_load(examination: Examination) -> Iterator[Line]:
     if not words or not machine.processors:
         return
     load, cores = float(words[0]), machine.processors
-    figures = {"load": load, "cores": cores}
-    fact = f"{load:.1f} programs ran or waited for a core in the last minute, on {cores} cores"
-    if load <= 1 + _BUSY * cores:
-        yield Line("load", fact, figures=figures)
-        return
+    is_busy = load > 1 + _BUSY * cores
+    fact = f"{load:.1f} programs ran or waited for a core in the last minute, on {cores} cores{': the machine is busy' * is_busy}"
     remedy = "end other programs, or wait, before you measure: `profile`, `tune` and `bench` share the cores with them"
-    yield Line("load", f"{fact}: the machine is busy", "warning", remedy, figures)
+    yield judged("load", fact, {"load": load, "cores": cores}, (is_busy, "warning", remedy))
 
 
 _SMALL = 2 * 2**30
@@ -108,13 +106,14 @@ def check_memory(examination: Examination) -> Iterator[Line]:
     needed = None if examination.needs is None else examination.needs.memory(examination.cores)
     if needed is not None:
         fact, figures = f"{fact}; the spec is expected to hold {format_bytes(needed)}", {**figures, "needed": needed}
-    if needed is not None and needed > available:
-        yield Line("memory", fact, "error", "use `runtime: {cache: {disk: FOLDER}}`, a smaller batch, or smaller images", figures)
-    elif available < _SMALL:
-        remedy = "ask for more memory: TensorFlow itself takes half a gigabyte, and a batch of images may take as much"
-        yield Line("memory", fact, "warning", remedy, figures)
-    else:
-        yield Line("memory", fact, figures=figures)
+    more = "ask for more memory: TensorFlow itself takes half a gigabyte, and a batch of images may take as much"
+    yield judged(
+        "memory",
+        fact,
+        figures,
+        ((needed or 0) > available, "error", "use `runtime: {cache: {disk: FOLDER}}`, a smaller batch, or smaller images"),
+        (available < _SMALL, "warning", more),
+    )
 
 
 _ENOUGH_FILES = 4096
@@ -128,19 +127,13 @@ def check_descriptors(examination: Examination) -> Iterator[Line]:
         yield Line("open files", "unknown: /proc/self/limits does not say", "note")
         return
     soft, hard = limits
-    fact = f"{_count(soft)} at a time, and up to {_count(hard)} on request"
-    figures = {"soft": None if soft == float("inf") else int(soft), "hard": None if hard == float("inf") else int(hard)}
-    if soft >= _ENOUGH_FILES:
-        yield Line("open files", fact, figures=figures)
-    elif hard >= _ENOUGH_FILES:
-        yield Line("open files", fact, "warning", f"ulimit -n {_ENOUGH_FILES}: data in many shards needs a descriptor for each", figures)
-    else:
-        remedy = "ask the administrator for more: LimitNOFILE= in systemd, --ulimit nofile=65536 in docker"
-        yield Line("open files", fact, "warning", remedy, figures)
-
-
-def _count(limit: float) -> str:
-    return "any number" if limit == float("inf") else f"{limit:,.0f}"
+    shown = ["any number" if limit == float("inf") else f"{limit:,.0f}" for limit in limits]
+    fact = f"{shown[0]} at a time, and up to {shown[1]} on request"
+    figures = {name: None if limit == float("inf") else int(limit) for name, limit in (("soft", soft), ("hard", hard))}
+    remedy = "ask the administrator for more: LimitNOFILE= in systemd, --ulimit nofile=65536 in docker"
+    if hard >= _ENOUGH_FILES:
+        remedy = f"ulimit -n {_ENOUGH_FILES}: data in many shards needs a descriptor for each"
+    yield judged("open files", fact, figures, (soft < _ENOUGH_FILES, "warning", remedy))
 
 
 _ENOUGH_SHARED = 2**30
@@ -156,11 +149,8 @@ def check_shared_memory(examination: Examination) -> Iterator[Line]:
         yield Line("shared memory", "not mounted", "note", remedy)
         return
     size, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
-    fact, figures = f"{format_bytes(size)}, {format_bytes(free)} free", {"size": size, "free": free}
-    if free >= _ENOUGH_SHARED:
-        yield Line("shared memory", fact, figures=figures)
-    else:
-        yield Line("shared memory", fact, "note", remedy, figures)
+    fact = f"{format_bytes(size)}, {format_bytes(free)} free"
+    yield judged("shared memory", fact, {"size": size, "free": free}, (free < _ENOUGH_SHARED, "note", remedy))
 
 
 _NETWORK = (
@@ -234,17 +224,13 @@ def _measured(examination: Examination, needs: Needs | None) -> Iterator[Line]:
         yield Line("reading", "the files are empty", "error", "name the folder of the data, or mend the spec's `source`")
         return
     what = "parts of 128 KiB" if rates.shards else f"files of {format_bytes(rates.mean_bytes)}"
-    fact = (
-        f"{what}: {rates.random / 1e6:,.0f} MB/s in random order, {rates.together / 1e6:,.0f} MB/s with {threads} threads, "
-        f"{rates.sequential / 1e6:,.0f} MB/s in their own order"
-    )
-    figures = {"random": rates.random, "together": rates.together, "threads": threads, "sequential": rates.sequential}
-    figures |= {"mean_bytes": rates.mean_bytes, "kept": rates.kept}
-    if rates.kept > _KEPT:
+    alone, several, ordered = (f"{rate / 1e6:,.0f} MB/s" for rate in (rates.random, rates.together, rates.sequential))
+    fact = f"{what}: {alone} in random order, {several} with {threads} threads, {ordered} in their own order"
+    figures = {name: getattr(rates, name) for name in ("random", "together", "sequential", "mean_bytes", "kept")} | {"threads": threads}
+    of_memory = rates.kept > _KEPT
+    if of_memory:
         fact = f"{fact}; {rates.kept:.0%} came from memory, although they were dropped from the page cache"
-        yield Line("reading", fact, "note", "these are rates of memory; a larger data set will be slower", figures)
-    else:
-        yield Line("reading", fact, figures=figures)
+    yield judged("reading", fact, figures, (of_memory, "note", "these are rates of memory; a larger data set will be slower"))
     if needs is not None:
         yield _compared(examination, needs, rates)
 
@@ -254,16 +240,16 @@ def _compared(examination: Examination, needs: Needs, rates: Rates) -> Line:
     images = needs.images_per_s or needs.prepared_per_s(examination.cores, stored)
     needed = images * stored
     who = "the model takes" if needs.images_per_s else f"{needs.threads or examination.cores} threads are expected to prepare"
-    once = "" if needs.cache is None else f", in the first epoch, before the cache on {needs.cache} is full"
-    once = once.replace("on memory", "in memory")
-    fact = f"the spec needs {needed / 1e6:,.0f} MB/s: {who} {images:,.0f} images/s{once}"
+    place = {"memory": "in memory"}.get(needs.cache or "", f"on {needs.cache}")
+    once = f", in the first epoch, before the cache {place} is full" if needs.cache is not None else ""
+    is_slow = needed > rates.together
+    gives = f"{', and' if is_slow else ';'} the storage gives {rates.together / 1e6:,.0f} MB/s"
+    fact = f"the spec needs {needed / 1e6:,.0f} MB/s: {who} {images:,.0f} images/s{once}{gives}"
     figures = {"needed": needed, "images_per_s": images, "measured": rates.together}
-    if needed <= rates.together:
-        return Line("reading for the spec", f"{fact}; the storage gives {rates.together / 1e6:,.0f} MB/s", figures=figures)
     remedy = (
         "copy the data to a local disk" if needs.cache else "`runtime: {cache: {disk: FOLDER}}` on a local disk, or copy the data there"
     )
-    return Line("reading for the spec", f"{fact}, and the storage gives {rates.together / 1e6:,.0f} MB/s", "warning", remedy, figures)
+    return judged("reading for the spec", fact, figures, (is_slow, "warning", remedy))
 
 
 _NVIDIA = "0x10de"
@@ -280,19 +266,18 @@ def check_cuda(examination: Examination) -> Iterator[Line]:
         return
     build, gpus = answers["build"], answers.get("gpus")
     if gpus is None:
-        remedy = "run `nvidia-smi`; a new driver may need a restart"
-        yield Line("GPU", f"looking for GPUs fails: {answers.get('failed')}", "error", remedy)
+        yield Line("GPU", f"looking for GPUs fails: {answers.get('failed')}", "error", "run `nvidia-smi`; a new driver may need a restart")
         return
-    driver, takes = _driver(machine), answers.get("driver_cuda")
+    found = re.search(r"(?:Kernel Module\D*|for \S+\s+)(\d+\.\d+(?:\.\d+)?)", machine.read("proc/driver/nvidia/version"))
+    driver, takes = found[1] if found else None, answers.get("driver_cuda")
     figures = {"gpus": gpus, "driver": driver, "driver_cuda": takes, "build": build}
     about = f"TensorFlow is built for {'CUDA ' + str(build['cuda']) if build['is_cuda'] else 'processors only'}"
     if gpus:
-        verdict, remedy = _by_driver(build, takes)
-        seen = ", ".join(gpus)
-        yield Line("GPU", f"{len(gpus)}: {seen}; {about}, driver {driver or 'unknown'}{_upto(takes)}", verdict, remedy, figures)
-        return
-    fact, verdict, remedy = _without(machine, build, driver, takes)
-    yield Line("GPU", f"none: {fact}; {about}", verdict, remedy, figures)
+        fact = f"{len(gpus)}: {', '.join(gpus)}; {about}, driver {driver or 'unknown'}{_upto(takes)}"
+        yield Line("GPU", fact, *_by_driver(build, takes), figures)
+    else:
+        fact, verdict, remedy = _without(machine, build, driver, takes)
+        yield Line("GPU", f"none: {fact}; {about}", verdict, remedy, figures)
 
 
 def _without(machine: Machine, build: dict[str, Any], driver: str | None, takes: int | None) -> tuple[str, Verdict, str]:
@@ -302,11 +287,8 @@ def _without(machine: Machine, build: dict[str, Any], driver: str | None, takes:
     if driver is None and not cards:
         return "this machine has no NVIDIA card", "ok", ""
     if driver is None:
-        return (
-            f"{cards} NVIDIA card{'s' if cards != 1 else ''} and no driver",
-            "error",
-            f"install NVIDIA's driver for the card; {_CONTAINER}",
-        )
+        fact = f"{cards} NVIDIA card{'s' if cards != 1 else ''} and no driver"
+        return fact, "error", f"install NVIDIA's driver for the card; {_CONTAINER}"
     if hidden is not None and hidden.strip() in ("", "-1"):
         return f"CUDA_VISIBLE_DEVICES={hidden!r} hides them", "note", "unset CUDA_VISIBLE_DEVICES to use them"
     if not machine.matching("dev/nvidia[0-9]*"):
@@ -325,11 +307,6 @@ def _by_driver(build: dict[str, Any], takes: int | None) -> tuple[Verdict, str]:
     if wanted is None or takes is None or takes // 1000 >= int(wanted[1]):
         return "ok", ""
     return "warning", f"update NVIDIA's driver to one for CUDA {wanted[1]}, or install a TensorFlow that is built for CUDA {takes // 1000}"
-
-
-def _driver(machine: Machine) -> str | None:
-    found = re.search(r"(?:Kernel Module\D*|for \S+\s+)(\d+\.\d+(?:\.\d+)?)", machine.read("proc/driver/nvidia/version"))
-    return found[1] if found else None
 
 
 def _cards(machine: Machine) -> int:

@@ -17,14 +17,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system.
-
-    Attributes:
-        place: The mount point.
-        kind: The type of file system, such as `ext4` or `nfs4`.
-        device: The device.
-        number: The device's number, as `MAJOR:MINOR`.
-    """
+    """A mounted file system: the mount point, its type such as `nfs4`, the device, and the device's number as `MAJOR:MINOR`."""
 
     place: str
     kind: str
@@ -34,12 +27,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine.
-
-    Attributes:
-        root: The folder of `proc`, `sys` and `dev`.
-        environment: The environment variables.
-    """
+    """A machine, with the folder of `proc`, `sys` and `dev`, and the environment variables."""
 
     root: Path = Path("/")
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -75,7 +63,7 @@ class Machine:
         return sum(int(pair[-1]) - int(pair[0]) + 1 for pair in pairs) or self.processors
 
     def status(self, name: str) -> str:
-        """Reads a value of `/proc/self/status`."""
+        """Reads a value of `/proc/self/status`; "" if there is none."""
         found = re.search(rf"^{name}:\s*(.*)$", self.read("proc/self/status"), re.MULTILINE)
         return found[1] if found else ""
 

@@ -32,20 +32,11 @@ class Recording:
     """The measurements of one split, as plain values.
 
     Attributes:
-        split: The split.
-        spec_hash: The hash of its spec.
         threads: Threads of the pipeline's pool.
-        examples_in_split: Examples of the split.
         file_bytes: The mean size of a stored record, 0 if unknown.
-        batches: Batches measured without a trace.
-        examples: Examples in these batches.
-        seconds: The time of these batches.
-        waited: The time that Python waited for these batches.
-        traced_examples: Examples handed over while the trace ran.
+        batches: Batches measured without a trace, with so many `examples` in so many `seconds`, for which Python `waited` in part.
         traced_batches: Batches handed over while the trace ran.
-        trace: The trace.
         model_ms: The time of the model's training step in ms; `None` if only the pipeline ran.
-        notes: Remarks.
     """
 
     split: str
@@ -91,24 +82,16 @@ def about(executor: Executor, spec_hash: str) -> Recording:
 def record(
     pipe: Pipeline, split: str, *, model_ms: float | None = None, steps: int | None = None, tick: Callable[[int], None] = lambda _: None
 ) -> Recording:
-    """Runs a split, epoch after epoch, first without and then with a trace.
+    """Runs a split, epoch after epoch, first without and then with a trace: `steps` batches each, or four seconds of them.
 
-    Args:
-        pipe: The pipeline.
-        split: The split.
-        model_ms: Milliseconds to sleep after each batch, in place of a model on a device; without it batches are dropped at once.
-        steps: Batches of each of the two measurements; by default four seconds of them.
-        tick: Called with the number of batches done.
-
-    Raises:
-        DataError: If the split has no batch.
+    `model_ms` are slept after each batch, in place of a model on a device. `tick` is called with the number of batches done.
     """
     if pipe.steps(split) == 0:
         raise DataError(f"split `{split}` has no batch to measure")
     executor = pipe._engine.executor(split)
     found = about(executor, pipe.spec_hash)
     found.model_ms = model_ms
-    batches = _steps(pipe, split, (model_ms or 0.0) / 1000, tick)
+    batches = (tick(done) for done, _ in enumerate(endless(pipe, split, (model_ms or 0.0) / 1000), 1))
     for _ in range(warm_steps(executor)):
         next(batches)
     before, start = replace(executor.waiting), time.perf_counter()
@@ -140,13 +123,11 @@ def _some(batches: Iterator[Any], steps: int | None) -> None:
         done += 1
 
 
-def _steps(pipe: Pipeline, split: str, nap: float, tick: Callable[[int], None]) -> Iterator[None]:
-    """Takes batches for ever, sleeping for some seconds after each."""
-    dataset, done = pipe[split], 0
+def endless(pipe: Pipeline, split: str, nap: float = 0.0) -> Iterator[Any]:
+    """Yields batches for ever, sleeping for some seconds after each."""
+    dataset = pipe[split]
     while True:
-        for _ in dataset:
+        for batch in dataset:
             if nap:
                 time.sleep(nap)
-            done += 1
-            tick(done)
-            yield
+            yield batch

@@ -47,12 +47,9 @@ class Part:
     Attributes:
         name: The names of its steps.
         text: Its line in `explain`.
-        us: Microseconds of a thread per example.
+        us: Microseconds of a thread per example; the cost model has `expected` so many.
         share: Its share of all measured time.
         estimated: The cost model divided the time of a compiled kernel.
-        stage: The stage, or `None`.
-        node: The node.
-        expected: The microseconds that the cost model expects.
     """
 
     name: str
@@ -71,13 +68,9 @@ class Part:
 
 
 def measured_parts(plan: Plan, recorded: Recording, sizes: Collection[int], given: Circumstances) -> list[Part]:
-    """Computes the time of each node and stage, in order.
+    """Computes the time of each node and stage of the plan that ran, in order; the cost model divides compiled kernels.
 
-    Args:
-        plan: The plan that ran.
-        recorded: Its recording.
-        sizes: Its `run_sizes`.
-        given: The circumstances for the cost model, which divides compiled kernels.
+    `sizes` are the plan's `run_sizes`.
     """
     us = {scope: 1e6 * seconds / max(_made(recorded, scope, sizes), 1) for scope, seconds in recorded.trace.busy.items()}
     total = sum(us.values()) or 1.0
@@ -136,7 +129,8 @@ def predict_us(plan: Plan, parts: list[Part], given: Circumstances) -> float:
     Uses the measured times of another plan of the same spec; parts that this plan lacks come from the cost model, corrected by its
     error there.
     """
-    known, error, total = _by_key(parts), _error(parts), 0.0
+    known = {(_key(p.stage) if p.stage is not None else (type(p.node).__name__,)): p.us for p in parts}
+    error, total = _error(parts), 0.0
     for node, cost in zip(plan.nodes, plan_cost(plan, given).nodes, strict=True):
         if cost.cached:
             continue
@@ -145,10 +139,6 @@ def predict_us(plan: Plan, parts: list[Part], given: Circumstances) -> float:
         if isinstance(node, (Element, Kernel)):
             total += sum(known.get(_key(stage), error * us) for stage, us in zip(node.stages, cost.stages, strict=True))
     return total
-
-
-def _by_key(parts: list[Part]) -> dict[Key, float]:
-    return {(_key(p.stage) if p.stage is not None else (type(p.node).__name__,)): p.us for p in parts}
 
 
 def _key(stage: Stage) -> Key:
@@ -174,13 +164,7 @@ _BLOCKED = 0.5
 
 @dataclass(frozen=True)
 class Remedy:
-    """A change of `runtime:`.
-
-    Attributes:
-        setting: The setting to write, such as `cache: memory`.
-        times: The expected speed-up of the pipeline.
-        bytes: The memory or disk that it needs.
-    """
+    """A change of `runtime:`, such as `cache: memory`; the expected speed-up of the pipeline, and the bytes of memory or disk it needs."""
 
     setting: str
     times: float

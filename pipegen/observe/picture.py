@@ -23,18 +23,7 @@ FORMS = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 
 
 def draw(found: Curves, form: str = "svg") -> bytes:
-    """Draws a run.
-
-    Args:
-        found: Its curves.
-        form: `svg`, `png` or `pdf`.
-
-    Returns:
-        The picture's bytes.
-
-    Raises:
-        ModuleNotFoundError: Without matplotlib.
-    """
+    """Draws a run as `svg`, `png` or `pdf`, by matplotlib; returns the picture's bytes."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -43,22 +32,17 @@ def draw(found: Curves, form: str = "svg") -> bytes:
     parts += [(_gpus, 1)] if found.summary.start.get("gpus") and sampled else []
     parts += [(_waits, 1.2)] if found.waits else []
     parts = parts or [(_nothing, 1)]
-    scale, unit = _time_unit(found.summary.seconds)
-    style: dict[Any, Any] = {
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "legend.frameon": False,
-        "svg.hashsalt": "pipegen",
-    }
-    with rc_context(style):
+    seconds = found.summary.seconds
+    scale, unit = (1.0, "seconds") if seconds < 300 else (60.0, "minutes") if seconds < 10_800 else (3600.0, "hours")
+    style: dict[Any, Any] = {"font.size": 9, "legend.frameon": False, "svg.hashsalt": "pipegen"}
+    with rc_context(style | dict.fromkeys(("axes.spines.top", "axes.spines.right"), False)):
         figure = Figure(figsize=(9.5, 1.75 * sum(share for _, share in parts)), layout="constrained")
         panels: Any = figure.subplots(len(parts), 1, sharex=True, height_ratios=[share for _, share in parts], squeeze=False)[:, 0]
         for panel, (part, _) in zip(panels, parts, strict=True):
             part(panel, found, scale)
             for at, _epoch in found.epochs:
                 panel.axvline(at / scale, color="0.75", linewidth=0.6, zorder=0)
-        panels[-1].set_xlim(0, max(found.summary.seconds / scale, 1e-3))
+        panels[-1].set_xlim(0, max(seconds / scale, 1e-3))
         panels[-1].set_xlabel(f"time in {unit}" + ("; a gray line where an epoch begins" if found.epochs else ""))
         made = io.BytesIO()
         figure.savefig(made, format=form, dpi=130, metadata={"Date": None} if form == "svg" else None)
@@ -78,10 +62,6 @@ def form_of(path: Path) -> str:
     return FORMS[path.suffix]
 
 
-def _time_unit(seconds: float) -> tuple[float, str]:
-    return (1.0, "seconds") if seconds < 300 else (60.0, "minutes") if seconds < 10_800 else (3600.0, "hours")
-
-
 def _nothing(panel: Any, _found: Curves, _scale: float) -> None:
     panel.text(0.5, 0.5, "the run ended before the first sample", ha="center", transform=panel.transAxes)
     panel.set_yticks([])
@@ -92,9 +72,7 @@ def _used(panel: Any, found: Curves, scale: float) -> None:
     granted = found.summary.start.get("cores_granted")
     if granted:
         panel.axhline(granted, color=_ORANGE, linestyle=":", label="cores that it may use")
-    panel.set_ylim(bottom=0)
-    panel.set_ylabel("cores")
-    _legend(panel)
+    _finish(panel, "cores")
 
 
 def _cores(panel: Any, found: Curves, scale: float) -> None:
@@ -115,9 +93,7 @@ def _memory(panel: Any, found: Curves, scale: float) -> None:
     limit = found.summary.start.get("memory_granted")
     if limit:
         panel.axhline(limit / 2**30, color=_ORANGE, linestyle=":", label="the container's limit")
-    panel.set_ylim(bottom=0)
-    panel.set_ylabel("memory, GiB")
-    _legend(panel)
+    _finish(panel, "memory, GiB")
 
 
 def _moved(panel: Any, found: Curves, scale: float) -> None:
@@ -129,9 +105,7 @@ def _moved(panel: Any, found: Curves, scale: float) -> None:
         ("sent", "sent by network", _PINK),
     ):
         panel.plot(times, _in(found.column(name), 1e6), color=colour, label=label, linewidth=1.1)
-    panel.set_ylim(bottom=0)
-    panel.set_ylabel("MB/s")
-    _legend(panel)
+    _finish(panel, "MB/s")
 
 
 def _gpus(panel: Any, found: Curves, scale: float) -> None:
@@ -143,9 +117,7 @@ def _gpus(panel: Any, found: Curves, scale: float) -> None:
         if gpu["memory"]:
             used = [100 * value / gpu["memory"] for value in found.samples.column(at + 1)]
             panel.plot(times, used, color=colour, linestyle=":", label="its memory")
-    panel.set_ylim(0, 105)
-    panel.set_ylabel("GPU, %")
-    _legend(panel)
+    _finish(panel, "GPU, %", 105)
 
 
 def _waits(panel: Any, found: Curves, scale: float) -> None:
@@ -154,13 +126,13 @@ def _waits(panel: Any, found: Curves, scale: float) -> None:
         share = [100 * value for value in series.column(1)]
         dots = {"linestyle": "none", "marker": ".", "markersize": 4} if len(share) <= _FEW else {"linewidth": 0.8}
         panel.plot(times, share, color=colour, label=split or "unnamed", **dots)
-    panel.set_ylim(0, 105)
-    panel.set_ylabel("waited, % of a step")
-    _legend(panel)
+    _finish(panel, "waited, % of a step", 105)
 
 
-def _legend(panel: Any) -> None:
-    """Puts the legend above the curves."""
+def _finish(panel: Any, label: str, top: float | None = None) -> None:
+    """Labels a panel, and puts the legend above the curves."""
+    panel.set_ylim(0, top)
+    panel.set_ylabel(label)
     panel.legend(loc="lower left", bbox_to_anchor=(0, 0.98), ncols=6, borderaxespad=0, handlelength=1.4, columnspacing=1.4)
 
 
@@ -172,12 +144,7 @@ _STYLE = ".verdict { font-size: 1.1rem; } .drawn { background: #fff; width: 100%
 
 
 def write_picture(found: Curves, path: Path) -> None:
-    """Writes a run as a picture or as a page, by the suffix of the file.
-
-    Raises:
-        ValueError: For another suffix.
-        OSError: If it cannot be written.
-    """
+    """Writes a run as a picture or as a page, by the suffix of the file."""
     form = form_of(path)
     if form == "html":
         run_page(found).save(path)
@@ -186,11 +153,7 @@ def write_picture(found: Curves, path: Path) -> None:
 
 
 def run_page(found: Curves) -> Page:
-    """Makes the page of a run.
-
-    Raises:
-        ModuleNotFoundError: Without matplotlib.
-    """
+    """Makes the page of a run."""
     summary = found.summary
     command, verdict = " ".join(summary.start.get("command", ())), summary.verdict()
     when = datetime.fromtimestamp(summary.start["time"], timezone.utc).strftime("%Y-%m-%d %H:%M UTC")

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
 from pipegen.observe.parts import blocked_share, is_blocked, measured_parts, remedies, run_sizes
+from pipegen.ops.sources.listing.wording import count
 from pipegen.page import bar, element, page, table
 from pipegen.physical.nodes import forms_of
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances
-from pipegen.terminal import aligned
+from pipegen.terminal import aligned, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,14 +33,8 @@ _IDLE = 0.5
 
 @dataclass(frozen=True)
 class Profile:
-    """The analysis of a recording.
-
-    Attributes:
-        recording: The recording.
-        parts: The time of each node and stage, in order.
-        remedies: Settings that would help, the best first.
-        blocked: Threads mostly wait for something else than a core.
-    """
+    """The analysis of a recording: the time of each node and stage, settings that would help, and if threads mostly wait for other things
+    than cores."""
 
     recording: Recording
     parts: tuple[Part, ...]
@@ -68,13 +63,13 @@ class Profile:
         made = 1e-3 * sum(p.us for p in self.parts) / found.threads * found.examples / max(found.batches, 1)
         if not self.starves:
             step = 1000 * (found.seconds - found.waited) / max(found.batches, 1)
-            makers = _counted(found.threads, "thread")
+            makers = count(found.threads, "thread")
             return f"the model does not wait: its step takes {step:.0f} ms, and {makers} can make a batch in {made:.0f} ms"
         unit = "thread" if self.blocked else "core"
         whose = f"the model waits {found.wait_share:.0%} of its time: " if found.model_ms is not None else ""
         waits = ", mostly waiting" if self.blocked else ""
         name = part.name + (" (estimated)" if part.estimated else "")
-        return f"{whose}{name} takes {self.of_threads(part):.0%} of {_counted(found.threads, unit)}{waits}; {self._remedy()}"
+        return f"{whose}{name} takes {self.of_threads(part):.0%} of {count(found.threads, unit)}{waits}; {self._remedy()}"
 
     def _remedy(self) -> str:
         if self.remedies:
@@ -149,6 +144,10 @@ class Profile:
             "notes": list(found.notes),
         }
 
+    def rendered(self, form: str) -> str:
+        """Formats the profile as `text`, `json` or `html`."""
+        return self.text() if form == "text" else json_text(self.as_json()) if form == "json" else self.page()
+
     def page(self) -> Page:
         """Makes a page of the profile, with a bar for each stage."""
         rows = [
@@ -166,13 +165,7 @@ _STYLE = "td:nth-child(3) { min-width: 8rem; }"
 
 
 def analyse(pipe: Pipeline, found: Recording, factors: Mapping[str, float] | None = None) -> Profile:
-    """Analyses a recording of one of a pipeline's splits.
-
-    Args:
-        pipe: The pipeline.
-        found: The recording.
-        factors: Known factors of the machine; see `phases/machine.py`.
-    """
+    """Analyses a recording of one of a pipeline's splits; `factors` of the machine are those of `phases/machine.py`."""
     executor = pipe._engine.executor(found.split)
     plan = executor.plan
     given = Circumstances(
@@ -181,7 +174,3 @@ def analyse(pipe: Pipeline, found: Recording, factors: Mapping[str, float] | Non
     parts = measured_parts(plan, found, run_sizes(executor.physical(forms_of(plan)[0])), given)
     best = remedies(pipe, found, parts, given) if found.wait_share >= STARVED else []
     return Profile(found, tuple(parts), tuple(best), is_blocked(found))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from pipegen.waiting import Wait
@@ -16,14 +15,7 @@ Row = dict[str, Any]
 
 
 class Record:
-    """A writer of the rows of a run; each is flushed before the next sample is taken.
-
-    Args:
-        path: The file, which is overwritten; `None` for no file.
-
-    Raises:
-        OSError: If the file cannot be made.
-    """
+    """A writer of the rows of a run to a file, if there is one; each is flushed before the next sample is taken."""
 
     def __init__(self, path: Path | None) -> None:
         self._file: IO[str] | None = None if path is None else open(path, "w", encoding="utf-8")  # noqa: SIM115
@@ -45,17 +37,11 @@ class Record:
     def close(self) -> None:
         """Closes the file."""
         file, self._file = self._file, None
-        if file is not None:
-            try:
+        try:
+            if file is not None:
                 file.close()
-            except OSError as error:
-                self.failed = self.failed or error
-
-    def __enter__(self) -> Record:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        except OSError as error:
+            self.failed = self.failed or error
 
 
 class Steps:
@@ -82,7 +68,6 @@ def read_record(path: Path) -> Iterator[Row]:
     """Yields the rows of a record, also of a run that was killed or still runs.
 
     Raises:
-        OSError: If it cannot be read.
         ValueError: If it is not a record.
     """
     with open(path, encoding="utf-8", errors="replace") as file:
@@ -107,11 +92,6 @@ def size(count: float) -> str:
     while abs(count) >= 1024 and unit < len(_UNITS) - 1:
         count, unit = count / 1024, unit + 1
     return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count:.0f} B"
-
-
-def rate(per_second: float | None) -> str:
-    """Formats bytes per second as MB/s."""
-    return "?" if per_second is None else f"{per_second / 1e6:.1f} MB/s"
 
 
 def duration(seconds: float) -> str:
@@ -203,7 +183,10 @@ class Summary:
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Yields the names and the figures of the run."""
-        yield "time", f"{duration(self.seconds)}{self._how_it_ended()}"
+        ended = "" if self.end is not None else ", and the end is not in the record"
+        if self.end is not None and "code" in self.end:
+            ended = f", exit code {self.end['code']}" + (f" ({self.end['signal']})" if self.end["signal"] else "")
+        yield "time", duration(self.seconds) + ended
         granted = self.start.get("cores_granted")
         yield "processor", f"{self.cores:.2f} of {granted} cores in the mean"
         if self.samples:
@@ -236,14 +219,6 @@ class Summary:
         about = {"version": 1, "command": self.start.get("command"), "seconds": self.seconds, "samples": self.samples}
         return {**about, **means, **moved, "gpus": gpus, "no_gpu": self.start.get("no_gpu"), "waits": waits, "end": self.end}
 
-    def _how_it_ended(self) -> str:
-        if self.end is None:
-            return ", and the end is not in the record"
-        if "code" not in self.end:
-            return ""
-        by = f" ({self.end['signal']})" if self.end["signal"] else ""
-        return f", exit code {self.end['code']}{by}"
-
     def verdict(self) -> str:
         """Describes in a sentence what the run waited for."""
         if not self.waits:
@@ -269,8 +244,8 @@ def live_line(row: Row, steps: list[Row], start: Row) -> str:
     run, machine = row["run"], row["machine"]
     parts = [f"cpu {run['cores'] or 0:.1f} of {start['cores_granted']} cores", f"memory {size(run['rss'])}"]
     if run["read"] is not None:
-        parts.append(f"disk {rate(run['read'])} in, {rate(run['written'])} out")
-    parts.append(f"net {rate(machine['received'])} in")
+        parts.append(f"disk {run['read'] / 1e6:.1f} MB/s in, {run['written'] / 1e6:.1f} MB/s out")
+    parts.append("net ? in" if machine["received"] is None else f"net {machine['received'] / 1e6:.1f} MB/s in")
     for number, gpu in enumerate(row["gpu"]):
         busy = "busy unknown" if gpu["busy"] is None else f"{gpu['busy']} %"
         parts.append(f"GPU{f' {number}' if len(row['gpu']) > 1 else ''} {busy}, {size(gpu['memory'] or 0)}")
@@ -315,15 +290,8 @@ SAMPLE = ("t", "cores", "rss", "cgroup", "read", "written", "received", "sent")
 
 @dataclass
 class Curves:
-    """The contents of a picture.
-
-    Attributes:
-        samples: The figures named by `SAMPLE`.
-        cores: The time and the percent of each core.
-        waits: For each split the time of each step, and its share of waiting.
-        epochs: The times that epochs began, and their numbers.
-        summary: The sums of the run.
-    """
+    """The contents of a picture: the figures named by `SAMPLE`, the time and the percent of each core, for each split the time of each step
+    and its share of waiting, the times that epochs began with their numbers, and the sums of the run."""
 
     samples: Series = field(default_factory=Series)
     cores: Series = field(default_factory=Series)
@@ -348,16 +316,11 @@ def curves(rows: Iterable[Row]) -> Curves:
             found.samples.add([row["t"], run["cores"], run["rss"], cgroup.get("memory"), *moved, *gpus])
             found.cores.add([row["t"], *row["cpu"]])
         elif "steps" in row:
-            _add_steps(found, row["steps"], row["t"])
+            steps, series = row["steps"], found.waits.setdefault(row["steps"]["split"], Series())
+            when = row["t"] - sum(steps["step_ms"]) / 1e3  # the last step ended at about the row's time
+            for wait, whole in zip(steps["wait_ms"], steps["step_ms"], strict=True):
+                when += whole / 1e3
+                series.add([when, wait / whole if whole else 0.0])
         elif row.get("event") == "epoch":
             found.epochs.append((row["t"], row["epoch"]))
     return found
-
-
-def _add_steps(found: Curves, steps: Row, at: float) -> None:
-    """Adds the waits of a row; its last step ended at about the row's time."""
-    series = found.waits.setdefault(steps["split"], Series())
-    when = at - sum(steps["step_ms"]) / 1e3
-    for wait, whole in zip(steps["wait_ms"], steps["step_ms"], strict=True):
-        when += whole / 1e3
-        series.add([when, wait / whole if whole else 0.0])

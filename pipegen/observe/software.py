@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pipegen.lazy import what_to_install
 from pipegen.observe.asking import answers_of, reason, run_python
-from pipegen.observe.examination import Examination, Line
+from pipegen.observe.examination import Examination, Line, judged
 from pipegen.release import __version__
 
 
@@ -38,14 +38,11 @@ def check_tensorflow(examination: Examination) -> Iterator[Line]:
     fact = f"{version}, imported in {seconds:.1f} s, {cpu_s:.1f} s of them at work"
     figures = {"version": version, "import_s": seconds, "import_cpu_s": cpu_s}
     release = tuple(int(part) for part in version.split(".")[:2])
-    if not FIRST <= release <= LAST:
-        wanted = f"tensorflow>={FIRST[0]}.{FIRST[1]},<{LAST[0]}.{LAST[1] + 1}"
-        yield Line("TensorFlow", f"{fact}, which pipegen is not tested with", "warning", f"pip install '{wanted}'", figures)
-    elif seconds > _SLOW:
-        remedy = "the machine is busy, or the environment is on slow storage: importing reads thousands of files"
-        yield Line("TensorFlow", fact, "note", remedy, figures)
-    else:
-        yield Line("TensorFlow", fact, figures=figures)
+    untested = not FIRST <= release <= LAST
+    wanted = f"tensorflow>={FIRST[0]}.{FIRST[1]},<{LAST[0]}.{LAST[1] + 1}"
+    slow = "the machine is busy, or the environment is on slow storage: importing reads thousands of files"
+    fact += ", which pipegen is not tested with" * untested
+    yield judged("TensorFlow", fact, figures, (untested, "warning", f"pip install '{wanted}'"), (seconds > _SLOW, "note", slow))
 
 
 def _broken(why: str) -> Line:
@@ -75,8 +72,8 @@ def check_keras(examination: Examination) -> Iterator[Line]:
     version, backend = answers["keras"], answers["keras_backend"]
     old = tuple(int(part) for part in version.split(".")[:2]) < FIRST_KERAS
     fact = f"{version} on {backend}{', too old for pipegen' if old else ''}"
-    remedy = f"pip install --upgrade 'keras>={FIRST_KERAS[0]}.{FIRST_KERAS[1]}'" if old else ""
-    yield Line("Keras", fact, "error" if old else "ok", remedy, {"version": version, "backend": backend})
+    remedy = f"pip install --upgrade 'keras>={FIRST_KERAS[0]}.{FIRST_KERAS[1]}'"
+    yield judged("Keras", fact, {"version": version, "backend": backend}, (old, "error", remedy))
 
 
 def check_xla(examination: Examination) -> Iterator[Line]:
@@ -100,12 +97,9 @@ def check_onednn(examination: Examination) -> Iterator[Line]:
         return
     said = examination.machine.environment.get("TF_ENABLE_ONEDNN_OPTS")
     by = f", by TF_ENABLE_ONEDNN_OPTS={said}" if said is not None else ""
-    figures = {"on": on, "variable": said}
-    if on:
-        yield Line("oneDNN", f"on{by}", figures=figures)
-    else:
-        remedy = "unset TF_ENABLE_ONEDNN_OPTS for faster models on the processor" if said is not None else ""
-        yield Line("oneDNN", f"off{by}; the input does not need it", "note" if said is not None else "ok", remedy, figures)
+    fact = f"on{by}" if on else f"off{by}; the input does not need it"
+    remedy = "unset TF_ENABLE_ONEDNN_OPTS for faster models on the processor"
+    yield judged("oneDNN", fact, {"on": on, "variable": said}, (not on and said is not None, "note", remedy))
 
 
 _PATIENCE_TENSORFLOW_IO = 120.0
@@ -176,13 +170,7 @@ def check_extras(examination: Examination) -> Iterator[Line]:
 
 
 class Failure(NamedTuple):
-    """A library that does not load.
-
-    Attributes:
-        why: The first line of the error.
-        lacks_module: A module is missing; the installed ones are fine.
-        late: The time limit was reached; it may load.
-    """
+    """Why a library does not load: a module may be missing, or the time limit was reached, so that it may load."""
 
     why: str
     lacks_module: bool = False
@@ -195,7 +183,7 @@ def do_not_load(names: Sequence[str], environment: Mapping[str, str]) -> dict[st
     failed: dict[str, Failure] = {}
     rest = [*modules]
     while rest:
-        code, out, err = run_python(["-m", "pipegen.observe.imported", *rest], environment, _PATIENCE)
+        code, out, err = run_python(["-m", "pipegen.observe.asked", *rest], environment, _PATIENCE)
         doing = None
         for answer in answers_of(out):
             doing = answer.get("doing", doing)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.data.ownership import source_paths
 from pipegen.diagnostics.diagnostic import Diagnostic
@@ -45,22 +45,15 @@ Piece = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Rates:
-    """Measured rates, in bytes per second.
+    """Measured rates in bytes per second: of pieces in `random` order, alone or by several threads `together`, and in stored order.
 
-    Attributes:
-        random: One piece after another in random order.
-        together: Pieces in random order, by several threads.
-        sequential: One piece after another in stored order.
-        files: Number of files; at most 50,000 are listed.
-        mean_bytes: Their mean size.
-        shards: They are so large that parts of them were read.
-        kept: The share of pieces that were in memory although they were dropped from the page cache.
+    A piece is a file of so many `mean_bytes`, or a part of a large one (`shards`). `kept` is the share of pieces that were in memory,
+    although dropped from the page cache.
     """
 
     random: float
     together: float
     sequential: float
-    files: int
     mean_bytes: float
     shards: bool
     kept: float
@@ -75,11 +68,7 @@ def files_of(path: str) -> list[str]:
 
 
 def measure(files: Sequence[str], threads: int, seconds: float | None = None) -> Rates | None:
-    """Measures the reading of files; `None` if they are empty.
-
-    Raises:
-        OSError: If one cannot be read.
-    """
+    """Measures the reading of files; `None` if they are empty."""
     seconds = _SECONDS if seconds is None else seconds
     chance = random.Random(0)  # noqa: S311 - not secret
     taken = sorted(chance.sample(list(files), min(_TAKEN, len(files))))
@@ -92,12 +81,12 @@ def measure(files: Sequence[str], threads: int, seconds: float | None = None) ->
     shuffled = chance.sample(pieces, len(pieces))
     third = max(1, len(pieces) // 3)
     kept: list[bool] = []
-    one = _rate(shuffled[:third], _read, kept, seconds)
+    one = _rate(shuffled[:third], 1, map, kept, seconds)
     with ThreadPoolExecutor(threads) as pool:
-        several = _rate_together(shuffled[third : 2 * third] or shuffled, pool, threads, kept, seconds)
+        several = _rate(shuffled[third : 2 * third] or shuffled, 4 * threads, pool.map, kept, seconds)
     start = chance.randrange(max(1, len(pieces) - third))
-    order = _rate(pieces[start : start + third], _read, kept, seconds)
-    return Rates(one, several, order, len(files), mean, mean >= _LARGE, sum(kept) / len(kept))
+    order = _rate(pieces[start : start + third], 1, map, kept, seconds)
+    return Rates(one, several, order, mean, mean >= _LARGE, sum(kept) / len(kept))
 
 
 def _pieces(sizes: dict[str, int]) -> Iterator[Piece]:
@@ -111,21 +100,11 @@ def _pieces(sizes: dict[str, int]) -> Iterator[Piece]:
         yield from ((name, i * _PART, _PART) for i in range(count))
 
 
-def _rate(pieces: Iterable[Piece], read: Callable[[Piece], tuple[int, bool]], kept: list[bool], seconds: float) -> float:
+def _rate(pieces: Sequence[Piece], at_once: int, mapped: Callable[..., Iterable[Any]], kept: list[bool], seconds: float) -> float:
+    """Reads pieces, so many `at_once`, for some seconds; returns the bytes per second."""
     done, begin = 0, time.perf_counter()
-    for piece in pieces:
-        count, was_kept = read(piece)
-        done += count
-        kept.append(was_kept)
-        if time.perf_counter() - begin > seconds:
-            break
-    return done / max(time.perf_counter() - begin, 1e-9)
-
-
-def _rate_together(pieces: Sequence[Piece], pool: ThreadPoolExecutor, threads: int, kept: list[bool], seconds: float) -> float:
-    done, begin = 0, time.perf_counter()
-    for at in range(0, len(pieces), 4 * threads):
-        for count, was_kept in pool.map(_read, pieces[at : at + 4 * threads]):
+    for at in range(0, len(pieces), at_once):
+        for count, was_kept in mapped(_read, pieces[at : at + at_once]):
             done += count
             kept.append(was_kept)
         if time.perf_counter() - begin > seconds:
@@ -166,12 +145,7 @@ def place_of(path: str) -> Path:
 
 @dataclass(frozen=True)
 class Needs:
-    """The needs of a spec, for its training split or its first one.
-
-    Attributes:
-        spec: The spec.
-        images_per_s: The rate of the model; `None` for the rate at which the cores prepare images.
-    """
+    """The needs of a spec, for its training split or its first one, and the rate of the model, else that at which cores prepare images."""
 
     spec: Spec
     images_per_s: float | None = None

@@ -37,13 +37,10 @@ _TIMES = 8
 
 @dataclass(frozen=True)
 class Usage:
-    """The usage of processors up to some moment, or between two.
+    """The usage of processors up to some moment, or between two, in seconds: the time, and the processor time of this process.
 
-    Attributes:
-        seconds: The time.
-        cpu: Processor time of this process.
-        queued: Seconds that its threads were ready to run, but had no core.
-        busy: Processor time of all programs on the cores that it may use; `None` if the system does not tell.
+    Its threads were `queued` while they were ready to run, but had no core. `busy` is the processor time of all programs on the cores that
+    it may use; `None` if the system does not tell.
     """
 
     seconds: float
@@ -97,14 +94,10 @@ _HOST = "/host:CPU"
 
 @dataclass
 class Trace:
-    """The sums of a trace.
+    """The sums of a trace, in seconds: its length, and the time of threads in each part of the plan, by `scope_in`.
 
-    Attributes:
-        seconds: Its length.
-        busy: Seconds of threads in each part of the plan, by `scope_in`.
-        runs: The number of runs of each part, for one example, a few or a batch; without parts that run only in branches or loops.
-        cpu: Seconds of processor time of the whole process.
-        queued: Seconds that its threads were ready, but other programs held the cores; 0 if the system does not tell.
+    A part runs for one example, a few or a batch; `runs` lacks parts that run only in branches or loops. `cpu` is the processor time of the
+    whole process; its threads were `queued` while they were ready, but other programs held the cores.
     """
 
     seconds: float = 0.0
@@ -137,11 +130,7 @@ class Tracing:
         self._known = known
 
     def start(self) -> None:
-        """Starts the profiler.
-
-        Raises:
-            tf.errors.AlreadyExistsError: If one is running.
-        """
+        """Starts the profiler; raises `tf.errors.AlreadyExistsError` if one is running."""
         import tensorflow as tf
 
         self._folder = tempfile.TemporaryDirectory(prefix="pipegen-trace-")
@@ -209,15 +198,7 @@ Cause = tuple[int, int]
 
 @dataclass(slots=True)
 class _Event:
-    """An event of a thread.
-
-    Attributes:
-        start: Its beginning in picoseconds.
-        length: Its length in picoseconds.
-        part: The part in its name, or one of `_BETWEEN`.
-        cause: The link to its cause.
-        causes: The link to the events that it causes.
-    """
+    """An event of a thread, in picoseconds: the part in its name, or one of `_BETWEEN`; links to its cause, and to what it causes."""
 
     start: int
     length: int

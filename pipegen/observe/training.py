@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.observe.measured import SECONDS, WARM
-from pipegen.terminal import json_text, note
+from pipegen.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,29 +31,21 @@ if TYPE_CHECKING:
     from pipegen.waiting import Waiting
 
 
-Said = tuple[str, str, list[str]]
-"""A report, its sentence, and remarks."""
+Said = tuple[str, str]
+"""A report, and its sentence."""
 _LEAST = 4
 """The least number of batches of each of the two measurements."""
 
 
 def profile_script(script: str, given: Sequence[str], *, spec_hash: str, split: str, form: str) -> tuple[int, Said | None]:
-    """Runs a script and profiles its pipeline.
-
-    Args:
-        script: The path of a Python script.
-        given: Its arguments.
-        spec_hash: The hash of the spec.
-        split: The split to watch.
-        form: `text`, `json` or `html`.
+    """Runs a Python script with its arguments, and profiles the split of the pipeline in it.
 
     Returns:
-        The exit code of the script, as a shell has it; and the report, `None` after too few batches.
+        The exit code of the script, as a shell has it; and the report as `text`, `json` or `html`, `None` after too few batches.
     """
     with tempfile.TemporaryDirectory(prefix="pipegen-profile-") as folder:
         report = Path(folder) / "report.json"
-        command = [sys.executable, "-m", __name__, str(report), form, spec_hash, split, script, *given]
-        code = _run(command)
+        code = _run([sys.executable, "-m", __name__, str(report), form, spec_hash, split, script, *given])
         try:
             said: Said | None = tuple(json.loads(report.read_text(encoding="utf-8")))
         except (OSError, ValueError):
@@ -75,14 +67,7 @@ def _run(command: list[str]) -> int:
 
 
 class Watch:
-    """A watcher that waits for the pipeline to be warm, measures it without and with a trace, and writes the report.
-
-    Args:
-        report: The file to write.
-        form: `text`, `json` or `html`.
-        spec_hash: The hash of the spec.
-        split: The split to watch.
-    """
+    """A watcher that waits for the pipeline to be warm, measures the split without and with a trace, and writes the report."""
 
     def __init__(self, report: Path, form: str, spec_hash: str, split: str) -> None:
         self._report, self._form, self._hash, self._split = report, form, spec_hash, split
@@ -166,8 +151,7 @@ class Watch:
         from pipegen.observe.profile import analyse
 
         made = analyse(pipe, found)
-        text = {"text": made.text, "json": lambda: json_text(made.as_json()), "html": made.page}[self._form]()
-        self._report.write_text(json.dumps([text, made.sentence, []]), encoding="utf-8")
+        self._report.write_text(json.dumps([made.rendered(self._form), made.sentence]), encoding="utf-8")
 
 
 def _main(arguments: list[str]) -> None:

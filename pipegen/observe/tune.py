@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.errors import DataError
 from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
-from pipegen.observe.measured import warm_steps
+from pipegen.observe.measured import endless, warm_steps
 from pipegen.observe.trace import Usage
 from pipegen.phases.machine import Tuned, ignored
 from pipegen.plan.cost import example_bytes, fitted_as
@@ -25,7 +25,7 @@ from pipegen.spec.units import format_bytes
 from pipegen.terminal import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from pipegen.api.pipeline import Pipeline
     from pipegen.observe.profile import Profile
@@ -78,16 +78,10 @@ _PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of one candidate.
+    """The result of one candidate, such as `threads: 4`: medians of its turns.
 
-    Attributes:
-        setting: The setting, such as `threads: 4`.
-        rate: Images per second, the median of its turns.
-        cpu_us: Microseconds of processor time per image, the median of its turns.
-        times: The speed-up over the best before, the median of its turns.
-        low: The lower quartile of the speed-up.
-        high: The upper quartile of the speed-up.
-        taken: It is the best from now on.
+    These are images per second, microseconds of processor time per image, and the speed-up over the best before, with its quartiles. If it
+    was `taken`, it is the best from now on.
     """
 
     setting: str
@@ -103,13 +97,8 @@ class Trial:
 class Tuning:
     """The trials, and the best settings.
 
-    Attributes:
-        split: The split that was run.
-        trials: The trials, in order; the first is pipegen's own choice.
-        best: The settings that won, as `runtime:` takes them; empty if none did.
-        tuned: The best settings, to be kept.
-        undecided: Candidates with too few turns that count.
-        notes: The candidates that were not tried, and why.
+    The first trial is pipegen's own choice. `best` are the settings that won, as `runtime:` takes them; `tuned` is what is kept of them.
+    `undecided` candidates have too few turns that count; `notes` says which were not tried, and why.
     """
 
     split: str
@@ -141,16 +130,8 @@ class Tuning:
         """Converts the result to plain values."""
         trials = [vars(trial) for trial in self.trials]
         gain = {name: getattr(self.tuned, name) for name in ("times", "low", "high")}
-        return {
-            "version": 1,
-            "sentence": self.sentence,
-            "split": self.split,
-            "best": self.best,
-            **gain,
-            "trials": trials,
-            "undecided": self.undecided,
-            "notes": self.notes,
-        }
+        head = {"version": 1, "sentence": self.sentence, "split": self.split, "best": self.best}
+        return {**head, **gain, "trials": trials, "undecided": self.undecided, "notes": self.notes}
 
 
 def written(settings: Mapping[str, Any]) -> str:
@@ -169,16 +150,10 @@ def tune(
     seconds: float = 1.0,
     said: Callable[[str], None] = lambda _: None,
 ) -> Tuning:
-    """Tries values of the settings that a spec leaves to pipegen.
+    """Tries values of the settings that a spec leaves to pipegen on a split, also a cache in a folder on a `disk`.
 
-    Args:
-        build: Builds the pipeline with settings that override its `runtime` section.
-        split: The split to run.
-        disk: A folder for a cache on a disk, which writes a copy of the data; without it none is tried.
-        model_ms: The time of a training step in ms; a pipeline faster than the model gains nothing.
-        turns: Turns of each candidate with the best; at least `LEAST_TURNS` to decide anything.
-        seconds: The time of a turn, for each of the two.
-        said: Called with the candidate that is tried next.
+    Each candidate has so many `turns` with the best, of so many `seconds` for each of the two; `LEAST_TURNS` decide. `said` is called with
+    the candidate that is tried next. A pipeline faster than the model, whose step takes `model_ms`, gains nothing.
 
     Raises:
         DataError: If the split has no batch.
@@ -211,8 +186,8 @@ class _Search:
             ("threads", threads),
             ("prefetch", [1, 4, 8] if runtime.prefetch == "auto" else []),
         ):
-            for value in dict.fromkeys(map(_hashable, values)):
-                self._try({name: dict(value) if isinstance(value, tuple) else value})
+            for value in (value for i, value in enumerate(values) if value not in values[:i]):
+                self._try({name: value})
         found.best = dict(self._best.settings)
         found.tuned = self._compared()
         return found
@@ -223,14 +198,11 @@ class _Search:
         if pipe.spec.model.runtime.cache != "auto":
             return []
         is_cached = any(isinstance(n, Cache) for n in pipe._compiled.splits[found.split].plan.nodes)
-        wanted: list[Any] = ["none"] if is_cached else ["memory"]
         took = sum(map(pipe.num_examples, pipe.splits)) / max(self._found.trials[0].rate, 1e-9)
         if not is_cached and took > _PATIENCE_S:
             found.notes.append(f"no cache was tried: filling it takes about {took:.0f} s")
             return []
-        if self._disk is not None:
-            wanted.append({"disk": self._disk})
-        return wanted
+        return ["none" if is_cached else "memory", *([{"disk": self._disk}] if self._disk is not None else [])]
 
     def _try(self, setting: dict[str, Any]) -> None:
         """Runs a candidate in turns with the best, and takes it if it is faster."""
@@ -241,7 +213,8 @@ class _Search:
         except DataError:
             raise
         except Exception as error:  # such as a cache that does not fit
-            self._found.notes.append(f"{written(setting)} was not tried: {_first_line(error)}")
+            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self._found.notes.append(f"{written(setting)} was not tried: {why}")
             return
         if settings.get("cache") == "memory" and not self._fits(candidate.pipe):
             return
@@ -300,13 +273,7 @@ class _Search:
 
 @dataclass(frozen=True)
 class Turn:
-    """The measurements of a pipeline in one turn.
-
-    Attributes:
-        rate: Images per second.
-        cpu_us: Microseconds of processor time per image.
-        held: The share of the cores that other programs held.
-    """
+    """Images per second, microseconds of processor time per image, and the share of the cores that other programs held, in one turn."""
 
     rate: float
     cpu_us: float
@@ -323,7 +290,7 @@ class _Running:
         executor = pipe._engine.executor(split)
         self._count = executor.waiting
         self._ready = min(_MOST_READY, executor.setting.threads + sum(n.batches for n in executor.plan.nodes if isinstance(n, Prefetch)))
-        self._batches = _endless(pipe, split, nap)
+        self._batches = endless(pipe, split, nap)
         for _ in range(warm_steps(executor)):
             next(self._batches)
 
@@ -337,20 +304,3 @@ class _Running:
             done += 1
         used, images = Usage.now().since(start), self._count.examples - before
         return Turn(images / used.seconds, 1e6 * used.cpu / images, used.share_held(available_cores()))
-
-
-def _endless(pipe: Pipeline, split: str, nap: float) -> Generator[None, None, None]:
-    dataset = pipe[split]
-    while True:
-        for _ in dataset:
-            if nap:
-                time.sleep(nap)
-            yield
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value.items()) if isinstance(value, dict) else value
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

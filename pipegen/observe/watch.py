@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,7 @@ _LOOK = 0.5
 
 
 class NotStarted(Exception):
-    """A command cannot be run.
-
-    Attributes:
-        code: A shell's exit code for it: 127 if the command is not found, else 126.
-        help: The remedies.
-    """
+    """A command cannot be run; `code` is a shell's exit code for it: 127 if the command is not found, else 126."""
 
     def __init__(self, message: str, code: int, *help_: str) -> None:
         super().__init__(message)
@@ -48,13 +43,8 @@ class NotStarted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a command.
-
-    Attributes:
-        code: Its exit code, or 128 plus the number of the signal that ended it.
-        signal: The name of that signal, or `None`.
-        cpu_s: Processor seconds of the command and of all descendants that it waited for.
-    """
+    """The end of a command: its exit code, or 128 plus the number of the signal that ended it; the signal's name, or `None`; and the
+    processor seconds of the command and of all descendants that it waited for."""
 
     code: int
     signal: str | None
@@ -66,10 +56,6 @@ class Child:
 
     The signals that are forwarded are blocked until `released`, and waited for instead: so none interrupts anything, and the sender of each
     is known. Ignored signals stay ignored, as under `nohup`.
-
-    Args:
-        command: The program and its arguments.
-        environment: Its environment.
 
     Raises:
         NotStarted: If it cannot be run.
@@ -208,11 +194,7 @@ class MissingLibrary(ImportError):
 
 
 def require(*libraries: str) -> None:
-    """Checks that libraries are installed.
-
-    Raises:
-        MissingLibrary: If one is not.
-    """
+    """Raises `MissingLibrary` if one of several libraries is not installed."""
     for name in libraries:
         if importlib.util.find_spec(name) is None:
             raise MissingLibrary(f"monitoring needs {name}, which is not installed here: pip install 'pipegen[monitor]'")
@@ -221,17 +203,9 @@ def require(*libraries: str) -> None:
 
 
 class Watch:
-    """A watcher of a command that writes a record, prints lines, and sums up the run.
+    """A watcher of a command that writes a record `out`, tells a line each `live` seconds (0 for none), and sums up the run.
 
-    Args:
-        command: The program and its arguments.
-        out: The file of the record, or `None`.
-        every: Seconds between samples.
-        live: Seconds between lines; 0 for none.
-        tell: Called with each line.
-
-    Attributes:
-        summary: The sums of the run so far.
+    It takes a sample `every` so many seconds.
     """
 
     def __init__(
@@ -246,14 +220,9 @@ class Watch:
         """Waits since the latest line."""
 
     def run(self) -> Ended:
-        """Runs the command to its end.
-
-        Raises:
-            NotStarted: If it cannot be run.
-            OSError: If the record cannot be written.
-        """
+        """Runs the command to its end; raises `NotStarted` if that is impossible."""
         with ExitStack() as stack:
-            self._record = stack.enter_context(Record(self._out))
+            self._record = stack.enter_context(closing(Record(self._out)))
             self._pipe = WaitPipe()
             stack.callback(self._pipe.close)
             self._sampler: Sampler | None = Sampler(self._every)
@@ -330,21 +299,7 @@ def temporary_record() -> Path:
 
 
 class Inside:
-    """A watcher of this process and its descendants, until it is stopped.
-
-    Args:
-        out: The file of the record, or `None`.
-        every: Seconds between samples.
-        live: Seconds between lines; 0 for none.
-        tell: Called with each line.
-
-    Attributes:
-        summary: The sums of the run so far.
-
-    Raises:
-        MissingLibrary: Without psutil.
-        OSError: If the record cannot be made.
-    """
+    """A watcher of this process and its descendants, until it is stopped; for the arguments see `Watch`."""
 
     def __init__(self, out: Path | None, every: float, live: float = 0.0, tell: Callable[[str], None] | None = None) -> None:
         require("psutil")

@@ -32,15 +32,7 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Job:
-    """The arguments of a worker.
-
-    Attributes:
-        sections: The spec, with absolute paths.
-        allow_code: Modules whose functions it may call.
-        folder: The folder of the store.
-        options: The options of preparing.
-        key: Hash of all that decides the bytes of the store.
-    """
+    """The arguments of a worker: the spec with absolute paths, modules whose functions it may call, the store, and the key of the work."""
 
     sections: dict[str, Any]
     allow_code: tuple[str, ...]
@@ -50,35 +42,20 @@ class Job:
 
 
 class Beam:
-    """A runner on Apache Beam.
-
-    Args:
-        flags: Options of Beam and its runners, such as `--direct_num_workers=4`.
-        allow_code: Modules whose functions the spec may call.
-    """
-
-    called = "--runner beam"
+    """A runner on Apache Beam, whose options are `flags` such as `--direct_num_workers=4`; the spec may call modules in `allow_code`."""
 
     def __init__(self, flags: Sequence[str], allow_code: Sequence[str]) -> None:
         self._flags, self._allow_code = list(flags), tuple(allow_code)
 
     def check(self) -> None:
-        """Checks that Beam is installed.
-
-        Raises:
-            MissingLibrary: If it is not.
-        """
+        """Raises `MissingLibrary` if Beam is not installed."""
         try:
             import apache_beam  # noqa: F401
         except ImportError as error:
             raise MissingLibrary("Apache Beam", "beam", error) from None
 
     def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-        """Writes the missing shards.
-
-        Raises:
-            DataError: For a record that cannot be read, and if Beam fails.
-        """
+        """Writes the missing shards; raises `DataError` for a record that cannot be read, and if Beam fails."""
         import apache_beam as beam
         from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -91,7 +68,8 @@ class Beam:
                     numbers = pipeline | "shards" >> beam.Create(list(missing)) | beam.Reshuffle()
                     _ = numbers | "write" >> beam.Map(write_shard, job=job)
             except Exception as error:  # runners raise errors of many types
-                raise DataError(f"Apache Beam failed: {_last_line(error)}; run the same command again to continue") from error
+                lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+                raise DataError(f"Apache Beam failed: {lines[-1]}; run the same command again to continue") from error
         for file in _failures(work.folder):
             raise DataError(file.read_text(encoding="utf-8"))
 
@@ -114,11 +92,7 @@ _WORKS: dict[tuple[str, str], Work] = {}
 
 
 def _work(job: Job) -> Work:
-    """Lists the data on a worker.
-
-    Raises:
-        DataError: If it differs from the data of the starting process.
-    """
+    """Lists the data on a worker; raises `DataError` if it differs from the data of the starting process."""
     work = Work(listed(load(job.sections, allowed=CHECKED), job.allow_code), Path(job.folder), job.options)
     if work.key != job.key:
         raise DataError("the spec, its data, or pipegen itself differs between a worker and the machine that started it")
@@ -145,8 +119,3 @@ def _told(work: Work, tell: Callable[[int], None]) -> Iterator[None]:
 
 def _failures(folder: Path) -> list[Path]:
     return sorted((folder / SHARDS).glob(f"*{_FAILED}"))
-
-
-def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -36,15 +36,7 @@ if TYPE_CHECKING:
 
 
 class Computation:
-    """The computation of the stored values of one split.
-
-    Args:
-        engine: The engine of the spec.
-        plan: The split's plainest plan.
-        stages: The stages before the cut.
-        type: The type of an example at the cut.
-        options: The options of preparing.
-    """
+    """The computation of the stored values of one split by the stages of its plainest plan before the cut, where an example has a type."""
 
     def __init__(self, engine: Engine, plan: Plan, stages: tuple[Stage, ...], type_: ElementType, options: Options) -> None:
         self._executor = engine.executor_of(plan, plan.split)

@@ -21,7 +21,7 @@ from pipegen.spec.steps import ids_of
 from pipegen.types import FLOATING, ElementType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pipegen.ops.stage import Stage
     from pipegen.plan.nodes import Plan
@@ -42,11 +42,9 @@ class NoCutError(Exception):
 
 @dataclass(frozen=True)
 class Cut:
-    """A place to cut a spec at.
+    """A place to cut a spec at: the number of steps and the stages of each split before it.
 
     Attributes:
-        steps: The number of the spec's steps before it.
-        stages: The stages before it, for each split, in order.
         type: The type of an example at the cut, alike for every split; sides of images that differ between splits are unknown.
         least: Height and width in pixels: the spec decodes an image with both sides at least twice as long at a fraction of its size, which
             depends on steps after the cut; `None` if it never does.
@@ -59,12 +57,7 @@ class Cut:
 
 
 def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = None) -> Cut:
-    """Finds the last place to cut a spec, or the one after the step `at`.
-
-    Args:
-        spec: The spec.
-        plans: Its plainest plans.
-        at: The name or the id of a step.
+    """Finds the last place to cut a spec by its plainest plans, or the one after the step with the name or the id `at`.
 
     Raises:
         NoCutError: If it cannot be cut.
@@ -129,8 +122,7 @@ def _cut(plans: Mapping[str, Plan], steps: int) -> Cut | str:
             return taken
         stages[split], type_, needed = taken
         types.append(type_)
-        if needed is not None:
-            least = needed if least is None else (min(least[0], needed[0]), min(least[1], needed[1]))
+        least = _lesser(least, needed)
     together = _together(types)
     return together if isinstance(together, str) else Cut(steps, stages, together, least)
 
@@ -191,16 +183,13 @@ def _together(types: list[ElementType]) -> ElementType | str:
         if kind_of(first).valid:
             continue  # computed with its items
         if kind_of(first).ragged:
-            features[name] = _items(first, [t.shape[0] for t in others])
+            # The items of an example, padded on every split to the largest number of places of any.
+            most = 0 if first.beside is not None else max((t.shape[0] or 0 for t in others), default=0)
+            prepared = kind_of(first).prepared_type(first)
+            features[name] = prepared.with_(shape=(None, *first.shape[1:]), uniform=False, most=most)
             continue
         shape = tuple(side if all(t.shape[i] == side for t in others) else None for i, side in enumerate(first.shape))
         if any(side is None for side in shape[2:] if kind_of(first).pictured):
             return f"`{name}` has different numbers of channels on the splits"
         features[name] = first.with_(shape=shape, uniform=False)
     return ElementType(tuple(features.items()))
-
-
-def _items(t: FeatureType, places: Sequence[int | None]) -> FeatureType:
-    """The type of the items of an example, padded on every split to the largest number of places of any."""
-    most = None if t.beside is not None else max((n or 0 for n in places), default=0)
-    return kind_of(t).prepared_type(t).with_(shape=(None, *t.shape[1:]), uniform=False, most=most or 0)

@@ -23,13 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 def finish(work: Work, shards: Sequence[Shard], source: str) -> StoreAbout:
-    """Writes everything beside the shards, the description last.
-
-    Args:
-        work: The work, which is done.
-        shards: The shards that were written.
-        source: The name of the spec that was prepared.
-    """
+    """Writes everything beside the shards that were written, the description last; `source` is the name of the prepared spec."""
     columns = {**_listed(work, shards), **_stored(work, shards)}
     sums = {}
     for name, values in columns.items():
@@ -68,11 +62,7 @@ def steps_before(work: Work) -> str:
 
 
 def rest_values(work: Work) -> dict[str, Any]:
-    """Makes the spec of the remaining steps, as plain values.
-
-    Raises:
-        SpecError: If it has errors.
-    """
+    """Makes the spec of the remaining steps, as plain values; raises `SpecError` if it has errors."""
     return fitting(rest_of(work.model, work.fitted.spec.hash, work.cut, work.options, work.pixels))
 
 
@@ -119,14 +109,10 @@ def _stored(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
                 values = stored[name]
                 if name.startswith("@place."):
                     sizes += values[:, 1]
-                    values = values.astype(np.int64) + np.array([[ends[_held(work, name.partition(".")[2])], 0]])
+                    held = RECORDS if work.format.suffix else name.partition(".")[2]  # the file of whole records, or of the feature
+                    values = values.astype(np.int64) + np.array([[ends[held], 0]])
                 parts.setdefault(name, []).append(values)
         for held, size in shard.bytes.items():
             ends[held] += -(-size // PAGE) * PAGE
         total.append(sizes)
     return {name: np.concatenate(values) for name, values in parts.items()} | {"@bytes": np.concatenate(total)}
-
-
-def _held(work: Work, feature: str) -> str:
-    """The key of the file that holds a feature: that of whole records, or its own."""
-    return RECORDS if work.format.suffix else feature

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.types import ElementType
 
-
-if TYPE_CHECKING:
     Add: TypeAlias = Callable[["Record"], dict[str, tuple[int, int]]]
     """Writes a record, and returns the offsets and lengths of its encoded files: `@place.NAME`."""
 
@@ -41,12 +39,9 @@ _ENDINGS = {"JPEG": "jpg", "TIFF": "tif", "PPM, PGM or PBM": "ppm", "JPEG XL": "
 
 @dataclass(frozen=True)
 class Record:
-    """The stored values of one example.
+    """The stored values of one example, its number in its split, and its name in the original data.
 
-    Attributes:
-        number: Its number in its split.
-        name: Its name in the original data.
-        values: `NAME` is a row of bytes, an encoded file, or numbers; `@size.NAME` height and width of an image.
+    The value `NAME` is a row of bytes, an encoded file, or numbers; `@size.NAME` height and width of an image.
     """
 
     number: int
@@ -56,14 +51,8 @@ class Record:
 
 @dataclass(frozen=True)
 class Described:
-    """The description of the examples of a store.
-
-    Attributes:
-        type: The type of an example.
-        pixels: The form of the pixels of each feature.
-        classes: The names of the classes of each label.
-        label: The label that gives the data its classes.
-    """
+    """The description of the examples of a store: their type, the form of the pixels of each feature, the names of the classes of each
+    label, and the label that gives the data its classes."""
 
     type: ElementType
     pixels: Mapping[str, Pixels]
@@ -89,31 +78,20 @@ class Described:
 
 
 class ShardFormat:
-    """A format of shards.
-
-    Class attributes:
-        suffix: The suffix of files of whole records; "" if each feature has files of its own.
-    """
+    """A format of shards."""
 
     suffix: ClassVar[str] = ""
+    """The suffix of files of whole records; "" if each feature has files of its own."""
 
     def __init__(self, described: Described) -> None:
         self.described = described
 
     @classmethod
     def check(cls) -> None:
-        """Checks that the library of the format is installed.
-
-        Raises:
-            MissingLibrary: If it is not.
-        """
+        """Raises `MissingLibrary` if the library of the format is not installed."""
 
     def writer(self, files: Mapping[str, Path]) -> AbstractContextManager[Add]:
-        """Opens the files of a shard; they are complete when the context ends.
-
-        Raises:
-            OSError: If they cannot be written.
-        """
+        """Opens the files of a shard; they are complete when the context ends."""
         raise NotImplementedError
 
     def num_bytes(self, record: Record) -> int:
@@ -317,12 +295,9 @@ class TFRecordFormat(ShardFormat):
                     nonlocal at
                     message = message_of(record, self.described)
                     stream.write(message)
-                    places = {}
-                    for name in self.described.pixels:
-                        content = record.values[name]
-                        places[f"@place.{name}"] = (at + _HEAD + message.index(content), len(content))
-                    at += _HEAD + len(message) + _TAIL
-                    return places
+                    images = {name: record.values[name] for name in self.described.pixels}
+                    begin, at = at + _HEAD, at + _HEAD + len(message) + _TAIL
+                    return {f"@place.{name}": (begin + message.index(content), len(content)) for name, content in images.items()}
 
                 yield add
         except tf.errors.OpError as error:

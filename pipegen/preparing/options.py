@@ -28,11 +28,7 @@ def not_here(out: str) -> str | None:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of preparing; see the arguments of `pipegen.prepare`.
-
-    Attributes:
-        encoding: The encoding of images in whole records; `None` until `preparing/sizes.py` chooses it.
-    """
+    """The options of preparing; see the arguments of `pipegen.prepare`. `preparing/sizes.py` chooses an encoding that is `None`."""
 
     format: Format = "raw"
     at: str | None = None

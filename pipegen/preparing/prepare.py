@@ -7,7 +7,7 @@ import fcntl
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
@@ -27,38 +27,12 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.prepared_store.layout import Shard
     from pipegen.phases.specs import FittedSpec
+    from pipegen.preparing.beam import Beam
 
 
 _KEY = "key"
 _COMPARED = 64
 """Examples of each split that are computed again to verify a store."""
-
-
-class Runner(Protocol):
-    """A way to write shards; `called` is its option on the command line."""
-
-    called: str
-
-    def check(self) -> None:
-        """Checks that its library is installed; raises `MissingLibrary` if not."""
-
-    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-        """Writes the missing shards, and reports the number of examples done."""
-
-
-class OneByOne:
-    """A runner that writes shards one after another, in this process."""
-
-    called = "--runner local"
-
-    def check(self) -> None:
-        """Needs no library."""
-
-    def run(self, work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-        done = work.manifest_total - sum(work.shards[number].count for number in missing)
-        for number in missing:
-            work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
-            done += work.shards[number].count
 
 
 def prepare(
@@ -67,18 +41,10 @@ def prepare(
     options: Options,
     *,
     verify: bool = False,
-    runner: Runner | None = None,
+    runner: Beam | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Prepared:
-    """Prepares data; for the arguments see `pipegen.prepare`.
-
-    Args:
-        fitted: The spec and its data.
-        folder: The folder of the store.
-        options: The options.
-        verify: Read everything again at the end, and compare.
-        runner: The way to write shards; by default one after another.
-        progress: Called with the number of examples done.
+    """Prepares data; for the arguments see `pipegen.prepare`. Without a runner, shards are written one after another.
 
     Raises:
         SpecError: `PG572`, `PG573`, `PG576` and `PG577` if the spec cannot be prepared so, `PG574` if the disk has no room, `PG575` without
@@ -88,7 +54,6 @@ def prepare(
         OSError: If it cannot be written.
     """
     work = Work(fitted, folder, options)
-    runner = runner or OneByOne()
     _check_libraries(work, runner)
     _check_folder(work)
     for inner in (RECORDS, SHARDS):
@@ -102,9 +67,13 @@ def prepare(
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
         _check_room(work)
         rest_values(work)  # its errors are reported before anything is written
-        if missing:
+        if missing and runner is not None:
             runner.run(work, missing, tell)
-        shards = [_written(work, number) for number in range(len(work.shards))]
+        elif missing:
+            _write(work, missing, tell)
+        shards = [shard for number in range(len(work.shards)) if (shard := work.done(number)) is not None]
+        if len(shards) < len(work.shards):
+            raise DataError(f"a shard of {folder} was not written")
         left_out = _left_out(work, shards)
         if missing or not (folder / ABOUT).exists():
             (folder / ABOUT).unlink(missing_ok=True)
@@ -113,17 +82,19 @@ def prepare(
     return _said(work, shards, len(missing), left_out, compared)
 
 
-def _written(work: Work, number: int) -> Shard:
-    shard = work.done(number)
-    if shard is None:
-        raise DataError(f"shard {number} of {work.folder} was not written")
-    return shard
+def _write(work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
+    """Writes shards one after another, and reports the number of examples done."""
+    done = work.manifest_total - sum(work.shards[number].count for number in missing)
+    for number in missing:
+        work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
+        done += work.shards[number].count
 
 
-def _check_libraries(work: Work, runner: Runner) -> None:
+def _check_libraries(work: Work, runner: Beam | None) -> None:
     """Checks that the libraries of the format and of the runner are installed."""
-    needed: Callable[[], None] = SHARD_FORMATS[work.options.format].check
-    for option, check in ((f"--format {work.options.format}", needed), (runner.called, runner.check)):
+    checks = {f"--format {work.options.format}": SHARD_FORMATS[work.options.format].check}
+    checks |= {"--runner beam": runner.check} if runner is not None else {}
+    for option, check in checks.items():
         try:
             check()
         except MissingLibrary as error:
@@ -178,11 +149,7 @@ def _check_room(work: Work) -> None:
 
 
 def verified(work: Work) -> int:
-    """Compares all checksums of a store, and some examples with the results of the spec; returns the number of these.
-
-    Raises:
-        DataError: If something differs.
-    """
+    """Compares all checksums of a store, and some examples with the results of the spec; returns the number of these."""
     try:
         about = read_about(work.folder)
     except OpError as error:
@@ -205,11 +172,7 @@ def verified(work: Work) -> int:
 
 
 def _left_out(work: Work, shards: list[Shard]) -> int:
-    """Counts the damaged records that were left out.
-
-    Raises:
-        DataError: If they are more than the spec allows.
-    """
+    """Counts the damaged records that were left out; raises `DataError` if they are more than the spec allows."""
     left = sum(len(shard.left_out) for shard in shards)
     most = work.model.errors.skip.max_fraction if work.model.errors.skip is not None else 0.0
     if left and left > most * work.manifest.num_examples("train"):

@@ -32,15 +32,7 @@ _DECODE: dict[str, Any] = {"decode": {"scaled": "never"}}
 
 
 def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixels: Mapping[str, Pixels]) -> dict[str, Any]:
-    """Makes the spec of the steps after a cut, as plain values.
-
-    Args:
-        spec: The spec that was cut.
-        spec_hash: Its hash.
-        cut: The cut.
-        options: The options of preparing.
-        pixels: The form of the pixels of each feature.
-    """
+    """Makes the spec of the steps after a cut of a spec, as plain values; `pixels` has the form of the pixels of each feature."""
     features = {name: _feature(t, options, pixels.get(name)) for name, t in cut.type.items() if not kind_of(t).numbers_items}
     source: dict[str, Any] = {"path": ".", "of": spec_hash, "splits": list(spec.split_names()), "features": features}
     if options.changes():
@@ -138,11 +130,7 @@ class _Plain(Dumper):
 
 
 def same_meaning(spec: PipelineSpec, rest: PipelineSpec, done: int) -> None:
-    """Checks that the remaining steps of both specs are the same, with the same ids.
-
-    Raises:
-        InternalError: If they are not.
-    """
+    """Raises `InternalError` if the remaining steps of two specs are not the same, with the same ids."""
     left = list(zip(spec.transforms, ids_of(spec.transforms), strict=True))[done:]
     now = list(zip(rest.transforms, ids_of(rest.transforms), strict=True))[len(rest.transforms) - len(left) :]
     before, after = ([(s.op, s.meaning(), i if s.random else "") for s, i in steps] for steps in (left, now))

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pipegen.preparing.options import Options
     from pipegen.spec.models import PipelineSpec
 
-
-if TYPE_CHECKING:
     Place: TypeAlias = tuple[str, int]
     """A split, and the number of a record in it."""
 
@@ -39,27 +37,12 @@ _SIDE = 8
 """The sides of a canvas for images of several sizes are multiples of this, so that rows are aligned."""
 
 
-def are_needed(cut: Cut, options: Options, pictured: Sequence[str]) -> bool:
-    """Decides if images have to be measured: for a canvas that holds the largest, or because the spec may decode one at a fraction."""
-    known = all(None not in cut.type[name].shape for name in pictured) and options.shorter_side is None
-    canvas = options.format == "raw" and not known
-    whole = not options.changes() and not options.keeps_files
-    return canvas or (cut.least is not None and whole)
-
-
 def largest(
     measured: Iterable[tuple[Place, Mapping[str, Any]]], cut: Cut, options: Options, pictured: Sequence[str]
 ) -> tuple[dict[str, list[int]], Place | None]:
-    """Finds the largest height and width of each feature's images as they are stored.
+    """Finds the largest height and width of the images of each `pictured` feature as they are stored, of those `measured` at the cut.
 
-    Args:
-        measured: Each record, and the height and width of its images at the cut.
-        cut: The cut.
-        options: The options of preparing.
-        pictured: The features that are images.
-
-    Returns:
-        The sides, and the first record that the spec would have decoded at a fraction of its size.
+    Returns the sides, and the first record that the spec would have decoded at a fraction of its size.
     """
     most = {name: [0, 0] for name in pictured}
     scaled: Place | None = None
@@ -75,14 +58,7 @@ def largest(
 
 
 def stored_pixels(cut: Cut, options: Options, pictured: Sequence[str], most: Mapping[str, Sequence[int]]) -> dict[str, Pixels]:
-    """Chooses the form in which the pixels of each feature are stored.
-
-    Args:
-        cut: The cut.
-        options: The options of preparing.
-        pictured: The features that are images.
-        most: The largest sides of each feature whose images were measured.
-    """
+    """Chooses the form in which the pixels of each `pictured` feature are stored; `most` has the largest sides of those measured."""
     if options.format != "raw":
         return {name: Pixels("records" if options.format in OF_RECORDS else "files") for name in pictured}
     found = {}
@@ -140,11 +116,7 @@ def _changed(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan], cu
 
 
 def check_shrinking(spec: Spec, plans: Mapping[str, Plan], cut: Cut, options: Options) -> None:
-    """Checks that images can be shrunk at the cut.
-
-    Raises:
-        SpecError: `PG576` if the remaining steps need the size of images that are not shrunk.
-    """
+    """Raises `PG576` if the steps after the cut need the size of images that are not shrunk."""
     side = options.shorter_side
     if side is None or _fits(spec, cut, options) or not _fits(spec, cut, replace(options, shorter_side=None)):
         return

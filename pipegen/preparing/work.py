@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.reading.damage import reason
 from pipegen.cache.store import key_of, plain
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, InternalError, SpecError
@@ -31,7 +32,7 @@ from pipegen.phases.specs import FittedSpec
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
 from pipegen.preparing.formats import SHARD_FORMATS, Described, Record
-from pipegen.preparing.sizes import ChangedFilesError, are_needed, check_shrinking, largest, refusal, stored_pixels, with_encoding
+from pipegen.preparing.sizes import ChangedFilesError, check_shrinking, largest, refusal, stored_pixels, with_encoding
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
@@ -56,12 +57,7 @@ _TRIED = 32
 
 
 class Work:
-    """The work of preparing the data of a spec.
-
-    Args:
-        fitted: The spec and its data, with the statistics that its steps have learned.
-        folder: The folder of the store.
-        options: The options of preparing.
+    """The work of preparing the data of a spec in a folder.
 
     Raises:
         SpecError: `PG572` if nothing can be prepared, `PG576` and `PG577` if not with these options.
@@ -109,12 +105,7 @@ class Work:
         return key_of(self.model, self.manifest.fingerprint, stages, options=plain(self.options), shard=SHARD_BYTES, **more)
 
     def measure(self, progress: Callable[[int], None]) -> None:
-        """Measures the images if that is needed, and keeps their largest sizes for the next run.
-
-        Raises:
-            SpecError: `PG573` if the spec decodes a file at a fraction of its size.
-            DataError: For a record that cannot be read.
-        """
+        """Measures the images if that is needed, and keeps their largest sizes; raises `PG573` for files that the spec decodes smaller."""
         if not self._needs_sizes or self._sizes_file.exists():
             return
         most, scaled = largest(self._measured(progress), self.cut, self.options, self.pictured)
@@ -138,7 +129,10 @@ class Work:
 
     @property
     def _needs_sizes(self) -> bool:
-        return are_needed(self.cut, self.options, self.pictured)
+        """Images have to be measured, for a canvas that holds the largest, or because the spec may decode one at a fraction."""
+        known = all(None not in self.cut.type[name].shape for name in self.pictured) and self.options.shorter_side is None
+        whole = not self.options.changes() and not self.options.keeps_files
+        return (self.options.format == "raw" and not known) or (self.cut.least is not None and whole)
 
     @property
     def _sizes_file(self) -> Path:
@@ -215,12 +209,7 @@ class Work:
         return self.folder / SHARDS / f"{number:05d}.json"
 
     def write(self, number: int, progress: Callable[[int], None] | None = None) -> Shard:
-        """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes.
-
-        Raises:
-            DataError: For a record that cannot be read.
-            OSError: If it cannot be written.
-        """
+        """Writes one shard, unless it is complete. Several processes may write the same one, with equal bytes."""
         shard = self.done(number)
         if shard is not None:
             return shard
@@ -295,7 +284,8 @@ class Work:
                 raise InternalError(f"the examples of {split} end before record {record}") from None
             except Exception as error:  # TensorFlow raises many types for a damaged file
                 log.debug("%s", error)
-                where, why = computation.locate(record), _reason(error)
+                # Without the place in TensorFlow's graph.
+                where, why = computation.locate(record), reason(error).rpartition("Iterator::Root::Prefetch::ParallelMapV2: ")[2]
                 if split != "train" or self.model.errors.skip is None:
                     raise DataError(f"cannot prepare {where}: {why}; {_LEAVE_OUT}") from None
                 if where not in self._left_out:
@@ -327,18 +317,7 @@ def _check_encodable(cut: Cut, options: Options) -> None:
 
 
 def listed(spec: Spec, allow_code: Iterable[str], data: Mapping[str, object] | None = None) -> FittedSpec:
-    """Lists the data of a spec; for the arguments see `pipegen.prepare`.
-
-    Raises:
-        SpecError: If the spec or its data has errors.
-    """
+    """Lists the data of a spec; for the arguments see `pipegen.prepare`."""
     loaded = with_functions(spec, allowed_modules(allow_code))
     bound = bind(loaded, collect_data(loaded, None, data))
     return FittedSpec(loaded, bound.manifest, bound.plans, ())
-
-
-def _reason(error: Exception) -> str:
-    """Extracts the reason from TensorFlow's error, without the place in the graph."""
-    from pipegen.backend.reading.damage import reason
-
-    return reason(error).rpartition("Iterator::Root::Prefetch::ParallelMapV2: ")[2]

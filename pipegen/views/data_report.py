@@ -14,9 +14,8 @@ from pipegen.quality.survey import FEW, UNEVEN, said
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from pipegen.data.verdict import ClassCounts
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.page import Page
     from pipegen.phases.specs import Spec
@@ -40,47 +39,41 @@ nav { margin: .8rem 0; }
 
 def data_report(spec: Spec, seen: Survey, findings: Sequence[Diagnostic]) -> Page:
     """Makes the page from the survey of a spec's data and its findings."""
-    return _Report(spec, seen, findings).page()
+    made, manifest = _Report(seen, findings), seen.manifest
+    name = spec.model.name or "unnamed"
+    counts = ", ".join(f"{manifest.num_examples(split):,} in {split}" for split in manifest.splits)
+    sections = {
+        "Findings": made.found(),
+        "Splits and classes": made.splits(),
+        "Samples": made.samples(),
+        "Copies in two splits": made.copies(),
+        "Repeats in one split": made.repeats(),
+        "Oddities": made.odd(),
+        "Sizes": made.sizes(),
+        "Statistics": made.statistics(),
+    }
+    anchors = {title: title.lower().replace(" ", "-") for title, parts in sections.items() if parts}
+    links = [element("a", title, href=f"#{anchor}", class_="chip") for title, anchor in anchors.items()]
+    body = [part for title, anchor in anchors.items() for part in (element("h2", title, id=anchor), *sections[title])]
+    total = f"{spec.model.source.op}: {sum(map(manifest.num_examples, manifest.splits)):,} examples, {counts}"
+    head = [element("h1", f"The data of {name}"), element("p", total, class_="quiet"), element("nav", *links)]
+    return page(f"{name}: data", *head, *body, style=_STYLE)
 
 
 class _Report:
-    """A page in the making."""
+    """The sections of the page."""
 
-    def __init__(self, spec: Spec, seen: Survey, findings: Sequence[Diagnostic]) -> None:
-        self._spec, self._seen, self._findings = spec, seen, findings
+    def __init__(self, seen: Survey, findings: Sequence[Diagnostic]) -> None:
+        self._seen, self._findings = seen, findings
         self._manifest = seen.manifest
         self._pictures = Pictures(self._manifest)
         self._keys, self._labels = self._manifest.every_key, self._manifest.every_label
-
-    def page(self) -> Page:
-        model, manifest = self._spec.model, self._manifest
-        name = model.name or "unnamed"
-        counts = ", ".join(f"{manifest.num_examples(split):,} in {split}" for split in manifest.splits)
-        sections = [
-            ("Findings", self._found()),
-            ("Splits and classes", self._splits()),
-            ("Samples", self._samples()),
-            ("Copies in two splits", self._copies()),
-            ("Repeats in one split", self._repeats()),
-            ("Oddities", self._odd()),
-            ("Sizes", self._sizes()),
-            ("Statistics", self._statistics()),
-        ]
-        shown = [(title, body) for title, body in sections if body]
-        links = [element("a", title, href=f"#{_anchor(title)}", class_="chip") for title, _ in shown]
-        body: list[Html] = []
-        for title, parts in shown:
-            body += [element("h2", title, id=_anchor(title)), *parts]
-        head = [
-            element("h1", f"The data of {name}"),
-            element("p", f"{model.source.op}: {sum(map(manifest.num_examples, manifest.splits)):,} examples, {counts}", class_="quiet"),
-            element("nav", *links),
-        ]
-        return page(f"{name}: data", *head, *body, style=_STYLE)
+        self._looks = seen.looks[seen.looks["state"] == SEEN]
 
     def _figure(self, record: int, *words: str) -> Html:
         """Makes a thumbnail of a record with its name, class and other words."""
-        key, label = self._keys[record], self._class(record)
+        key = self._keys[record]
+        label = "" if self._labels is None else self._manifest.class_names[int(self._labels[record])]
         shown = preview_of(self._pictures, record, _SIDE)
         alt = f"{key}{f', class {label}' if label else ''}"
         image = element("p", "cannot be shown", class_="quiet") if shown is None else picture(shown[0], alt, shown[1], shown[2])
@@ -88,19 +81,11 @@ class _Report:
         parts = [part for line in lines for part in (element("br"), line)]
         return element("figure", image, element("figcaption", element("code", key), *parts))
 
-    def _class(self, record: int) -> str:
-        return "" if self._labels is None else self._manifest.class_names[int(self._labels[record])]
+    def found(self) -> list[Html]:
+        rows = [[_severity(d.severity.value), d.code, d.message] for d in self._findings]
+        return [table(("", "Code", "Finding"), rows) if rows else element("p", "No findings.")]
 
-    def _found(self) -> list[Html]:
-        if not self._findings:
-            return [element("p", "No findings.")]
-        rows = [
-            [element("span", d.severity.value if d.severity.value != "info" else "note", class_=d.severity.value), d.code, d.message]
-            for d in self._findings
-        ]
-        return [table(("", "Code", "Finding"), rows)]
-
-    def _splits(self) -> list[Html]:
+    def splits(self) -> list[Html]:
         splits = self._manifest.splits
         label = shown_label(self._manifest)
         found = {split: class_counts(self._manifest, split, label, main=label is None) for split in splits}
@@ -111,7 +96,8 @@ class _Report:
         if not counted or not names:
             return parts
         if label is not None:
-            parts.append(element("p", f"{_noun(found)} of each class, by `{label}`:"))
+            noun = "Items" if any(of is not None and of.each == "item" for of in found.values()) else "Examples"
+            parts.append(element("p", f"{noun} of each class, by `{label}`:"))
         most = max(1, *(max(counts) for counts in counted.values()))
         first = next(iter(counted))
         rows = [
@@ -126,7 +112,7 @@ class _Report:
             parts.append(element("p", f"{words}. Less than {UNEVEN} is a note, and so is a class with less than {FEW:.0%} of the mean."))
         return parts
 
-    def _samples(self) -> list[Html]:
+    def samples(self) -> list[Html]:
         split = "train" if "train" in self._manifest.splits else self._manifest.splits[0]
         members, labels = self._manifest.numbers(split), self._manifest.labels(split)
         if labels is None:
@@ -139,7 +125,7 @@ class _Report:
         left = len(self._manifest.class_names) - _CLASSES
         return [*parts, element("p", f"{left:,} more classes are not shown.", class_="quiet")] if left > 0 else parts
 
-    def _copies(self) -> list[Html]:
+    def copies(self) -> list[Html]:
         pairs = self._seen.leaks.pairs
         if len(self._manifest.splits) < 2:
             return []
@@ -148,20 +134,19 @@ class _Report:
         cards = []
         for p in pairs[:_PAIRS]:
             both = [self._figure(record, f"in {split}") for record, split in ((p.record, p.split), (p.other_record, p.other_split))]
-            kind = element("span", {"info": "note"}.get(p.severity, p.severity), class_=p.severity)
             what = "the same, byte by byte" if p.same else said(p).rpartition(": ")[2]
-            cards.append(element("div", element("div", *both), element("p", kind, f": {what}"), class_="pair"))
+            cards.append(element("div", element("div", *both), element("p", _severity(p.severity), f": {what}"), class_="pair"))
         more = [element("p", f"{len(pairs) - _PAIRS:,} more pairs are not shown.", class_="quiet")] if len(pairs) > _PAIRS else []
         return [element("div", *cards, class_="pairs"), *more]
 
-    def _repeats(self) -> list[Html]:
+    def repeats(self) -> list[Html]:
         rows = []
         for split, group in self._seen.repeats[:_ODDEST]:
             copies = f"{len(group):,} times in {split}"
             rows.append(self._figure(group[0], copies, *(self._keys[record] for record in group[1:4])))
         return [element("div", *rows, class_="row")] if rows else []
 
-    def _odd(self) -> list[Html]:
+    def odd(self) -> list[Html]:
         parts: list[Html] = []
         for odd in self._seen.odd:
             parts.append(element("h3", f"{odd.name.capitalize()} ({len(odd.records):,})"))
@@ -169,17 +154,16 @@ class _Report:
             parts.append(element("div", *figures, class_="row"))
         return parts
 
-    def _sizes(self) -> list[Html]:
-        seen = self._seen.looks[self._seen.looks["state"] == SEEN]
-        if not len(seen):
+    def sizes(self) -> list[Html]:
+        if not len(self._looks):
             return []
-        sizes = Counter(zip(seen["width"].tolist(), seen["height"].tolist(), strict=True))
+        sizes = Counter(zip(self._looks["width"].tolist(), self._looks["height"].tolist(), strict=True))
         common = sizes.most_common(12)
         rows = [[f"{w}×{h}", f"{n:,}", bar(n / common[0][1], f"{n} images")] for (w, h), n in common]
         more = [element("p", f"{len(sizes) - 12:,} more sizes.", class_="quiet")] if len(sizes) > 12 else []
         return [table(("Width × height", "Images", ""), rows, (1,)), *more]
 
-    def _statistics(self) -> list[Html]:
+    def statistics(self) -> list[Html]:
         rows = []
         for split in self._manifest.splits:
             looks = self._seen.looks[self._manifest.numbers(split)]
@@ -195,23 +179,18 @@ class _Report:
         head = ("Split", "Mean of R, G, B", "Standard deviation", "Brightness", "Contrast", "Stored size")
         words = "Of each image at 128×128 pixels, before any step; from 0 to 1, brightness and contrast (5th to 95th percentile) to 255."
         note = "`standardize` measures the training split after the steps before it."
-        seen = self._seen.looks[self._seen.looks["state"] == SEEN]
-        counts = np.histogram(seen["brightness"], 8, (0, 256))[0].tolist()
+        counts = np.histogram(self._looks["brightness"], 8, (0, 256))[0].tolist()
         bars = [[f"{32 * i} to {32 * i + 31}", f"{n:,}", bar(n / max(1, *counts), f"{n} images")] for i, n in enumerate(counts)]
         lights = [element("h3", "Brightness"), table(("Mean luma", "Images", ""), bars, (1,))]
         return [table(head, rows, (3, 4, 5)), element("p", f"{words} {note}", class_="quiet"), *lights]
 
 
-def _noun(found: Mapping[str, ClassCounts | None]) -> str:
-    return "Items" if any(of is not None and of.each == "item" for of in found.values()) else "Examples"
+def _severity(word: str) -> Html:
+    return element("span", {"info": "note"}.get(word, word), class_=word)
 
 
 def _three(values: Iterable[float]) -> str:
     return ", ".join(f"{value:.3f}" for value in values)
-
-
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
 
 
 def _spread(records: list[int], most: int) -> list[int]:

@@ -54,10 +54,8 @@ Shape = tuple[int | tf.Tensor, int | tf.Tensor, int]
 class DrawnParameters:
     """The drawn parameters of the examples of one split, by name.
 
-    Args:
-        executor: Draws, and runs the earlier steps if parameters depend on a size that is only in the file.
-        plain: The unoptimised plan of the split, with a stage for every step.
-        keys: The name of each record, for the partners of mixed examples.
+    The executor draws, and runs the earlier steps of the unoptimised plan if parameters depend on a size that is only in the file. The keys
+    of the records name the partners of mixed examples.
     """
 
     def __init__(self, executor: Executor, plain: Plan, keys: Sequence[str]) -> None:
@@ -72,12 +70,8 @@ class DrawnParameters:
     def rows(self, batch: dict[str, Array], wanted: Sequence[int]) -> list[Row]:
         """Lists the parameters of each example of a batch by name.
 
-        `STEP.applied` tells if a step acts, for steps that skip some examples; `STEP.PARAMETER` is a parameter of a step that acts. Rows
-        that are not wanted stay empty.
-
-        Args:
-            batch: `@epoch`, `@slot`, `@record` and `@draws`, of one epoch.
-            wanted: The rows.
+        `STEP.applied` tells if a step acts, for steps that skip some examples; `STEP.PARAMETER` is a parameter of a step that acts. The
+        batch has `@epoch`, `@slot`, `@record` and `@draws`, of one epoch. Rows that are not wanted stay empty.
         """
         found: list[Row] = [{} for _ in batch["@record"]]
         draws, asked = tf.constant(batch["@draws"]), np.isin(np.arange(len(found)), wanted)
@@ -169,11 +163,8 @@ def _uses(plain: Plan, ref: StepRef) -> list[tuple[int, Stage, FeatureType]]:
     for number, node in enumerate(plain.nodes):
         for stage in node.stages if isinstance(node, (Element, Kernel)) else ():
             x = before[stage.feature]
-            if (
-                kind_of(x).pictured
-                and kind_of(x).levels == levels
-                and any(use.id == ref.id and use.step is ref.step for use in stage.uses())
-            ):
+            fits = kind_of(x).pictured and kind_of(x).levels == levels
+            if fits and any(use.id == ref.id and use.step is ref.step for use in stage.uses()):
                 found.append((number, stage, x))
         before = node.out
     return found
@@ -216,9 +207,7 @@ def views_of(plan: Plan, feature: str) -> tuple[str, ...]:
 def augmented(plan: Plan, size: int | None) -> Plan:
     """Removes from an unoptimised plan the stages that finish an image; it then outputs pictures and ragged features alone.
 
-    Args:
-        plan: The unoptimised plan, with a stage for each node.
-        size: The batch size, with a smaller last batch; `None` leaves it.
+    `size` is the batch size, with a smaller last batch; `None` leaves it.
     """
     if plan.buckets:
         return plan.each(lambda own: augmented(own, size))
@@ -275,14 +264,7 @@ _RECORD = "@record"
 
 
 class Sampled:
-    """A sample of a split, with the examples of the first epoch.
-
-    Args:
-        fitted: The spec and its data.
-        split: The split.
-        features: The features.
-        sample: The number of examples, or `all`.
-    """
+    """Some features of a sample of a split, or of `all`, with the examples of the first epoch."""
 
     def __init__(self, fitted: FittedSpec, split: str, features: Sequence[str], sample: int | Literal["all"]) -> None:
         self._features = features
@@ -297,21 +279,19 @@ class Sampled:
         size = manifest.mean_bytes(split) or None
         compiled = optimise(spec.model, plain, num_examples=manifest.num_examples(split), file_bytes=size, cache=False).plan
         engine = Engine(BoundSpec(spec, manifest, {}), {})
-        self._executor = engine.executor_of(_emitting(compiled, _with_record), split)
+        record = {_RECORD: _RECORD}
+        emitted = _emitting(compiled, lambda emit: {**emit.output.x, **record} if isinstance(emit.output.x, dict) else record)
+        self._executor = engine.executor_of(emitted, split)
 
     def __len__(self) -> int:
         """Counts the examples."""
         return self._most
 
     def batches(self) -> Iterator[tuple[dict[str, Array], Array, list[str]]]:
-        """Yields the examples, some at a time.
+        """Yields the features of some examples at a time, `(n, ...)` each; their numbers among all records of the data, `(n,)`; and their
+        names.
 
-        Yields:
-            The features, `(n, ...)` each; the numbers of the examples among all records of the data, `(n,)`; and their names. In features
-            with any number of items, padding is masked.
-
-        Raises:
-            DataError: For a record that cannot be read, unless the spec skips it.
+        In features with any number of items, padding is masked. A record that cannot be read raises `DataError`, unless the spec skips it.
         """
         left = self._most
         for batch in fixed_dataset(self._executor):
@@ -363,12 +343,8 @@ def _only(fitted: FittedSpec, split: str, places: Array | None) -> tuple[Spec, M
 def _plainly(spec: Spec, batch: int) -> Spec:
     """Simplifies a spec: an epoch has every example once, on this host alone, and nothing is written to disk."""
     model = spec.model
-    changes: dict[str, Any] = {
-        "epoch": "pass",
-        "sampling": None,
-        "order": None,
-        "batch": model.batch.model_copy(update={"size": batch, "remainder": "keep"}),
-    }
+    changes: dict[str, Any] = {"epoch": "pass", "sampling": None, "order": None}
+    changes["batch"] = model.batch.model_copy(update={"size": batch, "remainder": "keep"})
     changes["runtime"] = model.runtime.model_copy(update={"shard": "none", "cache": "none", "prefetch": "auto"})
     skip = model.errors.skip
     if skip is not None:
@@ -393,10 +369,6 @@ def _handing_over(plan: Plan, features: Sequence[str], size: int) -> Plan:
         else:
             nodes.append(replace(node, out=out))
     return plan.with_nodes(nodes)
-
-
-def _with_record(emit: Emit) -> dict[str, str]:
-    return {**(emit.output.x if isinstance(emit.output.x, dict) else {}), _RECORD: _RECORD}
 
 
 def _items(rows: dict[str, Array], feature: str) -> Array:

@@ -17,6 +17,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Read
+from pipegen.spec.units import format_bytes
 from pipegen.types import valid_name
 from pipegen.views.plan_page import Seen, Shown
 
@@ -100,7 +101,7 @@ class _Run:
             for row in rows if batch is None else ():
                 apply_element(stage, row)
             self.first |= {stage.feature} if isinstance(stage, s.ChannelsFirst) else set()
-            t, one = node.out.get(stage.feature), self._first(rows, batch)
+            t, one = node.out.get(stage.feature), rows[0] if batch is None else {name: value[0] for name, value in batch.items()}
             pictured = t is not None and kind_of(t).pictured and stage.feature in one
             seen.append(self._seen(stage.feature, t.with_(interval=None), [one]) if pictured and t is not None else None)
         return tuple(seen)
@@ -112,19 +113,18 @@ class _Run:
         several = rows[:1] if batch is None else [{k: v[i] for k, v in batch.items()} for i in range(self.shown)]
         return {name: self._seen(name, t, several) for name, t in out if several and name in several[0]}
 
-    def _first(self, rows: list[Features], batch: Features | None) -> Features:
-        return rows[0] if batch is None else {name: value[0] for name, value in batch.items()}
-
     def _seen(self, name: str, t: FeatureType, rows: list[Features]) -> Seen:
         """Draws a feature of some examples, or writes its values."""
         kind = kind_of(t)
         if t.encoded and kind.pictured:
-            return Seen(tuple(_file(self._decoded(name, row[name])) for row in rows), _bytes_text(rows[0][name]))
+            held = format_bytes(len(rows[0][name].numpy()))
+            return Seen(tuple(_file(self._decoded(name, row[name])) for row in rows), f"a file of {held}")
         if kind.pictured:
             arrays = [row[name].numpy() for row in rows]
             pixels = [np.moveaxis(array, 0, -1) if name in self.first else array for array in arrays]
             drawn = [_classes(array, t) if kind.categorical else levels(array, t.interval) for array in pixels]
-            return Seen(tuple(map(_file, drawn)), _range_text(arrays[0]))
+            first = arrays[0]
+            return Seen(tuple(map(_file, drawn)), f"{first.min():.4g} to {first.max():.4g}" if first.size else "")
         valid = valid_name(t.beside or name)
         values = [row[name].numpy() if valid not in row else row[name].numpy()[row[valid].numpy()] for row in rows]
         return Seen((), "; ".join(self._value_text(value, t) for value in values))
@@ -181,13 +181,3 @@ def _file(image: Array) -> bytes:
         held = io.BytesIO()
         shown.save(held, "PNG")
     return held.getvalue()
-
-
-def _bytes_text(contents: tf.Tensor) -> str:
-    from pipegen.spec.units import format_bytes
-
-    return f"a file of {format_bytes(len(contents.numpy()))}"
-
-
-def _range_text(values: Array) -> str:
-    return f"{values.min():.4g} to {values.max():.4g}" if values.size else ""

@@ -142,13 +142,7 @@ def eject_graph(
     splits: Sequence[str],
     progress: Callable[[int], None] | None = None,
 ) -> Ejected:
-    """Writes SavedModels; for the arguments see `Pipeline.eject`.
-
-    Raises:
-        SpecError: With a finding for each part that cannot be written.
-        FileExistsError: When the folder is not empty.
-        OSError: When it cannot be written.
-    """
+    """Writes SavedModels; for the arguments and the errors see `Pipeline.eject`."""
     found = ejection_findings(compiled.spec, compiled.manifest, {split: compiled.splits[split].plan for split in splits})
     if any(finding.severity is Severity.ERROR for finding in found):
         raise SpecError(found)
@@ -245,17 +239,9 @@ def eject_code(
     splits: Sequence[str],
     progress: Callable[[int], None] | None = None,
 ) -> Ejected:
-    """Writes the code; for the arguments see `Pipeline.eject`.
-
-    Raises:
-        SpecError: With a finding for each part that cannot be written.
-        FileExistsError: When the file exists.
-        OSError: When it cannot be written.
-    """
-    replaced, spec = replaced_records(compiled.spec), compiled.spec
-    found = [replaced] if replaced is not None and "train" in splits else []
-    given = given_data(spec)
-    found += [given] if given is not None else []
+    """Writes the code; for the arguments and the errors see `Pipeline.eject`."""
+    replaced = replaced_records(compiled.spec) if "train" in splits else None
+    found = [finding for finding in (replaced, given_data(compiled.spec)) if finding is not None]
     if found:
         raise SpecError(found)
     text = code_page(compiled, engine, splits)
@@ -283,10 +269,9 @@ def code_page(compiled: CompiledSpec, engine: Engine, splits: Sequence[str]) -> 
 def _literal_spec(raw: dict[str, Any]) -> str:
     lines = []
     for key, value in raw.items():
-        if isinstance(value, list) and value:
-            lines += [f"    {_quoted(key)}: [", *(f"        {_literal(item)}," for item in value), "    ],"]
-        else:
-            lines.append(f"    {_quoted(key)}: {_literal(value)},")
+        items = [f"        {_literal(item)}," for item in value] if isinstance(value, list) else []
+        written = "\n".join(["[", *items, "    ]"]) if items else _literal(value)
+        lines.append(f"    {_quoted(key)}: {written},")
     return "\n".join(["{", *lines, "}"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.families.custom import CustomTransform
@@ -25,42 +26,38 @@ from pipegen.spec.models import ShardIndex
 from pipegen.terminal import aligned, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pipegen.data.manifest import Manifest
     from pipegen.passes import Compiled, PassRecord
     from pipegen.physical.nodes import Physical
     from pipegen.plan.cost import Circumstances
     from pipegen.plan.nodes import Plan
-    from pipegen.spec.models import PipelineSpec, TrainingStage
+    from pipegen.spec.models import PipelineSpec
 
 
 def stage_rows(spec: PipelineSpec) -> list[tuple[str, str, str]]:
     """Makes a row for each stage: its number, its epochs, and its settings."""
     rows, first = [], 0
     for number, stage in enumerate(spec.stages):
+        values = [f"{name} {value}" for name, value in stage.params.items()]
+        values += [f"batch {stage.batch}"] if stage.batch is not None else []
         end = first + stage.epochs
-        rows.append((f"stage {number}", f"epoch {first}" if stage.epochs == 1 else f"epochs {first} to {end - 1}", _said(stage)))
+        epochs = f"epoch {first}" if stage.epochs == 1 else f"epochs {first} to {end - 1}"
+        rows.append((f"stage {number}", epochs, ", ".join(values) or "as written"))
         first = end
     return rows
 
 
 def stages_text(spec: PipelineSpec) -> str:
     """Writes these rows as text, with a heading; empty without stages."""
-    rows = stage_rows(spec)
-    if not rows:
-        return ""
-    return "\n".join(["stages of training (--stage N shows one; below is the spec as written)", *aligned(rows), "", ""])
+    head = "stages of training (--stage N shows one; below is the spec as written)"
+    return "\n".join([head, *aligned(stage_rows(spec)), "", ""]) if spec.stages else ""
 
 
 def stages_json(spec: PipelineSpec) -> list[dict[str, Any]]:
     """Lists the stages as plain values, with the first epoch of each."""
     return [{"initial_epoch": stage.resolved.stretch.first, **stage.model_dump(mode="json")} for stage in spec.stages]
-
-
-def _said(stage: TrainingStage) -> str:
-    values = [f"{name} {value}" for name, value in stage.params.items()]
-    return ", ".join([*values, *([f"batch {stage.batch}"] if stage.batch is not None else [])]) or "as written"
 
 
 _DEAREST = 5
@@ -100,7 +97,7 @@ def explain_text(
         title = f"split {split}" + (f": {counts[split]}" if counts and split in counts else "")
         parts.append(f"{title}\n{'─' * len(title)}\n")
         if before and done.records:
-            parts.append("as written\n" + _indent(render_plan(done.records[0].before)) + "\n")
+            parts.append("as written\n" + indent(render_plan(done.records[0].before), "  ") + "\n")
         if physical is not None:
             parts += map(render_physical, physical[split])
         else:
@@ -115,19 +112,11 @@ def explain_text(
     if share := share_line(spec.runtime):
         parts.append(f"runtime: {share}\n")
     if more is not None:
-        parts.append(_more_to_show(spec, compiled, passes or physical is not None, more))
+        other = [split for split in spec.split_names() if split not in compiled]
+        also = [f"split{'s' if other[1:] else ''} {', '.join(other)} ({more[0]})"] if other else []
+        also += [] if passes or physical is not None else [f"what each pass did ({more[1]})"]
+        parts.append(f"also: {', '.join([*also, f'everything ({more[2]})'])}\n")
     return Explanation(visible("\n".join(p for p in parts if p).rstrip() + "\n"))
-
-
-def _more_to_show(spec: PipelineSpec, chosen: Iterable[str], passes: bool, how: tuple[str, str, str]) -> str:
-    other = [split for split in spec.split_names() if split not in set(chosen)]
-    parts = [f"split{'s' if other[1:] else ''} {', '.join(other)} ({how[0]})"] if other else []
-    parts += [] if passes else [f"what each pass did ({how[1]})"]
-    return f"also: {', '.join([*parts, f'everything ({how[2]})'])}\n"
-
-
-def _indent(text: str) -> str:
-    return "".join(f"  {line}\n" for line in text.splitlines())
 
 
 def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = None) -> str:
@@ -140,22 +129,12 @@ def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = Non
         sampled = split == "train" and spec.samples
         visits = ("how often examples are seen depends on the data: see `pipe.explain()`",) if sampled else ()
         visits += uncounted(plan)
-    return (
-        "".join(f"  {line}\n" for line in (*spec.source.remarks(), *visits))
-        + _stand_ins(spec, split)
-        + _learned(spec, split)
-        + _called(spec, split)
-    )
+    lines = (*spec.source.remarks(), *visits, *_stand_ins(spec, split), *_learned(spec, split), *_called(spec, split))
+    return "".join(f"  {line}\n" for line in lines)
 
 
 def cut_items(plan: Plan, manifest: Manifest, split: str) -> tuple[str, ...]:
-    """Counts, from the listing, the items cut by `max`: a line for each feature of a split with such a limit. Reads no record.
-
-    Args:
-        plan: The plan of the split.
-        manifest: The data.
-        split: The split.
-    """
+    """Counts, from the listing, the items cut by `max`: a line for each feature of a split with such a limit. Reads no record."""
     parts = manifest.of(split)
     return tuple(f"{name}: {line}" if name else line for name, part in parts.items() for line in _cut(plan, part, split))
 
@@ -202,29 +181,25 @@ def _may_lose(move: Move) -> bool:
     return not all(traits.mirrors or traits.turns or traits.stretches for traits in each)
 
 
-def _stand_ins(spec: PipelineSpec, split: str) -> str:
+def _stand_ins(spec: PipelineSpec, split: str) -> Iterator[str]:
     chosen = {path: made for made in recipes(spec, split) for path in made.stand_ins}
-    lines = []
     for path in sorted(chosen, key=str):
         forms = ", ".join(ref.step.op for ref in chosen[path].steps if ref.path == path)
-        lines.append(f"  `{path[-1]}` is random and fixes the shape; here {forms} stand in for it\n")
-    return "".join(lines)
+        yield f"`{path[-1]}` is random and fixes the shape; here {forms} stand in for it"
 
 
-def _learned(spec: PipelineSpec, split: str) -> str:
-    lines = []
+def _learned(spec: PipelineSpec, split: str) -> Iterator[str]:
     for _, step in learning_steps(spec):
-        if step.fitted is None or not runs_on(step, split):
-            continue
-        for feature, numbers in step.fitted.numbers.items():
-            found = " and ".join(f"{name} {text}" for name, text in numbers.figures().items())
-            lines.append(f"  `{step.op}` of `{feature}` has {found}, {step.fitted.origin}\n")
-    return "".join(lines)
+        if step.fitted is not None and runs_on(step, split):
+            for feature, numbers in step.fitted.numbers.items():
+                found = " and ".join(f"{name} {text}" for name, text in numbers.figures().items())
+                yield f"`{step.op}` of `{feature}` has {found}, {step.fitted.origin}"
 
 
-def _called(spec: PipelineSpec, split: str) -> str:
-    steps = [step for step in spec.transforms if isinstance(step, CustomTransform) and runs_on(step, split)]
-    return "".join(f"  `{step.op}` calls `{step.function}`, a Python function: calls do not run in parallel\n" for step in steps)
+def _called(spec: PipelineSpec, split: str) -> Iterator[str]:
+    for step in spec.transforms:
+        if isinstance(step, CustomTransform) and runs_on(step, split):
+            yield f"`{step.op}` calls `{step.function}`, a Python function: calls do not run in parallel"
 
 
 CLASSES = "E0 keeps every bit; E1 rounds, by at most 1e-6 of the width of the value range"

@@ -86,13 +86,7 @@ class Exported:
 
 
 def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int], None] | None = None) -> Exported:
-    """Writes augmented examples of the split of an unoptimised plan; `progress` is called with the number written.
-
-    Raises:
-        FileExistsError: For a folder that is not empty, without `overwrite`.
-        ValueError: For numbers out of range, a folder among the images of the data, or images that the format does not support.
-        DataError: For a record that cannot be read, unless the spec skips it.
-    """
+    """Writes augmented examples of the split of an unoptimised plan; for the arguments and the errors see `Pipeline.export`."""
     record, plain = plain.read, without_unused(plain)
     _check(wanted, plain, engine)
     source = _Source(engine, plain, record, wanted)
@@ -103,7 +97,8 @@ def export(engine: Engine, plain: Plan, wanted: Wanted, progress: Callable[[int]
         for batch, rows in source.batches():
             named = source.describe(batch, rows)
             for own, line in zip(pool.map(source.encode, repeat(batch), rows, named), named, strict=True):
-                _write(wanted.folder, own)
+                for name, contents in own.items():
+                    write_whole(wanted.folder / name, contents, durable=False)  # syncing is slow; after a power cut, export again
                 lines.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
                 lines.flush()
                 files.append(line["file_name"])
@@ -139,13 +134,13 @@ class _Source:
         self.scaled: dict[str, tuple[float, float]] = {}
 
     @cached_property
+    def _slots_of_an_epoch(self) -> int:
+        return len(self.order.delivered(self.wanted.epoch))
+
+    @property
     def whole(self) -> bool:
         """True if all of each epoch is wanted."""
         return self.wanted.examples is None or self.wanted.examples >= self._slots_of_an_epoch
-
-    @cached_property
-    def _slots_of_an_epoch(self) -> int:
-        return len(self.order.delivered(self.wanted.epoch))
 
     def left_out(self) -> tuple[int, str]:
         """Counts the requested examples that no epoch of training has; returns also the setting that leaves them out."""
@@ -175,12 +170,10 @@ class _Source:
         return list(zip(slots.numpy().tolist(), self.order.found(epoch, slots).record.numpy().tolist(), strict=True))
 
     def batches(self) -> Iterator[tuple[Batch, list[int]]]:
-        """Yields the batches with wanted examples, and their rows.
-
-        Raises:
-            DataError: For a record that cannot be read, unless the spec skips it.
-        """
-        wanted = sorted({(epoch, step) for epoch, slots in self.slots.items() for step in self._steps(epoch, slots)})
+        """Yields the batches with wanted examples, and their rows."""
+        order = self.executor.order
+        steps_of = {epoch: order.step_at(epoch, tf.constant(sorted(slots), tf.int64)).numpy() for epoch, slots in self.slots.items()}
+        wanted = sorted({(epoch, step) for epoch, found in steps_of.items() for step in found.tolist()})
         steps: Array = np.array(wanted, np.int64).reshape(-1, 2)
         data = batches_of(self.executor, tf.data.Dataset.from_tensor_slices((steps[:, 0], steps[:, 1])), EXPORTED)
         walk = iter(handed_over(self.executor, data, EXPORTED))
@@ -191,10 +184,6 @@ class _Source:
                 raise explain_failure(self.executor, error, Position(epoch, step)) from None
             rows = [i for i, slot in enumerate(batch["@slot"].tolist()) if slot in self.slots[epoch]]
             yield batch, self._without_stand_ins(batch, rows)
-
-    def _steps(self, epoch: int, slots: set[int]) -> list[int]:
-        steps: list[int] = self.executor.order.step_at(epoch, tf.constant(sorted(slots), tf.int64)).numpy().tolist()
-        return steps
 
     def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
         """Removes examples that replace damaged ones; in a whole epoch they stay, since the model sees them."""
@@ -249,13 +238,10 @@ class _Source:
         """Collects the other data of a record: classes by name, and numbers."""
         manifest, found = self.engine.manifest, {}
         for name, t in self.record.items():
-            if not kind_of(t).indexed:
-                continue
-            held = self.columns.get(name, self.labels)
-            value = np.asarray(held[record]) if held is not None else None
-            classes = manifest.listing.column_classes.get(name, manifest.class_names) if kind_of(t).labels else ()
-            if value is not None:
-                found[name] = _named(value, classes, several=several_labels(t))
+            held = self.columns.get(name, self.labels) if kind_of(t).indexed else None
+            if held is not None:
+                classes = manifest.listing.column_classes.get(name, manifest.class_names) if kind_of(t).labels else ()
+                found[name] = _named(np.asarray(held[record]), classes, several=several_labels(t))
         return found
 
     def encode(self, batch: Batch, row: int, line: dict[str, Any]) -> dict[str, bytes]:
@@ -283,16 +269,8 @@ def _check(wanted: Wanted, plain: Plan, engine: Engine) -> None:
     if not drawn.pictures(plain.out):
         raise ValueError("export writes images, but the model receives none")
     listing = engine.manifest.listing
-    if not listing.numbered and listing.paths is None and not listing.in_table and _inside(wanted.folder, listing.root):
+    is_inside = wanted.folder.resolve().is_relative_to(Path(listing.root).resolve())
+    if not listing.numbered and listing.paths is None and not listing.in_table and is_inside:
         raise ValueError(f"{wanted.folder} is inside {listing.root}, so its images would become part of the data; use another folder")
     if not wanted.overwrite and wanted.folder.is_dir() and any(wanted.folder.iterdir()):
         raise FileExistsError(errno.EEXIST, "the folder is not empty", str(wanted.folder))
-
-
-def _inside(folder: Path, root: str) -> bool:
-    return Path(root).resolve() in (folder.resolve(), *folder.resolve().parents)
-
-
-def _write(folder: Path, files: dict[str, bytes]) -> None:
-    for name, contents in files.items():
-        write_whole(folder / name, contents, durable=False)  # syncing many files is slow; after a power cut, export again

@@ -42,24 +42,17 @@ _DEPTH = 20
 
 
 def loss_problems(loss: Any, output: Output, feature: str, record: ElementType, ending: str | None, units: int | None) -> list[str]:
-    """Lists mismatches of a loss with its target, and with the end of the model.
+    """Lists mismatches of a loss, in any form of Keras, with its target, and with the end of the model: its activation and its last axis.
 
-    Args:
-        loss: The loss, in any form of Keras.
-        output: The output of the pipeline.
-        feature: The target.
-        record: The type of a stored record.
-        ending: The activation at the end of the model, if known.
-        units: The size of the last axis, if known.
+    `record` is the type of a stored record.
     """
     target = record.get(feature)
     name = name_of(loss)
     if target is None or kind_of(target).levels:
         return []
     if classes_of_items(target):
-        return (
-            [f"the loss `{name}` takes one-hot classes, but `{feature}` has class indices; use {FITS['int']}"] if name in _ONE_HOT else []
-        )
+        found = f"the loss `{name}` takes one-hot classes, but `{feature}` has class indices; use {FITS['int']}"
+        return [found] if name in _ONE_HOT else []
     if not kind_of(target).holds_classes:
         if name in (*_SPARSE, *_ONE_HOT):
             holds, fits = ("truth values", "binary") if kind_of(target).valid else ("numbers", "tensor")
@@ -162,14 +155,10 @@ _OPEN_SIDE = 64
 
 @dataclass(frozen=True)
 class _Seen:
-    """Values that the first layer with weights receives.
+    """Values that the first layer with weights receives, and the layers before it that change values.
 
-    Attributes:
-        layer: Its name.
-        interval: The values.
-        width: The maximal variation of one value; less than the width of the interval if channels differ.
-        scaled_by: The layers before it that change values.
-        scales_itself: Whether the layer is a normalisation, or its first operation is unknown.
+    `width` is the maximal variation of one value; less than that of the interval if channels differ. The layer `scales_itself` if it is a
+    normalisation, or its first operation is unknown.
     """
 
     layer: str
@@ -192,11 +181,7 @@ def range_of(out: ElementType | None, feature: str | None) -> str:
 def range_problems(model: keras.Model, x: Any, features: Any, out: ElementType | None) -> tuple[list[str], list[str]]:
     """Compares ranges of values; lists inputs that are scaled twice, and inputs that are not scaled.
 
-    Args:
-        model: The model.
-        x: The shapes of its inputs in a batch.
-        features: The features of its inputs: one, a list, or a map by name, as in `output: {x: …}`.
-        out: The output types of the pipeline.
+    `x` has the shapes of the model's inputs in a batch, `features` their features as in `output: {x: …}`, `out` the pipeline's types.
     """
     twice: list[str] = []
     unscaled: list[str] = []
@@ -354,7 +339,7 @@ def check(
     padded: Sequence[str] = (),
     out: ElementType | None = None,
 ) -> str:
-    """Describes in one line what fits; for the arguments see `mismatches`.
+    """Describes in one line what fits.
 
     A model that is not compiled is a warning, and so is a loss that counts the padding in the batches of the `padded` splits. `wrong` lists
     known mismatches. With the output types `out`, ranges of values are compared, too: scaled twice is a mismatch, not scaled a warning.
@@ -373,7 +358,7 @@ def check(
     line = visible(summary(model, element_spec, output, record, out))
     diluted = [name_of(t.loss) for t in _targets(model, output)[0] if padded and dilutes(t.loss)]
     if diluted:
-        said = " and ".join(f"`{name}`" for name in dict.fromkeys(diluted))
+        said = _listed(list(dict.fromkeys(diluted)))
         line += f"; {said} divides by all rows of a padded batch, including those of weight 0 (padded splits: {', '.join(padded)})"
         line += f": compile with `pipegen.WeightedMean({diluted[0]!r})`"
     line += "".join(f"; {problem}" for problem in unscaled)
@@ -388,14 +373,7 @@ def targets_of(plan: Plan) -> ElementType:
 
 
 def mismatches(model: keras.Model, element_spec: Any, output: Output, record: ElementType) -> list[str]:
-    """Lists the mismatches of a model with the batches; empty if it fits.
-
-    Args:
-        model: The model.
-        element_spec: The shapes and dtypes of a batch.
-        output: The output of the pipeline.
-        record: The type of a stored record, whose features are the targets.
-    """
+    """Lists the mismatches of a model with the batches; empty if it fits. The features of a stored `record` are the targets."""
     x = element_spec[0] if isinstance(element_spec, tuple) else element_spec
     targets, found = _targets(model, output)
     return [*input_mismatches(model, x), *found, *(m for t in targets for m in _of_target(t, output, record))]
@@ -437,14 +415,9 @@ def is_compiled(model: keras.Model) -> bool:
 
 @dataclass(frozen=True)
 class _Target:
-    """A target of the pipeline, and the model's output for it.
+    """A target of the pipeline; the shape, batch included (empty if unknown), the loss and the activation of the model's output for it.
 
-    Attributes:
-        feature: The feature.
-        said: The beginning of messages, if there are several targets.
-        shape: The shape of the model's output, batch included; empty if unknown.
-        loss: Its loss; `None` without one.
-        ending: The activation at the end of the output, if known.
+    If there are several targets, messages begin with `said`.
     """
 
     feature: str
@@ -467,21 +440,18 @@ def _targets(model: keras.Model, output: Output) -> tuple[list[_Target], list[st
         return [_target(model, output.y, "", tensors[0] if tensors else None, None if isinstance(one, (list, tuple, dict)) else one)], []
     names: list[str] = getattr(model, "output_names", None) or []
     if isinstance(output.y, dict):
-        wrong = [
-            f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(names)}" for n in output.y if names and n not in names
-        ]
+        unknown = [n for n in output.y if names and n not in names]
+        wrong = [f"`output: {{y: …}}` gives `{n}`, and the model's outputs are {', '.join(names)}" for n in unknown]
         wrong += [f"the model has an output `{n}` that `output: {{y: …}}` does not give" for n in names if names and n not in output.y]
         tensor_of = dict(zip(names, tensors, strict=False))
         by_name = loss if isinstance(loss, dict) else dict(zip(names, loss, strict=False)) if isinstance(loss, (list, tuple)) else {}
-        named = [n for n in output.y if not names or n in names]
+        named = [n for n in output.y if n not in unknown]
         return [_target(model, output.y[n], f"output `{n}`: ", tensor_of.get(n), by_name.get(n)) for n in named], wrong
     features = list(output.y)
     if tensors and len(tensors) != len(features):
         has = "one output" if len(tensors) == 1 else f"{len(tensors)} outputs"
         help_ = f"; `output: {{y: {features[0]}}}` gives one" if len(tensors) == 1 else ""
-        return [], [
-            f"the model has {has}, and the pipeline gives {len(features)} targets, {' and '.join(f'`{f}`' for f in features)}{help_}"
-        ]
+        return [], [f"the model has {has}, and the pipeline gives {len(features)} targets, {_listed(features)}{help_}"]
     losses = [loss.get(n) for n in names] if isinstance(loss, dict) else loss if isinstance(loss, (list, tuple)) else [loss] * len(features)
     outputs = tensors or [None] * len(features)
     return [_target(model, f, f"target `{f}`: ", t, one) for f, t, one in zip(features, outputs, losses, strict=False)], []
@@ -489,10 +459,8 @@ def _targets(model: keras.Model, output: Output) -> tuple[list[_Target], list[st
 
 def _target(model: keras.Model, feature: str, said: str, tensor: Any, loss: Any) -> _Target:
     shape = getattr(tensor, "shape", None) if tensor is not None else getattr(model, "output_shape", None)
-    plain = isinstance(shape, tuple) and all(d is None or isinstance(d, int) for d in shape)
-    return _Target(
-        feature, said, tuple(shape) if plain and shape is not None else (), loss, ending_of(tensor) if tensor is not None else None
-    )
+    known = tuple(shape) if isinstance(shape, tuple) and all(d is None or isinstance(d, int) for d in shape) else ()
+    return _Target(feature, said, known, loss, ending_of(tensor) if tensor is not None else None)
 
 
 def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
@@ -584,7 +552,7 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
     No loss of Keras fits a padded target: each counts the padding, whose zeros would be the first class.
     """
     targets = _features_of(output.y)
-    padded = [f for f in targets if f in record and _is_padded(record[f])]
+    padded = [f for f in targets if f in record and (kind_of(record[f]).ragged or record[f].beside is not None)]
 
     def fits(feature: str) -> str:
         target = record.get(feature)
@@ -608,11 +576,6 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
     lacking = [name for name in masks if name not in targets and name not in _features_of(output.x)]
     add = f", which {_are(lacking)} not in `output`: add {_listed(lacking)} to `y`" if lacking else ""
     return f"{named}; {_listed(padded)} {_are(padded)} padded where {_listed(masks)} {_are(masks)} false{add}"
-
-
-def _is_padded(target: FeatureType) -> bool:
-    """Checks if a target has any number of items, so that batches pad it."""
-    return kind_of(target).ragged or target.beside is not None
 
 
 def _features_of(part: Any) -> list[str]:

@@ -59,12 +59,7 @@ _LEAST_US = 0.05
 
 @dataclass(frozen=True)
 class Seen:
-    """A feature of one or more examples at one place of a plan.
-
-    Attributes:
-        pictures: An image file for each example; empty for features without pixels.
-        text: The values as text.
-    """
+    """A feature of one or more examples at one place of a plan: an image file for each if it has pixels, and the values as text."""
 
     pictures: tuple[bytes, ...]
     text: str
@@ -72,12 +67,9 @@ class Seen:
 
 @dataclass(frozen=True)
 class Shown:
-    """Examples of a split along its plan.
+    """Examples of a split along its plan, or a caption with the reason why there are none.
 
-    Attributes:
-        caption: A description of the examples, or the reason why there are none.
-        edges: Behind each node: each feature.
-        stages: Behind each stage of each node: the feature that it works on.
+    There is each feature behind each node, and behind each stage of each node the feature that it works on.
     """
 
     caption: str
@@ -96,18 +88,7 @@ def plan_page(
     shown: Mapping[str, Shown] | None = None,
     physical: Mapping[str, list[Physical]] | None = None,
 ) -> Page:
-    """Makes the page.
-
-    Args:
-        spec: The spec.
-        spec_hash: Its hash.
-        compiled: The compiled plan of each split to show.
-        given: Facts about each split's data and the machine.
-        counts: The size of each split in words, if the data is known.
-        visits: Lines on the examples in each split's epochs, if the data is known.
-        shown: Examples of each split, if there are any.
-        physical: The physical plans of each split, one for each form to show.
-    """
+    """Makes the page, with `shown` examples of each split if there are any; for the other arguments see `explain_text`."""
     name = spec.name or "pipeline"
     links = [element("a", split, href=f"#{i}", class_="chip") for i, split in enumerate(compiled)] if len(compiled) > 1 else []
     head = [element("h1", name), *([element("p", spec.description)] if spec.description else [])]
@@ -116,6 +97,7 @@ def plan_page(
     for number, (split, done) in enumerate(compiled.items()):
         cost = plan_cost(done.plan, given[split])
         seen = (shown or {}).get(split)
+        passes = [(r.name, r.rewrite_class, what_it_did(r), r.reason if r.changed else "") for r in done.records]
         body += [
             element("h2", f"Split {split}", id=str(number)),
             element("p", _lead(done, cost, (counts or {}).get(split)), class_="lead"),
@@ -124,10 +106,13 @@ def plan_page(
             *([element("p", seen.caption, class_="quiet")] if seen is not None else []),
             element("ol", *_plan(done, cost, seen if seen is not None and seen.edges else None), class_="plan"),
             *(folded("What runs", element("pre", render_physical(run))) for run in (physical or {}).get(split, ())),
-            folded("What each pass did", _passes(done), element("p", CLASSES, class_="quiet")),
+            folded("What each pass did", table(("pass", "class", "what it did", "because"), passes), element("p", CLASSES, class_="quiet")),
             *([folded("The plan as written", element("pre", render_plan(done.records[0].before)))] if done.records else []),
         ]
-    body.append(element("p", _footing(given), class_="quiet"))
+    footing = "Times are for one example on one core, from a cost model: their ratios show where the time goes."
+    if any(one.assumed for one in given.values()):
+        footing += " The data is unknown here, so they assume photographs of 500 × 375 pixels."
+    body.append(element("p", footing, class_="quiet"))
     return page(f"{name}: the compiled plan", *head, *body, style=_STYLE)
 
 
@@ -210,15 +195,3 @@ def _strip(name: str, seen: Seen | None, *, short: bool) -> Html:
     caption = element("figcaption", element("code", seen.text)) if seen.text and not short else element("figcaption")
     form = "strip known" if short else "strip one" if len(files) == 1 else "strip"
     return element("figure", element("div", *pictures, class_=form), caption)
-
-
-def _passes(done: Compiled) -> Html:
-    rows = [(r.name, r.rewrite_class, what_it_did(r), r.reason if r.changed else "") for r in done.records]
-    return table(("pass", "class", "what it did", "because"), rows)
-
-
-def _footing(given: Mapping[str, Circumstances]) -> str:
-    text = "Times are for one example on one core, from a cost model: their ratios show where the time goes."
-    if any(one.assumed for one in given.values()):
-        text += " The data is unknown here, so they assume photographs of 500 × 375 pixels."
-    return text

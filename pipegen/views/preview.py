@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.engine import Engine
     from pipegen.backend.features import Features
     from pipegen.backend.running.execute import Executor
-    from pipegen.data.manifest import Manifest
     from pipegen.plan.nodes import Plan
     from pipegen.types import ElementType
 
@@ -38,16 +37,14 @@ _INK, _PAPER, _FAINT = (28, 28, 30), (250, 250, 250), (120, 120, 124)
 def contact_sheet(
     engine: Engine, split: str, *, rows: int, draws: int, first_epoch: int, cell: int, progress: Callable[[int], None] | None = None
 ) -> Image.Image:
-    """Draws originals and augmented versions, a row for each, with class names; for the arguments see `Pipeline.preview`.
+    """Draws originals and augmented versions, a row for each, with class names; for the arguments and the errors see `Pipeline.preview`.
 
     Without random steps, there is one version of each.
-
-    Raises:
-        ValueError: For a sheet that is too large, and if the model receives no images.
-        DataError: For a record that cannot be read; if the spec skips it, its row stays empty instead.
     """
     executor = engine.executor(split)
-    feature = _image_feature(executor)
+    feature = next((name for name, t in executor.plan.read.items() if kind_of(t).levels), None)
+    if feature is None:
+        raise ValueError("a sheet shows images, but the model receives none")
     views = views_of(executor.plan, feature)
     epochs = [first_epoch + k for k in range(draws if varies(split, executor.plan) else 1)]
     columns = [(epoch, view) for epoch in epochs for view in views]
@@ -56,8 +53,9 @@ def contact_sheet(
         size = f"{len(records)} × {len(columns) + 1} pictures of {cell} pixels"
         raise ValueError(f"a sheet of {size} is too large: reduce `rows`, `draws` or `cell`")
     own = engine.manifest.listing.column_classes
-    classes = {view: names for name, names in own.items() for view in (name, *views_of(executor.plan, name))}
-    captions = _captions(engine.manifest, split, records)
+    classes = {view: called for name, called in own.items() for view in (name, *views_of(executor.plan, name))}
+    labels, keys, names = engine.manifest.labels(split), engine.manifest.keys(split), engine.manifest.class_names
+    captions = [keys[r] if labels is None else f"{names[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
     drawn: list[list[Image.Image]] = []
     for i, record in enumerate(records):
         try:
@@ -72,11 +70,6 @@ def contact_sheet(
             progress(i + 1)
     heads = [f"epoch {epoch}" + (f", {view.removeprefix(feature)[1:]}" if view != feature else "") for epoch, view in columns]
     return _lay_out(drawn, captions, heads, cell)
-
-
-def _captions(manifest: Manifest, split: str, records: list[int]) -> list[str]:
-    labels, keys, classes = manifest.labels(split), manifest.keys(split), manifest.class_names
-    return [keys[r] if labels is None else f"{classes[labels[r]]}: {keys[r].rsplit('/', 1)[-1]}" for r in records]
 
 
 def _shown(
@@ -175,13 +168,6 @@ def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, 
                 raise
             row -= place < row
     return {name: tf.stack([r[name] for r in rows]) for name in rows[0]}, row
-
-
-def _image_feature(executor: Executor) -> str:
-    found = next((name for name, t in executor.plan.read.items() if kind_of(t).levels), None)
-    if found is None:
-        raise ValueError("a sheet shows images, but the model receives none")
-    return found
 
 
 def _fit(image: np.ndarray[Any, Any], cell: int) -> Image.Image:

@@ -63,7 +63,6 @@ class Serving:
         layered: Whether the model runs these steps in a layer of its own.
 
     Attributes:
-        plan: The plan for a request.
         features: The feature of each argument of a request.
         request: The type of each argument of a request, with the batch axis.
     """
@@ -135,10 +134,9 @@ def check_model(model: Any, given: Any, who: str) -> None:
     """
     if not hasattr(model, "predict_on_batch"):
         raise TypeError(f"{who} takes a Keras model, got {model!r}")
-    if keras.backend.backend() != "tensorflow":
-        raise RuntimeError(
-            f"{who} needs Keras on TensorFlow, and its backend here is {keras.backend.backend()}: set KERAS_BACKEND=tensorflow"
-        )
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise RuntimeError(f"{who} needs Keras on TensorFlow, and its backend here is {backend}: set KERAS_BACKEND=tensorflow")
     found = input_mismatches(model, given)
     if found:
         raise ModelMismatchError("the model does not fit the pipeline:\n" + "\n".join(f"  - {m}" for m in found))
@@ -186,13 +184,7 @@ def types_of(tensors: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int | Non
 
 
 class Answers:
-    """The named outputs of a model, with the classes of the highest scores.
-
-    Args:
-        model: The model.
-        bound: The spec and its data, with the classes.
-        top_k: The number of highest scores to return with their classes; 0 for none.
-    """
+    """The named outputs of a model, with the classes of the `top_k` highest scores."""
 
     def __init__(self, model: Any, bound: BoundSpec, top_k: int) -> None:
         self.model, self.names, self._top_k = model, bound.manifest.class_names, top_k
@@ -278,11 +270,7 @@ def about(done: ServedModel, bound: BoundSpec, takes: str) -> dict[str, Any]:
 
 
 def check_room(path: Path, *, overwrite: bool) -> None:
-    """Checks that a model can be written to a path.
-
-    Raises:
-        FileExistsError: When the path is taken, without `overwrite`.
-    """
+    """Raises `FileExistsError` if a path is taken, without `overwrite`."""
     if not overwrite and (path.is_file() or (path.is_dir() and any(path.iterdir()))):
         raise FileExistsError(errno.EEXIST, "it exists already; replace it with `overwrite`", str(path))
 
@@ -300,11 +288,9 @@ _Missing = list[tuple[str, str]]
 def export_converted(
     bound: BoundSpec, model: Any, path: Path, *, form: Form, image_size: tuple[int, int] | None, overwrite: bool
 ) -> ServedModel:
-    """Writes the file, and `PATH.json` beside it, which describes a request; for the arguments see `Pipeline.export_model`.
+    """Writes the file, and `PATH.json` beside it, which describes a request; for the arguments and errors see `Pipeline.export_model`.
 
-    Raises:
-        SpecError: `PG543` for operations that the converter does not support.
-        RuntimeError: For ONNX without tf2onnx, and if tf2onnx fails.
+    ONNX without tf2onnx, and an error of tf2onnx, are a `RuntimeError`.
     """
     for file in (path, _beside(path)):
         check_room(file, overwrite=overwrite)
@@ -398,11 +384,8 @@ def _findings(missing: _Missing, form: Form, serving: Serving, bound: BoundSpec)
     for scope, ops in by_step.items():
         lost = f"{NAMES[form]} does not support {one_of(dict.fromkeys(ops), 'and')}"
         help_ = "export a SavedModel, or use another step, or another method of the step"
-        if scope:
-            ref = steps[scope]
-            yield make("PG543", f"{lost}, which `{ref.step.op}` computes", locate(ref.path, key=True), help=help_)
-        else:
-            yield make("PG543", f"{lost}, which the model or the output computes", locate(("output",), key=True), help=help_)
+        who, path = (f"`{steps[scope].step.op}`", steps[scope].path) if scope else ("the model or the output", ("output",))
+        yield make("PG543", f"{lost}, which {who} computes", locate(path, key=True), help=help_)
 
 
 @contextmanager

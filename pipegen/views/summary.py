@@ -45,13 +45,7 @@ if TYPE_CHECKING:
 
 
 def visits(spec: PipelineSpec, manifest: Manifest, split: str) -> tuple[str, ...]:
-    """Writes lines on the examples in a split's epochs; none if each is seen once.
-
-    Args:
-        spec: The spec.
-        manifest: Its data.
-        split: The split.
-    """
+    """Writes lines on the examples in a split's epochs; none if each is seen once."""
     buckets = bucket_line(spec, manifest, split)
     if split != "train" or buckets:
         return (f"batches are of one bucket each: {buckets}",) if buckets else ()
@@ -134,11 +128,10 @@ def summary(pipe: Owner, main: Plan) -> str:
     lines += [f"  {s}: {_examples(pipe, s)}, {_batches(pipe.steps(s))} of {model.batch.size}" for s in pipe]
     lines += [f"  {', '.join(row)}" for row in stage_rows(model)]
     lines += [f"  {name}: {describe(part)}" for name, part in parts(pipe.element_spec)]
-    lines += [f"  {classes}" for classes in _classes(pipe)]
+    lines += [f"  {len(pipe.class_names)} classes: {_classes(pipe)}"] if pipe.class_names else []
     lines += [f"  left out: {', '.join(gone)}"] if (gone := left_out(pipe._manifest)) else []
     loss = fitting_loss(main.emit.output, targets_of(main))
-    if loss is not None:
-        lines.append(f"  loss: {loss}")
+    lines += [f"  loss: {loss}"] if loss is not None else []
     if "train" in pipe:  # Keras shows this text if `fit` gets the whole pipeline
         lines.append(f"  fit: model.fit(pipe.train{', validation_data=pipe.validation' if 'validation' in pipe else ''})")
     lines += [f"  {share}"] if (share := share_line(model.runtime)) else []
@@ -150,11 +143,10 @@ def summary_html(pipe: Owner, main: Plan) -> str:
     model = pipe.spec.model
     splits = [(s, f"{pipe.num_examples(s):,}", f"{pipe.steps(s):,} of {model.batch.size}") for s in pipe]
     facts = [row for name, part in parts(pipe.element_spec) for row in leaves(name, part)]
-    facts += [text.partition(": ")[::2] for text in _classes(pipe)]
+    facts += [(f"{len(pipe.class_names)} classes", _classes(pipe))] if pipe.class_names else []
     facts += [("left out", gone) for gone in left_out(pipe._manifest)]
     loss = fitting_loss(main.emit.output, targets_of(main))
-    if loss is not None:
-        facts.append(("loss", str(loss)))
+    facts += [("loss", loss)] if loss is not None else []
     steps = step_texts(model)
     return box(
         f"Pipeline {model.name or 'unnamed'}",
@@ -230,10 +222,9 @@ def _batches(number: int) -> str:
     return f"{number:,} {'batch' if number == 1 else 'batches'}"
 
 
-def _classes(pipe: Owner) -> Iterator[str]:
+def _classes(pipe: Owner) -> str:
     names = pipe.class_names
-    if names:
-        yield f"{len(names)} classes: {', '.join(names[:_MOST_CLASSES])}{' …' if len(names) > _MOST_CLASSES else ''}"
+    return f"{', '.join(names[:_MOST_CLASSES])}{' …' if len(names) > _MOST_CLASSES else ''}"
 
 
 def peek(executor: Executor, dataset: Callable[[Position], PipelineDataset], at: Position, n: int) -> Any:

@@ -18,13 +18,14 @@ from pipegen.cli.init.spec import (
     about_sample,
     batch_for,
     beside,
+    by_split,
+    classes_line,
     pixels_of,
     plain,
     relative,
-    size_for,
-    spec_text,
+    spec_of,
 )
-from pipegen.cli.init.survey import sample_of, split_of
+from pipegen.cli.init.survey import readable, sample_of, some_folders, split_of
 from pipegen.data.one_source import without_missing
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
@@ -32,12 +33,12 @@ from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_
 from pipegen.ops.sources.annotations.yolo_names import YAMLS, described
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.ops.sources.listing.wording import count
-from pipegen.spec.compose import flow_scalar
 from pipegen.spec.models import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
 
 _HEAD = 1 << 16
@@ -47,36 +48,24 @@ _OUTLINES_WITHIN = 1 << 27
 """Bytes of a COCO file in which the first outline is searched: in a large file, the annotations follow the images."""
 _OTHERS = ("keypoint", "caption", "stuff", "panoptic", "image_info")
 """Words in the names of COCO files without boxes, or with the same boxes again."""
-_MOST_FOLDERS = 200
 _LOOKED_AT = 20
-_SHOWN = 12
 _BATCH = 16
 _YOLO_LINE = re.compile(r"\d+(\s+[\d.eE+-]+){4,}\s*\Z")
 
 
-def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> tuple[str, str] | None:
-    """Writes the spec of images with boxes, with paths relative to the spec's folder.
-
-    Returns:
-        The text of the spec, and a summary of the data; `None` without annotations of boxes.
-
-    Raises:
-        CannotRun: When they cannot be read.
-    """
+def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written | None:
+    """Writes the spec of images with boxes; `None` without annotations of boxes."""
     parts = _found(path)
     if parts is None and os.path.isfile(path):
         raise CannotRun(f"{path} has no boxes of images in its folder or below", "run `pipegen init` on the folder of the images")
     if parts is None:
         return None
     own = {split: sources()[op].model_validate(arguments) for split, (op, arguments) in parts.items()}
-    try:
+    with readable():
         listings = {split: source.list(Path.cwd(), progress) for split, source in own.items()}
-    except OpError as error:
-        raise CannotRun(error.message, *error.lines) from error
     lacking = any(listing.missing for listing in listings.values())
     left = {split: without_missing(Errors(missing="drop"), listing)[0] for split, listing in listings.items()}
-    there = {split: listing for split, listing in left.items() if listing is not None}
-    return _spec(parts, there, spec_folder, [DROPS] if lacking else []), _summary(there)
+    return _spec(parts, {split: listing for split, listing in left.items() if listing is not None}, spec_folder, DROPS if lacking else "")
 
 
 _Source = tuple[str, dict[str, Any]]
@@ -88,28 +77,12 @@ def _found(path: str) -> dict[str, _Source] | None:
     path = os.path.abspath(path)
     if os.path.isfile(path):
         return _coco(os.path.dirname(path), [os.path.basename(path)]) if path.lower().endswith(".json") else _yolo(path)
-    names = os.listdir(path)
-    found = _coco(path, _json_files(path))
-    if found is not None:
-        return found
-    if any(name in YAMLS for name in names) or "labels" in names:
-        found = _yolo(path)
-        if found is not None:
-            return found
-    return _voc(path) or _labelme(path)
-
-
-def _some_folders(folder: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the first folders below a folder, and the names of the files in each."""
-    for number, (at, inner, names) in enumerate(os.walk(folder)):
-        inner.sort()
-        yield at, sorted(names)
-        if number == _MOST_FOLDERS:
-            return
+    is_yolo = not {"labels", *YAMLS}.isdisjoint(os.listdir(path))
+    return _coco(path, _json_files(path)) or (_yolo(path) if is_yolo else None) or _voc(path) or _labelme(path)
 
 
 def _some_files(folder: str, ending: str) -> list[str]:
-    found = (os.path.join(at, name) for at, names in _some_folders(folder) for name in names if name.lower().endswith(ending))
+    found = (os.path.join(at, name) for at, names in some_folders(folder) for name in names if name.lower().endswith(ending))
     return list(islice(found, _LOOKED_AT))
 
 
@@ -136,9 +109,13 @@ def _coco(folder: str, files: Sequence[str]) -> dict[str, _Source] | None:
     return found if "train" in found and len(found) > 1 else {"": next(iter(found.values()))}
 
 
-def _is_coco(file: str) -> bool:
+def _head(file: str) -> bytes:
     with open(file, "rb") as stream:
-        head = stream.read(_HEAD)
+        return stream.read(_HEAD)
+
+
+def _is_coco(file: str) -> bool:
+    head = _head(file)
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _COCO.search(head) is not None and b'"shapes"' not in head
 
 
@@ -153,7 +130,7 @@ def _images_of(folder: str, file: str) -> str | None:
         return None
     names = [str(image["file_name"]) for image in lists[0] or () if isinstance(image, dict) and "file_name" in image]
     places = [os.path.dirname(file), folder]
-    places += [at for at, _ in _some_folders(folder)]
+    places += [at for at, _ in some_folders(folder)]
     return next((at for at in places for name in names[:_LOOKED_AT] if os.path.isfile(os.path.join(at, name))), None)
 
 
@@ -163,7 +140,8 @@ def _yolo(path: str) -> dict[str, _Source] | None:
         about = described(os.path.dirname(path), path)
     except OpError:
         return None
-    if not any(map(_has_lines, _some_files(about.folder, ".txt"))):
+    firsts = (_head(file).partition(b"\n")[0].decode("utf-8", "replace") for file in _some_files(about.folder, ".txt"))
+    if not any(map(_YOLO_LINE.match, firsts)):
         return None
     named = {split_of(name) or name: name for name in about.splits}
     if not named and os.path.isdir(f"{about.folder}/images"):
@@ -173,12 +151,6 @@ def _yolo(path: str) -> dict[str, _Source] | None:
     if "train" not in splits or len(splits) < 2:
         return {"": ("yolo", {"path": path})}
     return {"": ("yolo", {"path": path, "split": splits})}
-
-
-def _has_lines(file: str) -> bool:
-    with open(file, "rb") as stream:
-        line = stream.readline(_HEAD)
-    return _YOLO_LINE.match(line.decode("utf-8", "replace")) is not None
 
 
 def _voc(folder: str) -> dict[str, _Source] | None:
@@ -207,41 +179,23 @@ def _is_voc(file: str) -> bool:
 def _labelme(folder: str) -> dict[str, _Source] | None:
     """Finds a folder with a JSON file of shapes beside each image."""
     for file in _some_files(folder, ".json"):
-        with open(file, "rb") as stream:
-            head = stream.read(_HEAD)
-        if b'"shapes"' in head and any(os.path.isfile(f"{os.path.splitext(file)[0]}.{ending}") for ending in IMAGE_EXTENSIONS):
+        stem = os.path.splitext(file)[0]
+        if b'"shapes"' in _head(file) and any(os.path.isfile(f"{stem}.{ending}") for ending in IMAGE_EXTENSIONS):
             return {"": ("labelme", {"path": folder})}
     return None
 
 
-def _counts(listings: Mapping[str, Listing]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for listing in listings.values():
-        names = listing.column_classes["labels"]
-        found.update(dict.fromkeys(names, 0))
-        found.update(names[i] for i in _box_classes(listing).values.tolist())
-    return found
-
-
-def _box_classes(listing: Listing) -> Any:
-    return listing.columns["labels"]
-
-
-def _summary(listings: Mapping[str, Listing]) -> str:
-    counts = _counts(listings)
-    images = count(sum(len(listing.keys) for listing in listings.values()), "image")
-    boxes = count(sum(counts.values()), "box", "boxes")
-    return f"{images} with {boxes} of {count(len(counts), 'class', 'classes')}"
-
-
-def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str, more_sections: Sequence[str]) -> str:
+def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str, errors: str) -> Written:
     first = next(iter(listings.values()))
     sample = sample_of(first.keys, first.path)
-    counts = _counts(listings)
-    shown = [f"{plain(name)} {n:,}" for name, n in list(counts.items())[:_SHOWN]]
-    more = f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
-    lengths = sorted(length for listing in listings.values() for length in _box_classes(listing).lengths.tolist())
-    comments = [f"Classes: {', '.join(shown)}{more}"]
+    boxes: dict[str, Any] = {split: listing.columns["labels"] for split, listing in listings.items()}  # ragged columns
+    counts: Counter[str] = Counter()
+    for split, listing in listings.items():
+        names = listing.column_classes["labels"]
+        counts.update(dict.fromkeys(names, 0))
+        counts.update(names[i] for i in boxes[split].values.tolist())
+    lengths = sorted(length for own in boxes.values() for length in own.lengths.tolist())
+    comments = classes_line(counts)
     comments.append(f"Boxes on an image: {lengths[0]:,} to {lengths[-1]:,}, mostly {lengths[len(lengths) // 2]:,}")
     comments += [f"{split}: {count(len(listing.keys), 'image')}" for split, listing in listings.items() if split]
     offered = [op for op, arguments in parts.values() if _has_outlines(op, arguments)]
@@ -249,20 +203,21 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
         comments.append(f"Outlines: `masks: instances` in `{offered[0]}` turns them into a `mask` with the number of each box")
     comments += about_sample(sample)
     comments += [plain(note.message) for listing in listings.values() for note in listing.notes]
-    if len(parts) > 1:
-        lines = ["source:", "  by_split:", *(f"    {split}: {_flow(source, spec_folder)}" for split, source in parts.items())]
-    else:
-        lines = [f"source: {_flow(parts[''], spec_folder)}"]
-    splits = () if len(parts) > 1 or "split" in parts[""][1] else (f"splits: {{{PARTS}}}",)
-    pixels = pixels_of(sample)
     train = len(listings["train"].keys) if "train" in listings else round(0.8 * len(first.keys))
-    lines += [*splits, "transforms:", *([f"  - decode: {{{pixels}}}"] if pixels else []), f"  - resize: {{size: {size_for(sample)}}}"]
-    lines += [FLIP.replace("left and right;", "left and right, boxes as well;"), RESCALE]
-    lines.append(
-        "output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  # left, top, right, bottom; false `there` is padding"
+    images = count(sum(len(listing.keys) for listing in listings.values()), "image")
+    return spec_of(
+        f"{images} with {count(sum(counts.values()), 'box', 'boxes')} of {count(len(counts), 'class', 'classes')}",
+        comments,
+        by_split({split: {op: _placed(arguments, spec_folder)} for split, (op, arguments) in parts.items()}),
+        batch_for(2 * train, _BATCH),
+        splits="" if len(parts) > 1 or "split" in parts[""][1] else PARTS,
+        decode=pixels_of(sample),
+        sample=sample,
+        steps=[FLIP.replace("left and right;", "left and right, boxes as well;"), RESCALE],
+        output="output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  "
+        "# left, top, right, bottom; false `there` is padding",
+        errors=errors,
     )
-    lines.append(f"batch: {{size: {batch_for(2 * train, _BATCH)}}}")
-    return spec_text(_summary(listings), comments, [*lines, *more_sections])
 
 
 def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:
@@ -273,13 +228,7 @@ def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:
     return op == "labelme" or (op == "voc" and os.path.isdir(f"{arguments['path']}/SegmentationObject"))
 
 
-def _flow(source: _Source, spec_folder: str) -> str:
-    op, arguments = source
-    written = []
-    for name, value in arguments.items():
-        if isinstance(value, dict):
-            written.append(f"{name}: {{{', '.join(f'{split}: {flow_scalar(own)}' for split, own in value.items())}}}")
-        else:
-            is_folder = os.path.isdir(value)
-            written.append(f"{name}: {flow_scalar(relative(value, spec_folder)) if is_folder else beside(value, spec_folder)}")
-    return f"{{{op}: {{{', '.join(written)}}}}}"
+def _placed(arguments: Mapping[str, Any], spec_folder: str) -> dict[str, Any]:
+    """Replaces absolute paths by those of the spec."""
+    paths = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    return {**arguments, **{name: (relative if os.path.isdir(path) else beside)(path, spec_folder) for name, path in paths.items()}}

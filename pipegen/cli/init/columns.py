@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pipegen.cli.init.spec import plain
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
-from pipegen.spec.compose import flow_scalar
+from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -31,41 +31,34 @@ class Column:
 
     Attributes:
         number: Its number, from 0.
-        called: Its name in a spec.
+        called: Its name in a spec, or its number.
         name: A name for a feature of it.
         numbers: The least and the largest number; `None` if a cell is not a number.
-        whole: Whether all numbers are whole.
         values: The number of different cells.
         empty: The number of empty cells.
-        repeats: Whether it has several values, each in two rows on average: it may be a class.
+        labels: Whether it may be a column of classes: whole numbers or words, each in two rows on average.
     """
 
     number: int
-    called: str
+    called: str | int
     name: str
     numbers: tuple[float, float] | None
-    whole: bool
     values: int
     empty: int
-    repeats: bool
-
-    @property
-    def labels(self) -> bool:
-        """True if it may be a column of classes."""
-        return self.repeats and not self.empty and self.values <= _MOST_CLASSES and (self.numbers is None or self.whole)
+    labels: bool
 
     def feature(self) -> str:
         """Writes a line of `features` that reads it, or that explains why it is not read."""
         if self.empty:
             return f"{plain(self.name)}: not read, as {self.empty:,} {'cell is' if self.empty == 1 else 'cells are'} empty"
-        if self.numbers is not None and self.name.lower() in _WEIGHTS and self.numbers[0] >= 0:
-            return f"{self.name}: {{kind: weight, column: {self.called}}}  # for `output: {{sample_weight: {self.name}}}`"
+        if self.numbers is None and not self.labels:
+            return f"{plain(self.name)}: not read, as it is text of {self.values:,} {'value' if self.values == 1 else 'different values'}"
+        kind, remark = "label", f"{self.values:,} classes"
         if self.numbers is not None:
-            low, high = self.numbers
-            return f"{self.name}: {{kind: tensor, column: {self.called}}}  # from {low:g} to {high:g}"
-        if self.labels:
-            return f"{self.name}: {{kind: label, column: {self.called}}}  # {self.values:,} classes"
-        return f"{plain(self.name)}: not read, as it is text of {self.values:,} {'value' if self.values == 1 else 'different values'}"
+            kind, remark = "tensor", f"from {self.numbers[0]:g} to {self.numbers[1]:g}"
+            if self.name.lower() in _WEIGHTS and self.numbers[0] >= 0:
+                kind, remark = "weight", f"for `output: {{sample_weight: {self.name}}}`"
+        return f"{self.name}: {flow({'kind': kind, 'column': self.called})}  # {remark}"
 
 
 def columns_of(table: TextTable) -> list[Column]:
@@ -84,16 +77,11 @@ def _column(table: TextTable, number: int, taken: set[str]) -> Column:
     name = f"column_{name}" if name[0].isdigit() else name
     name = name if name not in taken else f"{name}_{number}"
     taken.add(name)
-    return Column(
-        number,
-        flow_scalar(table.names[number]) if table.names is not None and table.names.count(named) == 1 else str(number),
-        name,
-        (min(known), max(known)) if known and len(known) == len(cells) else None,
-        all(value.is_integer() for value in known) and not any("." in cell for cell in cells),
-        values,
-        cells.count(""),
-        1 < values <= len(cells) // 2,
-    )
+    called = named if table.names is not None and table.names.count(named) == 1 else number
+    limits = (min(known), max(known)) if known and len(known) == len(cells) else None
+    whole = all(value.is_integer() for value in known) and not any("." in cell for cell in cells)
+    labels = 1 < values <= min(len(cells) // 2, _MOST_CLASSES) and "" not in cells and (limits is None or whole)
+    return Column(number, called, name, limits, values, cells.count(""), labels)
 
 
 def _number(cell: str) -> float | None:
@@ -109,11 +97,10 @@ def is_image_path(cell: str) -> bool:
     return os.path.splitext(cell.lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
 
 
-def unused(columns: list[Column], used: Collection[int], indent: str) -> list[str]:
-    """Writes comments for the columns that a spec does not read: for each, the line that would read it."""
+def unused(columns: list[Column], used: Collection[int]) -> list[str]:
+    """Writes remarks on the columns that a spec does not read: for each, the line that would read it."""
     left = [column for column in columns if column.number not in used]
-    lines = [f"{indent}# {column.feature()}" for column in left[:_SHOWN]]
-    return [*lines, f"{indent}# and {len(left) - _SHOWN:,} more columns"] if len(left) > _SHOWN else lines
+    return [column.feature() for column in left[:_SHOWN]] + ([f"and {len(left) - _SHOWN:,} more columns"] if len(left) > _SHOWN else [])
 
 
 LABEL_KEYS = frozenset({*LABELS, "cls", "image/class/label", "fine_label"})
@@ -129,14 +116,9 @@ def last_of(key: str) -> str:
 
 
 def image_among(keys: Sequence[str], argument: str = "key") -> tuple[str, list[str]]:
-    """Chooses the key of the images: the first with a usual name, else the first.
+    """Chooses the key of the images: the first with a usual name, else the first; and writes comments on how to read others.
 
-    Args:
-        keys: The keys, or columns, of images: at least one.
-        argument: The argument of a feature that names a key.
-
-    Returns:
-        The key, and comments: if there are several, how to read others.
+    `argument` of a feature names a key.
     """
     named = ((key, re.split(r"[/._\-*]", key.lower())) for key in keys)
     chosen = next((key for key, parts in named if any(part in _IMAGES for part in parts)), keys[0])
@@ -144,22 +126,14 @@ def image_among(keys: Sequence[str], argument: str = "key") -> tuple[str, list[s
     if not others:
         return chosen, []
     name = re.sub(r"\W+", "_", last_of(others[0])).strip("_") or "other"
-    added = f"`{name if name != 'image' else 'other'}: {{kind: image, {argument}: {flow_scalar(plain(others[0]))}}}`"
-    listed = _listed(others)
-    return chosen, [
-        f"`image` reads {_quoted(chosen)}; {listed} {'is an image' if len(others) == 1 else 'are images'}, too: {added} adds one"
-    ]
+    added = f"`{name if name != 'image' else 'other'}: {flow({'kind': 'image', argument: plain(others[0])})}`"
+    are = "is an image" if len(others) == 1 else "are images"
+    return chosen, [f"`image` reads {_quoted(chosen)}; {_listed(others)} {are}, too: {added} adds one"]
 
 
 @dataclass(frozen=True)
 class Values:
-    """The values of a key that may be labels.
-
-    Attributes:
-        distinct: The number of different values; 0 if they are not labels.
-        rows: The number of records examined.
-        named: Whether they are names rather than numbers.
-    """
+    """The number of different values of a key (0 if they are not labels), and of records examined; whether the values are names."""
 
     distinct: int
     rows: int
@@ -172,15 +146,9 @@ class Values:
 
 
 def label_among(seen: Mapping[str, Values], usual: Collection[str], argument: str = "key") -> tuple[str | None, list[str]]:
-    """Chooses the key of the labels: one with a usual name, else one that looks like classes, names before numbers.
+    """Chooses the key of the labels: one with a usual name, else one that looks like classes, names before numbers; writes comments, too.
 
-    Args:
-        seen: The values of the keys that may be labels, if they were examined.
-        usual: Keys with usual names of labels.
-        argument: The argument of a feature that names a key.
-
-    Returns:
-        The key, or `None`, and comments: the reason, and other keys that may be labels.
+    `seen` has the values of the keys that may be labels, if they were examined; `argument` of a feature names a key.
     """
     likely = [key for key, values in seen.items() if values.likely]
     if usual:

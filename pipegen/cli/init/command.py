@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,11 @@ from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
 from pipegen.ops.sources.prepared_store.layout import ABOUT
 from pipegen.ops.sources.zarr import Zarr
 from pipegen.terminal import aligned, note, progress, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.cli.init.spec import Written
 
 _ARRAYS = (".npz", ".npy")
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
@@ -64,9 +69,8 @@ def init(
     _check_folder(folder)
     target = output or f"{_name_of(folder)}{SUFFIX}"
     if os.path.lexists(target):
-        raise CannotRun(
-            f"{target} exists already, and is unchanged", f"choose another name: `pipegen init {shlex.quote(folder)} -o OTHER{SUFFIX}`"
-        )
+        hint = f"choose another name: `pipegen init {shlex.quote(folder)} -o OTHER{SUFFIX}`"
+        raise CannotRun(f"{target} exists already, and is unchanged", hint)
     text, summary = _look(folder, os.path.dirname(target) or ".")
     with refused("write", target):
         write_whole(target, text, new=True)
@@ -74,80 +78,63 @@ def init(
     if not target.endswith(SUFFIX):
         note(f"`pipegen validate` finds specs named *{SUFFIX} by itself; pass this one by name")
     say("next:")
-    for line in _next(shlex.quote(target), shlex.quote(os.path.join(os.path.dirname(target), "pipegen.schema.json"))):
+    spec, schema = shlex.quote(target), shlex.quote(os.path.join(os.path.dirname(target), "pipegen.schema.json"))
+    steps = (
+        (f"pipegen preview {spec}", "# see what the model will see"),
+        (f"pipegen validate {spec} --data", "# check the spec and a sample of the files"),
+        (f"pipegen schema > {schema}", "# for completion in your editor, beside the spec"),
+    )
+    for line in aligned(steps):
         say(f"  {line}")
 
 
-def _look(asked: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the text of the spec, and a summary of the data."""
+def _look(asked: str, spec_folder: str) -> Written:
+    """Writes the spec of a file or a folder."""
+    from pipegen.cli.init import boxed, pairs, spec, survey, table
+
     found = _stored(_entered(asked), spec_folder)
     if found is not None:
         return found
-    from pipegen.cli.init.boxed import first_boxed
-    from pipegen.cli.init.pairs import find_pairs, first_pairs
-    from pipegen.cli.init.spec import first_spec
-    from pipegen.cli.init.survey import survey
-    from pipegen.cli.init.table import first_table_of
-
     with progress("looking at files") as seen:
-        boxed = first_boxed(asked, spec_folder, seen)
-        if boxed is not None:
-            return boxed
-        pairs = find_pairs(asked, seen)
-        if pairs is not None:
-            return first_pairs(pairs, spec_folder), pairs.summary()
-        images = survey(asked, seen)
-        if not images.labelled:  # a table may have the labels
-            named = first_table_of(asked, [name for name in sorted(os.listdir(asked)) if name.lower().endswith(_TABLES)], spec_folder)
-            if named is not None:
-                return named
-    return first_spec(images, spec_folder), images.summary()
+        found = boxed.first_boxed(asked, spec_folder, seen)
+        if found is not None:
+            return found
+        paired = pairs.find_pairs(asked, seen)
+        if paired is not None:
+            return pairs.first_pairs(paired, spec_folder)
+        images = survey.survey(asked, seen)
+        tables = [name for name in sorted(os.listdir(asked)) if name.lower().endswith(_TABLES)]
+        found = table.first_table_of(asked, tables, spec_folder) if not images.labelled else None  # a table may have the labels
+    return found or spec.first_spec(images, spec_folder)
 
 
-def _stored(path: str, spec_folder: str) -> tuple[str, str] | None:
+def _stored(path: str, spec_folder: str) -> Written | None:
     """Does the work of `_look` for tables, records and stores; `None` for anything else."""
-    whole = path.lower()
-    if whole.endswith(_ARRAYS) or _all_end(path, _ARRAYS[1:]):
-        from pipegen.cli.init.table import first_arrays
+    from pipegen.cli.init import records, stored, table
 
-        return first_arrays(path, spec_folder)
-    if whole.endswith(_TABLES):
-        from pipegen.cli.init.table import first_table
-
-        return first_table(path, spec_folder)
-    if os.path.isdir(path):
-        if os.path.isfile(os.path.join(path, ABOUT)):
-            specs = sorted(name for name in os.listdir(path) if name.endswith(SUFFIX))
-            said = f"see `pipegen explain {shlex.quote(os.path.join(path, specs[0]))}`" if specs else "prepare it again"
-            raise CannotRun(f"{path} is a store of `pipegen prepare`, which has a spec already", said)
-        if os.path.isfile(os.path.join(path, INFO)) and os.path.isfile(os.path.join(path, FEATURES)):
-            from pipegen.cli.init.stored import first_prepared
-
-            return first_prepared(path, spec_folder)
-        if is_saved(path):
-            from pipegen.cli.init.stored import first_saved
-
-            return first_saved(path, spec_folder)
-        if any(_is_group(folder) for folder in (path, *(os.path.join(path, name) for name in _visible(path)))):
-            from pipegen.cli.init.stored import first_zarr
-
-            return first_zarr(path, spec_folder)
-    if whole.endswith(_PARQUET) or _all_end(path, _PARQUET):
-        from pipegen.cli.init.stored import first_parquet
-
-        return first_parquet(path, spec_folder)
+    whole, inside = path.lower(), [os.path.join(path, name) for name in _visible(path)]
+    has = {name for name in (ABOUT, INFO, FEATURES) if os.path.isfile(os.path.join(path, name))}
+    if ABOUT in has:
+        specs = sorted(file for file in inside if file.endswith(SUFFIX))
+        said = f"see `pipegen explain {shlex.quote(specs[0])}`" if specs else "prepare it again"
+        raise CannotRun(f"{path} is a store of `pipegen prepare`, which has a spec already", said)
+    is_folder = os.path.isdir(path)
+    kinds: tuple[tuple[bool, Callable[[str, str], Written]], ...] = (
+        (whole.endswith(_ARRAYS) or _all_end(path, _ARRAYS[1:]), table.first_arrays),
+        (whole.endswith(_TABLES), table.first_table),
+        (has >= {INFO, FEATURES}, stored.first_prepared),
+        (is_folder and is_saved(path), stored.first_saved),
+        (is_folder and any(map(_is_group, (path, *inside))), stored.first_zarr),
+        (whole.endswith(_PARQUET) or _all_end(path, _PARQUET), stored.first_parquet),
+    )
+    first = next((first for fits, first in kinds if fits), None)
+    if first is not None:
+        return first(path, spec_folder)
     shards = shards_in(path)
     if shards is None:
         return None
-    if shards.op == "sqlite":
-        from pipegen.cli.init.table import first_database
-
-        named = first_database(shards.first, spec_folder)
-        if named is not None:
-            return named
-    from pipegen.cli.init.records import first_records
-
-    return first_records(shards, spec_folder)
+    named = table.first_database(shards.first, spec_folder) if shards.op == "sqlite" else None
+    return named or records.first_records(shards, spec_folder)
 
 
 def _entered(path: str) -> str:
@@ -172,15 +159,6 @@ def _all_end(path: str, endings: tuple[str, ...]) -> bool:
     """Checks if a folder contains only files with these endings."""
     names = _visible(path)
     return bool(names) and all(name.lower().endswith(endings) for name in names)
-
-
-def _next(target: str, schema: str) -> list[str]:
-    steps = {
-        f"pipegen preview {target}": "see what the model will see",
-        f"pipegen validate {target} --data": "check the spec and a sample of the files",
-        f"pipegen schema > {schema}": "for completion in your editor, beside the spec",
-    }
-    return aligned((command, f"# {why}") for command, why in steps.items())
 
 
 def _check_folder(folder: str) -> None:

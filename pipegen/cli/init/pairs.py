@@ -6,17 +6,18 @@ import os
 import re
 from collections import Counter
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipegen.cli.init.spec import DROPS, OUTPUT, PARTS, RESCALE, about_sample, batch_for, pixels_of, plain, relative, size_for, spec_text
+from pipegen.cli.init.spec import DROPS, OUTPUT, PARTS, RESCALE, about_sample, batch_for, by_split, pixels_of, plain, relative, spec_of
 from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders, spread
 from pipegen.frozen import dataclass
 from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan
-from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from pipegen.cli.init.spec import Written
 
 
 _IMAGES = frozenset({"image", "images", "img", "imgs", "photo", "photos", "picture", "pictures", "input", "inputs", "x"})
@@ -38,25 +39,10 @@ _GRAY = 0
 
 @dataclass(frozen=True)
 class Levels:
-    """Pixel values of some masks.
-
-    Attributes:
-        values: Gray levels, or indices into a palette.
-        palettes: For each mask examined, whether it has a palette, whose indices are classes.
-    """
+    """Pixel values of some masks (gray levels, or indices into a palette), and for each mask whether it has a palette of classes."""
 
     values: set[int] = field(default_factory=set)
     palettes: list[bool] = field(default_factory=list)
-
-    @property
-    def ordered(self) -> list[int]:
-        """The values in ascending order."""
-        return sorted(self.values)
-
-    @property
-    def palette(self) -> bool:
-        """True if all have a palette."""
-        return all(self.palettes)
 
 
 @dataclass(frozen=True)
@@ -81,11 +67,6 @@ class Pairs:
     sample: Sample
     remarks: list[str]
 
-    def summary(self) -> str:
-        """Summarises the data."""
-        splits = f", split by folder into {', '.join(self.parts)}" if len(self.parts) > 1 else ""
-        return f"{sum(self.counts.values()):,} images, each with a mask of the same name{splits}"
-
 
 @dataclass(frozen=True)
 class _Two:
@@ -101,12 +82,8 @@ class _Two:
 def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pairs | None:
     """Finds images and masks of the same names in two folders, directly or below the folders of splits.
 
-    Masks are gray or palette PNGs with few values, of the size of the images. Class folders may number their files alike; if the pixels
-    do not decide, the names of the folders must.
-
-    Args:
-        folder: The folder.
-        progress: Called now and then with the number of files seen so far.
+    Class folders may number their files alike; if the pixels do not decide, the names of the folders must. `progress` is called now and
+    then with the number of files seen so far.
     """
     folder = enter(folder)
     full, _ = level(folder)
@@ -127,12 +104,8 @@ def find_pairs(folder: str, progress: Callable[[int], None] | None = None) -> Pa
 
 def _by_split(folder: str, splits: Mapping[str, str], progress: Callable[[int], None] | None) -> Pairs | None:
     """Finds pairs below the folder of each split; ignores splits without pairs."""
-    found: dict[str, _Two] = {}
-    for split, name in splits.items():
-        inside = os.path.join(folder, name)
-        two = _two(inside, level(inside)[0], progress)
-        if two is not None:
-            found[split] = two
+    inside = {split: os.path.join(folder, name) for split, name in splits.items()}
+    found = {split: two for split, place in inside.items() if (two := _two(place, level(place)[0], progress)) is not None}
     if "train" not in found:
         return None
     left = [f"{name}/ has no pairs of images and masks, and is ignored" for split, name in splits.items() if split not in found]
@@ -200,11 +173,8 @@ def _stems(folder: str, progress: Callable[[int], None] | None) -> dict[str, str
 def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
     """Collects the pixel values of the second files of some pairs; `None` if they are not masks of the first ones.
 
-    Masks are gray or palette PNGs of the same size as the images, with several values, but not many.
-
-    Args:
-        files: Pairs of paths; a sample of them is read.
-        told: Whether a name identifies them as masks.
+    Masks are gray or palette PNGs of the same size as the images, with several values, but not many: fewer if no name has `told` that they
+    are masks. A sample of the files is read.
     """
     from PIL import Image
 
@@ -212,12 +182,9 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
     for image, mask in (files[i] for i in spread(len(files), _LOOKED_AT)):
         try:
             with Image.open(image) as shown, Image.open(mask) as picture:
-                if picture.format != "PNG" or picture.mode not in ("1", "L", "P"):
-                    return None
-                if sorted(picture.size) != sorted(shown.size):  # a photograph may be rotated by EXIF
-                    return None
-                colours = picture.getcolors(_MANY if told else _FEW)
-                if colours is None:
+                fits = sorted(picture.size) == sorted(shown.size)  # a photograph may be rotated by EXIF
+                colours = picture.getcolors(_MANY if told else _FEW) if picture.mode in ("1", "L", "P") else None
+                if picture.format != "PNG" or not fits or colours is None:
                     return None
                 found.values.update(_stored({int(value) for _, value in colours}, mask))
                 found.palettes.append(picture.mode == "P")
@@ -242,20 +209,33 @@ _LEFT_OUT = 255
 _SPREAD = 3
 """Indices may be up to this many times their number: the masks examined may lack some classes."""
 _SHOWN = 12
-_MOST_LINES = 8
+_MOST_SPLITS = 2
+"""Maximal number of splits of a spec with one more step: it stays short."""
 
 
-def first_pairs(found: Pairs, spec_folder: str) -> str:
-    """Writes the spec of pairs of images and masks, whose paths are relative to the spec's folder."""
-    splits = [f"splits: {{{PARTS}}}"] if len(found.parts) == 1 else []
-    live = [*_source(found, spec_folder), *splits, "transforms:", f"  - resize: {{size: {size_for(found.sample)}}}"]
-    live += ["  - random_flip  # left and right, the mask as the image; remove it if direction matters"]
-    if len(live) < _MOST_LINES:
-        live.append("  - random_brightness: {factor: 0.2}  # changes the image, not the mask")
-    train = found.counts["train"] if "train" in found.counts else round(0.8 * sum(found.counts.values()))
-    live += [RESCALE, OUTPUT, f"batch: {{size: {batch_for(2 * train, _BATCH)}}}"]
-    live += [DROPS] if found.alone else []
-    return spec_text(found.summary(), _comments(found), live)
+def first_pairs(found: Pairs, spec_folder: str) -> Written:
+    """Writes the spec of pairs of images and masks."""
+    total, is_split = sum(found.counts.values()), len(found.parts) > 1
+    splits = f", split by folder into {', '.join(found.parts)}" if is_split else ""
+
+    def files(folders: tuple[str, str]) -> dict[str, Any]:
+        image, mask = (relative(os.path.join(found.folder, name), spec_folder) for name in folders)
+        features = {"image": {"kind": "image", "path": image, **pixels_of(found.sample)}}
+        return {"files": {"features": {**features, "mask": {"kind": "mask", "path": mask, **classes_of(found.levels)}}}}
+
+    steps = ["  - random_flip  # left and right, the mask as the image; remove it if direction matters"]
+    steps += ["  - random_brightness: {factor: 0.2}  # changes the image, not the mask"] if len(found.parts) <= _MOST_SPLITS else []
+    return spec_of(
+        f"{total:,} images, each with a mask of the same name{splits}",
+        _comments(found),
+        by_split({split: files(folders) for split, folders in found.parts.items()}),
+        batch_for(2 * (found.counts["train"] if "train" in found.counts else round(0.8 * total)), _BATCH),
+        splits="" if is_split else PARTS,
+        sample=found.sample,
+        steps=[*steps, RESCALE],
+        output=OUTPUT,
+        errors=DROPS if found.alone else "",
+    )
 
 
 def _comments(found: Pairs) -> list[str]:
@@ -263,12 +243,11 @@ def _comments(found: Pairs) -> list[str]:
     if len(found.parts) > 1:
         lines.append(f"Splits: {', '.join(f'{split} {count:,}' for split, count in found.counts.items())}")
     lines += about_sample(found.sample)
-    levels = found.levels
-    values = ", ".join(map(str, levels.ordered[:_SHOWN])) + (", …" if len(levels.values) > _SHOWN else "")
-    what = "palette indices" if levels.palette else "values"
-    looked = len(levels.palettes)
-    lines.append(f"The pixels of the {looked:,} masks examined have the {what} {values}; any other value will be an error")
-    if _ignored(levels) is not None:
+    values, looked = found.levels.values, len(found.levels.palettes)
+    shown = ", ".join(map(str, sorted(values)[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
+    what = "palette indices" if all(found.levels.palettes) else "values"
+    lines.append(f"The pixels of the {looked:,} masks examined have the {what} {shown}; any other value will be an error")
+    if _ignored(found.levels) is not None:
         lines.append(f"{_LEFT_OUT} is assumed to mean pixels that the loss ignores; without `ignore` it would be a class")
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
@@ -276,34 +255,20 @@ def _comments(found: Pairs) -> list[str]:
     return lines + [plain(remark) for remark in found.remarks]
 
 
-def _source(found: Pairs, spec_folder: str) -> list[str]:
-    pixels = f", {pixels_of(found.sample)}" if pixels_of(found.sample) else ""
-
-    def features(folders: tuple[str, str]) -> str:
-        image, mask = (flow_scalar(relative(os.path.join(found.folder, name), spec_folder)) for name in folders)
-        return f"image: {{kind: image, path: {image}{pixels}}}, mask: {{kind: mask, path: {mask}{classes_of(found.levels)}}}"
-
-    if len(found.parts) == 1:
-        (folders,) = found.parts.values()
-        return ["source:", f"  files: {{features: {{{features(folders)}}}}}"]
-    parts = (f"    {split}: {{files: {{features: {{{features(folders)}}}}}}}" for split, folders in found.parts.items())
-    return ["source:", "  by_split:", *parts]
-
-
 def _ignored(found: Levels) -> int | None:
     """Value that the loss ignores, beside the indices of at least two classes."""
-    rest = [value for value in found.ordered if value != _LEFT_OUT]
+    rest = sorted(found.values - {_LEFT_OUT})
     return _LEFT_OUT if len(rest) < len(found.values) and len(rest) > 1 and _are_indices(rest, found) else None
 
 
 def _are_indices(values: Sequence[int], found: Levels) -> bool:
-    return (found.palette and values[-1] < _LEFT_OUT) or (values[0] == 0 and values[-1] <= _SPREAD * len(values))
+    return (all(found.palettes) and values[-1] < _LEFT_OUT) or (values[0] == 0 and values[-1] <= _SPREAD * len(values))
 
 
-def classes_of(found: Levels) -> str:
-    """Writes the arguments that map the values of a mask to class indices."""
+def classes_of(found: Levels) -> dict[str, Any]:
+    """Makes the arguments that map the values of a mask to class indices."""
     ignored = _ignored(found)
-    indices = [value for value in found.ordered if value != ignored]
-    if _are_indices(indices, found):
-        return f", classes: {indices[-1] + 1}" + (f", ignore: {ignored}" if ignored is not None else "")
-    return f", values: {{{', '.join(f'{value}: {index}' for index, value in enumerate(indices))}}}"
+    indices = sorted(found.values - {ignored})
+    if not _are_indices(indices, found):
+        return {"values": {value: index for index, value in enumerate(indices)}}
+    return {"classes": indices[-1] + 1, **({"ignore": ignored} if ignored is not None else {})}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sqlite3
+from contextlib import closing, suppress
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.columns import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.spec import PARTS, RESCALE, about_sample, batch_for, beside, parts_of, relative, size_for, spec_text
+from pipegen.cli.init.spec import MAY_FLIP, RESCALE, STRATIFIED, about_sample, batch_for, beside, block, parts_of, relative, spec_of
 from pipegen.cli.init.survey import sample_of_bytes, sample_of_records, spread
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -33,16 +34,16 @@ from pipegen.ops.sources.records.tf_example import read_example
 from pipegen.ops.sources.records.zip_directory import zip_members
 from pipegen.ops.sources.tables.table import TextTable, text_of
 from pipegen.ops.sources.tfrecord import index_tfrecord
-from pipegen.spec.compose import flow_scalar
+from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.archives.archive import Archive
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.source import RecordSource
-    from pipegen.ops.sources.records.tf_example import Value
     from pipegen.ops.sources.stores.base import Store
 
 
@@ -55,62 +56,36 @@ Held = tuple[dict[str, str], set[str], dict[str, Any]]
 """Content of each key, in words; keys that may be labels; further arguments of the source."""
 
 
-def array_record(path: str) -> Held:
-    """Examines the first record of an ArrayRecord file."""
-    import numpy as np
-
-    from pipegen.ops.sources.stores.array_records import ArrayRecords
-
-    record = bytes(ArrayRecords(path).read(("",), np.zeros(1, np.int64))[0][0])
+def _of_example(record: bytes, options: dict[str, Any]) -> Held:
+    """Examines a record: an encoded image, or a `tf.Example`."""
     if sniff(record) is not None:
-        return {"image": IMAGE}, set(), {"content": "bytes"}
-    return (*of_example(read_example(record)), {})
-
-
-def of_example(values: Mapping[str, Value]) -> tuple[dict[str, str], set[str]]:
-    """Describes the features of a `tf.Example`, and lists those that may be labels."""
+        return {"image": IMAGE}, set(), {**options, "content": "bytes"}
     held, whole = {}, set()
-    for key, value in values.items():
+    for key, value in read_example(record).items():
         first = value.items[0] if len(value.items) == 1 else None
         held[key] = f"{len(value.items)} of type {value.held}"
         if isinstance(first, bytes) and sniff(first) is not None:
             held[key] = IMAGE
         elif len(value.items) == 1 and value.held in ("int", "bytes"):
             whole.add(key)
-    return held, whole
+    return held, whole, options
 
 
-def arrow(path: str) -> Held:
-    """Examines the columns of an Arrow file."""
-    from pipegen.ops.sources.stores.arrow_tables import ArrowTables
-
-    return (*_of_columns(ArrowTables(path)), {})
-
-
-def hdf5(path: str) -> Held:
-    """Examines the datasets of an HDF5 file."""
-    from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
-
-    return (*_of_columns(Hdf5Sets(path)), {})
-
-
-def sqlite(path: str) -> Held:
+def _sqlite(path: str) -> Held:
     """Examines the tables of an SQLite file; chooses the first with an image."""
     from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
 
-    opened = _open_read_only(path)
     try:
-        tables = _table_names(opened)
+        with _opened(path) as opened:
+            tables = _table_names(opened)
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
-    finally:
-        opened.close()
     looked = [(*_of_columns(SqliteRows(path, table)), {"table": table} if len(tables) > 1 else {}) for table in tables]
     return next((found for found in looked if IMAGE in found[0].values()), ({}, set(), {}) if not looked else looked[0])
 
 
-def _open_read_only(file: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True)
+def _opened(file: str) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True))
 
 
 def _table_names(opened: sqlite3.Connection) -> list[str]:
@@ -118,7 +93,7 @@ def _table_names(opened: sqlite3.Connection) -> list[str]:
     return [name for (name,) in opened.execute(query).fetchall()]
 
 
-def lmdb(path: str) -> Held:
+def _lmdb(path: str) -> Held:
     """Examines the first keys of an LMDB environment: keys that differ only in their last number belong to one feature."""
     from pipegen.ops.sources.stores.base import Extents
     from pipegen.ops.sources.stores.lmdb_keys import list_values
@@ -166,10 +141,6 @@ def _pixels(dtype: str, shape: Iterable[int]) -> bool:
     return dtype in ("uint8", "uint16") and (len(sides) == 2 or (len(sides) == 3 and sides[2] in (1, 3)))
 
 
-LOOKS = {"array_record": array_record, "arrow": arrow, "hdf5": hdf5, "lmdb": lmdb, "sqlite": sqlite}
-"""Functions that examine a file, by source."""
-
-
 _SAMPLE = 50
 _LEAST = 2
 
@@ -188,22 +159,21 @@ def class_folders(path: str) -> Archive | None:
     return found if found is not None and all("/" in name for name in _visible(found)) else None
 
 
-def first_archive(archive: Archive, path: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of an archive of class folders, with a path relative to the spec's folder: its text, and a summary of the data."""
+def first_archive(archive: Archive, path: str, spec_folder: str) -> Written:
+    """Writes the spec of an archive of class folders."""
     names = _visible(archive)
     sample = sample_of_bytes(archive.read(archive.numbers[names[i]]) for i in spread(len(names), _SAMPLE))
     classes = {name.split("/")[0] for name in names}
-    summary = f"{len(names):,} images in {len(classes):,} classes, in an archive"
     place = relative(path, spec_folder).rstrip("/") + (f"/{archive.inner}" if archive.inner else "")
-    lines = [f"source: {{image_folder: {{path: {flow_scalar(place)}}}}}", f"splits: {{{PARTS}, stratify: label}}"]
-    lines += [
-        "transforms:",
-        f"  - resize: {{size: {size_for(sample)}}}",
-        "  # - random_flip  # where a mirrored image means the same",
-        RESCALE,
-    ]
-    lines.append(f"batch: {{size: {batch_for(len(names), 32)}}}")
-    return spec_text(summary, [], lines), summary
+    return spec_of(
+        f"{len(names):,} images in {len(classes):,} classes, in an archive",
+        [],
+        [f"source: {flow({'image_folder': {'path': place}})}"],
+        batch_for(len(names), 32),
+        splits=STRATIFIED,
+        sample=sample,
+        steps=[MAY_FLIP, RESCALE],
+    )
 
 
 def _visible(archive: Archive) -> list[str]:
@@ -221,15 +191,8 @@ _SHOWN = 12
 Features = dict[str, dict[str, Any]]
 
 
-def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of files of records, with paths relative to the spec's folder.
-
-    Returns:
-        The text of the spec, and a summary of the data.
-
-    Raises:
-        CannotRun: When they cannot be read, or have no images.
-    """
+def first_records(asked: Shards, spec_folder: str) -> Written:
+    """Writes the spec of files of records; raises `CannotRun` if they cannot be read, or have no images."""
     path, op = asked.path, asked.op
     try:
         _, shards = find_shards(os.getcwd(), os.path.abspath(path), cast("type[RecordSource]", sources()[op]).suffixes)
@@ -251,22 +214,20 @@ def first_records(asked: Shards, spec_folder: str) -> tuple[str, str]:
     count = shards_of(listing).total
     if "label" in features:
         features["label"] |= _classes(listing)
-    summary = f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}"
     sample = sample_of_records(listing, "image")
-    comments = about_sample(sample) + remarks + ([f"The records also have {', '.join(others[:_SHOWN])}"] if others else [])
-    about = [*(f"{key}: {value}" for key, value in own.items()), "features:"]
-    about += [f"  {name}: {_flow(feature)}" for name, feature in features.items()]
     splits = _splits(shards)
-    if splits:
-        lines = ["source:", "  by_split:"]
-        for split, pattern in splits.items():
-            where = beside(asked.beside(pattern), spec_folder)
-            lines += [f"    {split}:", f"      {op}:", f"        path: {where}", *(f"        {line}" for line in about)]
-    else:
-        written = [f"path: {beside(path, spec_folder)}", *about]
-        lines = ["source:", f"  {op}:", *(f"    {line}" for line in written), f"splits: {{{parts_of(op, count)}}}"]
-    lines += ["transforms:", f"  - resize: {{size: {size_for(sample)}}}", RESCALE, f"batch: {{size: {batch_for(count, 32)}}}"]
-    return spec_text(summary, comments, lines), summary
+    source = ["source:", *(["  by_split:"] if splits else block(op, {"path": beside(path, spec_folder), **own}, features))]
+    for split, pattern in splits.items():
+        place = {"path": beside(asked.beside(pattern), spec_folder)}
+        source += [f"    {split}:", *block(op, place | own, features, indent=" " * 6)]
+    return spec_of(
+        f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}",
+        about_sample(sample) + remarks + ([f"The records also have {', '.join(others[:_SHOWN])}"] if others else []),
+        source,
+        batch_for(count, 32),
+        splits="" if splits else parts_of(op, count),
+        sample=sample,
+    )
 
 
 def _splits(shards: Sequence[Found]) -> dict[str, str]:
@@ -288,22 +249,23 @@ def _classes(listing: Listing) -> dict[str, Any]:
     return {"classes": len(names) - 1, "offset": 1} if from_one else {"classes": len(names)}
 
 
-def _flow(feature: dict[str, Any]) -> str:
-    return "{" + ", ".join(f"{key}: {_value(value)}" for key, value in feature.items()) + "}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(flow_scalar(str(item)) for item in value) + "]"
-    return str(value) if isinstance(value, int) else flow_scalar(str(value))
-
-
 def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
     """Examines the first record of a shard; `options` are arguments of the source."""
-    if op in LOOKS:
-        return LOOKS[op](shard.path)
+    if op in ("sqlite", "lmdb"):
+        return (_sqlite if op == "sqlite" else _lmdb)(shard.path)
+    if op in ("arrow", "hdf5"):
+        from pipegen.ops.sources.stores.arrow_tables import ArrowTables
+        from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
+
+        return (*_of_columns((ArrowTables if op == "arrow" else Hdf5Sets)(shard.path)), {})
+    if op == "array_record":
+        import numpy as np
+
+        from pipegen.ops.sources.stores.array_records import ArrayRecords
+
+        return _of_example(bytes(ArrayRecords(shard.path).read(("",), np.zeros(1, np.int64))[0][0]), {})
     if op == "tfrecord":
-        return _example(shard, options)
+        return _of_example(_first_record(shard, options), options)
     if op == "mds":
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
@@ -316,16 +278,13 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
     return (*_members(members.names), {})
 
 
-def _example(shard: Found, options: dict[str, Any]) -> Held:
+def _first_record(shard: Found, options: dict[str, Any]) -> bytes:
     index = (index_inflated if options else partial(index_tfrecord, size=shard.size))(shard.path)
     if not len(index.offsets):
         raise ValueError(index.damage or "the file holds no record")
     with gzip.open(shard.path) if options else open(shard.path, "rb") as stream:
         stream.seek(int(index.offsets[0, 0]))
-        record = stream.read(int(index.lengths[0, 0]))
-    if sniff(record) is not None:
-        return {"image": IMAGE}, set(), {**options, "content": "bytes"}
-    return (*of_example(read_example(record)), options)
+        return stream.read(int(index.lengths[0, 0]))
 
 
 def _members(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
@@ -387,14 +346,7 @@ _UNNAMED = {"*-of-*": re.compile(r"-\d+-of-\d+\Z"), "*.gz": re.compile(r"\.gz\Z"
 
 @dataclass(frozen=True)
 class Shards:
-    """Files of records, and the source that reads them.
-
-    Attributes:
-        op: The source.
-        path: A file, a folder, or a pattern of files in one.
-        first: The first of the files.
-        options: Further arguments of the source.
-    """
+    """Files of records, and the source that reads them: `path` is a file, a folder or a pattern of files; `first` is a file."""
 
     op: str
     path: str
@@ -465,18 +417,13 @@ def _begins(file: str, options: dict[str, Any]) -> bool:
 def database_tables(file: str) -> Iterator[tuple[str, TextTable]]:
     """Yields a query for each table of an SQLite file, and its rows. Skips tables of bytes, and those that cannot be read."""
     whole = os.path.abspath(file)
-    opened = _open_read_only(whole)
-    try:
+    with suppress(sqlite3.Error), _opened(whole) as opened:  # read as records, it raises the error
         for name in _table_names(opened):
             quoted = '"' + name.replace('"', '""') + '"'
             reads = f"select * from {quoted} order by rowid"  # noqa: S608 - the name is the file's own, and quoted
             table = _table(opened, reads, name, whole)
             if table is not None:
                 yield reads, table
-    except sqlite3.Error:
-        return  # read as records, it raises the error
-    finally:
-        opened.close()
 
 
 def _table(opened: sqlite3.Connection, query: str, name: str, file: str) -> TextTable | None:
@@ -490,7 +437,5 @@ def _table(opened: sqlite3.Connection, query: str, name: str, file: str) -> Text
         return None
     rows = tuple(tuple(map(text_of, row)) for row in (first, *found))
     columns = tuple(zip(*rows, strict=True))
-    called, folder = f"the table {name!r}", os.path.dirname(file)
-    return TextTable(
-        called, file, folder, names, len(names), len(rows), columns.__getitem__, rows=rows, lines=tuple(range(1, len(rows) + 1))
-    )
+    about = (f"the table {name!r}", file, os.path.dirname(file), names, len(names), len(rows), columns.__getitem__)
+    return TextTable(*about, rows=rows, lines=tuple(range(1, len(rows) + 1)))

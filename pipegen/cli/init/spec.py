@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.registry import sources
-from pipegen.spec.compose import flow_scalar
+from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,18 +21,54 @@ _SMALL = 256
 _CLASSES_SHOWN = 12
 RESCALE = "  - rescale: {to: [0, 1]}  # or what a pretrained model needs, such as normalize: {preset: resnet50}"
 FLIP = "  - random_flip  # left and right; remove it if direction matters, as in text"
+MAY_FLIP = "  # - random_flip  # where a mirrored image means the same"
 ROTATION = "  - random_rotation: {degrees: 10}"
 OUTPUT = "output: {x: image, y: mask}  # the mask holds the class index of each pixel"
 PARTS = "parts: {train: 0.8, validation: 0.2}"
+STRATIFIED = f"{PARTS}, stratify: label"
 _FEW = 5_000
 """Number of records below which shares by hash can be far from the requested ones."""
 DROPS = "errors: {missing: drop}  # remove it once every file is there, so that a missing file is an error"
 
+Written = tuple[str, str]
+"""The text of a spec, whose paths are relative to the spec's folder, and a summary of the data."""
 
-def spec_text(summary: str, comments: Iterable[str], sections: Iterable[str]) -> str:
-    """Joins a spec from its comments and the lines of its sections."""
+
+def spec_of(
+    summary: str,
+    comments: Iterable[str],
+    source: Iterable[str],
+    batch: int,
+    *,
+    splits: str = "",
+    decode: Mapping[str, int] | None = None,
+    sample: Sample | None = None,
+    steps: Iterable[str] = (RESCALE,),
+    output: str = "",
+    errors: str = "",
+) -> Written:
+    """Writes a spec from the lines of its source and the contents of its sections; images are resized by a `sample` of them."""
+    resize = f"  - resize: {{size: {size_for(sample)}}}" if sample is not None else ""
+    done = [*filter(None, (f"  - decode: {flow(decode)}" if decode else "", resize, *steps))]
     said = ["yaml-language-server: $schema=pipegen.schema.json", f"`pipegen init` found {summary}.", *comments]
-    return "\n".join([*(f"# {line}" for line in said), "pipegen: 1", *sections, ""])
+    sections = [f"splits: {{{splits}}}" if splits else "", "transforms:" if done else "", *done]
+    sections += [output, f"batch: {{size: {batch}}}", errors]
+    return "\n".join([*(f"# {line}" for line in said), "pipegen: 1", *source, *filter(None, sections), ""]), summary
+
+
+def block(op: str, arguments: Mapping[str, Any], features: Mapping[str, Any], remarks: Iterable[str] = (), indent: str = "  ") -> list[str]:
+    """Writes a source in lines: its arguments, then its features and remarks on them."""
+    lines = [f"{name}: {flow(value)}" for name, value in arguments.items()]
+    if features:
+        lines += ["features:", *(f"  {name}: {flow(value)}" for name, value in features.items()), *(f"  # {remark}" for remark in remarks)]
+    return [f"{indent}{op}:", *(f"{indent}  {line}" for line in lines)]
+
+
+def by_split(given: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Writes the source of each split in a line; a single one is for all."""
+    if len(given) == 1:
+        return [f"source: {flow(source)}" for source in given.values()]
+    return ["source:", "  by_split:", *(f"    {split}: {flow(source)}" for split, source in given.items())]
 
 
 def parts_of(op: str, records: int) -> str:
@@ -40,34 +77,36 @@ def parts_of(op: str, records: int) -> str:
     return f"method: random, {PARTS}" if by_hash and records < _FEW else PARTS
 
 
-def first_spec(found: Survey, spec_folder: str) -> str:
-    """Writes the spec of a folder, whose path is relative to the spec's own folder."""
+def first_spec(found: Survey, spec_folder: str) -> Written:
+    """Writes the spec of a folder of images."""
     labels = ("" if found.labelled else ", labels: none") + (", follow_links: true" if found.follow_links else "")
-    lines = [f"source: {{image_folder: {{path: {flow_scalar(relative(found.folder, spec_folder))}{labels}}}}}"]
-    if found.layout == "splits":
-        parts = ", ".join(f"{split}: {flow_scalar(name)}" for split, name in found.parts.items())
-        lines.append(f"splits: {{method: folder, parts: {{{parts}}}}}")
-    elif found.layout == "classes":
-        lines.append(f"splits: {{{PARTS}, stratify: label}}")
-    pixels = pixels_of(found.sample)
-    lines += ["transforms:", *([f"  - decode: {{{pixels}}}"] if pixels else []), f"  - resize: {{size: {size_for(found.sample)}}}"]
-    if found.layout != "flat":
-        lines += [FLIP, ROTATION, "  - random_brightness: {factor: 0.2}"]
-    batch = 32 if found.layout == "flat" else batch_for(2 * found.train_count, 32)
-    return spec_text(found.summary(), _comments(found), [*lines, RESCALE, f"batch: {{size: {batch}}}"])
+    splits = {"splits": f"method: folder, parts: {flow(found.parts)}", "classes": STRATIFIED}.get(found.layout, "")
+    is_flat = found.layout == "flat"
+    return spec_of(
+        found.summary(),
+        _comments(found),
+        [f"source: {{image_folder: {{path: {flow(relative(found.folder, spec_folder))}{labels}}}}}"],
+        32 if is_flat else batch_for(2 * found.train_count, 32),
+        splits=splits,
+        decode=pixels_of(found.sample),
+        sample=found.sample,
+        steps=[*([] if is_flat else [FLIP, ROTATION, "  - random_brightness: {factor: 0.2}"]), RESCALE],
+    )
 
 
 def _comments(found: Survey) -> list[str]:
-    lines = []
-    counts = found.class_counts
-    if counts:
-        shown = [f"{plain(name)} {n:,}" for name, n in list(counts.items())[:_CLASSES_SHOWN]]
-        more = len(counts) - len(shown)
-        lines.append(f"Classes: {', '.join(shown)}{f' and {more:,} more' if more else ''}")
+    lines = classes_line(found.class_counts)
     if found.layout == "splits":
         parts = found.listing.parts
         lines.append(f"Splits: {', '.join(f'{split} {parts.count(split) if parts else 0:,}' for split in found.parts)}")
-    return [*lines, *about_sample(found.sample), *(plain(remark) for remark in found.remarks)]
+    return [*lines, *about_sample(found.sample), *map(plain, found.remarks)]
+
+
+def classes_line(counts: Mapping[str, int]) -> list[str]:
+    """Lists the first classes with their counts, in a line for a comment; none without classes."""
+    shown = [f"{plain(name)} {n:,}" for name, n in list(counts.items())[:_CLASSES_SHOWN]]
+    more = len(counts) - len(shown)
+    return [f"Classes: {', '.join(shown)}{f' and {more:,} more' if more else ''}"] if counts else []
 
 
 def about_sample(sample: Sample) -> list[str]:
@@ -88,11 +127,11 @@ def about_sample(sample: Sample) -> list[str]:
     return lines
 
 
-def pixels_of(sample: Sample) -> str:
-    """Writes the arguments for files that all have 16 bits; empty for others."""
+def pixels_of(sample: Sample) -> dict[str, int]:
+    """Arguments for files that all have 16 bits; empty for others."""
     if not sample.deep or sample.deep < len(sample.sizes):
-        return ""
-    return "channels: 1, bits: 16" if sample.gray == len(sample.sizes) else "bits: 16"
+        return {}
+    return {**({"channels": 1} if sample.gray == len(sample.sizes) else {}), "bits": 16}
 
 
 def _range(values: tuple[int, ...]) -> str:
@@ -120,7 +159,7 @@ def batch_for(rows: int, most: int = 64) -> int:
 
 
 def relative(folder: str, spec_folder: str) -> str:
-    """Writes the path of a folder for a spec: relative if it is near."""
+    """Computes the path of a folder for a spec: relative if it is near."""
     absolute = os.path.abspath(folder)
     relative = os.path.relpath(absolute, os.path.abspath(spec_folder))
     chosen = absolute if relative.startswith(os.path.join("..", "..")) else relative
@@ -128,12 +167,7 @@ def relative(folder: str, spec_folder: str) -> str:
 
 
 def beside(path: str, spec_folder: str) -> str:
-    """Writes the path of a file or a folder for a spec, relative to the spec's folder."""
-    return flow_scalar(relative_to(path, spec_folder))
-
-
-def relative_to(path: str, spec_folder: str) -> str:
-    """Computes a path relative to a folder, with slashes."""
+    """Computes the path of a file or a folder relative to the spec's folder, with slashes."""
     return os.path.relpath(os.path.abspath(path), os.path.abspath(spec_folder)).replace(os.sep, "/")
 
 

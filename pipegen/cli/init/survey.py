@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import field
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -18,7 +20,7 @@ from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.base import Listing
 
@@ -28,19 +30,12 @@ FILES = 200
 _RECORDS = 20
 """Number of images in records to examine: compressed files are inflated up to each."""
 _HEAD = 1024
+_MOST_FOLDERS = 201
 
 
 @dataclass
 class Sample:
-    """Headers of some images.
-
-    Attributes:
-        formats: The number of images of each format.
-        sizes: `(width, height)` of each, in pixels.
-        gray: The number of gray images.
-        deep: The number of images with 16 bits.
-        unreadable: The names of those that Pillow cannot read.
-    """
+    """Headers of some images: `(width, height)` in pixels, the numbers of gray ones and of those with 16 bits, and unreadable ones."""
 
     formats: Counter[str] = field(default_factory=Counter)
     sizes: list[tuple[int, int]] = field(default_factory=list)
@@ -131,15 +126,8 @@ Layout = Literal["classes", "splits", "flat"]
 class Survey:
     """A folder of images.
 
-    Attributes:
-        folder: The folder of the classes, the splits or the images: the given folder, or a single folder inside it.
-        layout: `classes`, `splits` or `flat`.
-        labelled: Whether there are classes.
-        parts: For `splits`, the folder of each split.
-        listing: The files.
-        sample: Their headers.
-        remarks: Remarks for the user.
-        follow_links: Whether linked folders were entered; the spec must then enable it.
+    `folder` has the classes, the splits or the images: it is the given folder, or a single folder inside it. `parts` has the folder of each
+    split. If linked folders were entered, the spec must `follow_links`, too.
     """
 
     folder: str
@@ -148,8 +136,8 @@ class Survey:
     parts: Mapping[str, str]
     listing: Listing
     sample: Sample
-    remarks: tuple[str, ...] = ()
-    follow_links: bool = False
+    remarks: list[str]
+    follow_links: bool
 
     @property
     def class_counts(self) -> dict[str, int]:
@@ -175,11 +163,7 @@ class Survey:
 
 
 def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey:
-    """Surveys a folder of images.
-
-    Args:
-        folder: The folder.
-        progress: Called now and then with the number of files seen so far.
+    """Surveys a folder of images; `progress` is called now and then with the number of files seen so far.
 
     Raises:
         CannotRun: If it has no image that pipegen reads.
@@ -187,37 +171,38 @@ def survey(folder: str, progress: Callable[[int], None] | None = None) -> Survey
     folder = enter(folder)
     full, loose = level(folder)
     linked = sorted(set(level(folder, follow_links=True)[0]) - set(full))
-    if linked:
-        full = sorted([*full, *linked])
-    walk = _Walk(bool(linked), progress)
     remarks: list[str] = []
     if linked:
         are = "are links to folders" if len(linked) > 1 else "is a link to a folder"
         remarks.append(f"{quoted(linked)} {are}, which the spec enters")
+    full = sorted([*full, *linked])
+    layout: Layout = "classes" if len(full) > 1 else "flat"
+    labelled = layout == "classes"
     parts = split_folders(full)
     if "train" in parts and len(parts) > 1:
-        return _with_splits(folder, parts, walk, remarks)
-    if len(full) > 1:
-        remarks += [f"{loose:,} images lie beside the class folders; they belong to no class and are not used"] if loose else []
-        return _without_splits(folder, "classes", walk, remarks)
-    return _without_splits(folder, "flat", walk, remarks)
+        has_classes = {split: bool(level(os.path.join(folder, name), follow_links=bool(linked))[0]) for split, name in parts.items()}
+        layout, labelled = "splits", has_classes["train"]
+        bare = [split for split in parts if labelled and not has_classes[split]]
+        remarks += [f"{parts.pop(split)}/ has no class folders; use it with `pipe.predict_on`" for split in bare]
+        if len(parts) == 1:
+            remarks.append("no other folder is named like a split and has classes, so validation is split off the training images")
+            folder, layout = os.path.join(folder, parts["train"]), "classes"
+    elif loose and labelled:
+        remarks.append(f"{loose:,} images lie beside the class folders; they belong to no class and are not used")
+    source = ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled else "none", follow_links=bool(linked))
+    parts = parts if layout == "splits" else {}
+    with readable():
+        listing = source.list_parts(Path.cwd(), parts, progress) if parts else source.list(Path.cwd(), progress)
+    return Survey(folder, layout, labelled, parts, listing, sample_of(listing.keys, listing.path), remarks, bool(linked))
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """Settings of a walk through folders.
-
-    Attributes:
-        follow_links: Whether to enter linked folders.
-        progress: Called now and then with the number of files seen so far.
-    """
-
-    follow_links: bool
-    progress: Callable[[int], None] | None
-
-    def source(self, folder: str, *, labelled: bool) -> ImageFolder:
-        """Makes the source of a folder."""
-        return ImageFolder(path=os.path.abspath(folder), labels="folder" if labelled else "none", follow_links=self.follow_links)
+@contextmanager
+def readable() -> Iterator[None]:
+    """Turns the error of a source, an `OpError`, into one of the command, `CannotRun`."""
+    try:
+        yield
+    except OpError as error:
+        raise CannotRun(error.message, *error.lines) from error
 
 
 def enter(folder: str) -> str:
@@ -233,46 +218,25 @@ def enter(folder: str) -> str:
 def level(folder: str, *, follow_links: bool = False) -> tuple[list[str], int]:
     """Lists the sub-folders with images at any depth, and counts the images beside them."""
     scan = Scan(os.path.abspath(folder), follow_links=follow_links)
-    try:
+    with readable():
         names, links, loose = scan.level("")
         return [name for name in sorted([*names, *links]) if scan.tree(name)], len(loose)
-    except OpError as error:
-        raise CannotRun(error.message) from error
+
+
+def some_folders(folder: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields the first folders below a folder, and the names of the files in each."""
+    for at, inner, names in islice(os.walk(folder), _MOST_FOLDERS):
+        inner.sort()
+        yield at, sorted(names)
 
 
 def split_folders(names: list[str]) -> dict[str, str]:
     """Finds the folders that are named like splits."""
-    found: dict[str, str] = {}
-    for split, spellings in _SPLIT_NAMES.items():
-        match = next((name for name in names if name.lower() in spellings), None)
-        if match is not None:
-            found[split] = match
-    return found
+    named = {split: [name for name in names if name.lower() in spellings] for split, spellings in _SPLIT_NAMES.items()}
+    return {split: several[0] for split, several in named.items() if several}
 
 
 def split_of(name: str) -> str | None:
     """Finds the split named by a word in the name of a file or a folder, as in `instances_train2017.json`."""
     words = re.split(r"[^a-z]+", name.lower())
     return next((split for split, spellings in _SPLIT_NAMES.items() if any(word in spellings for word in words)), None)
-
-
-def _with_splits(folder: str, parts: dict[str, str], walk: _Walk, remarks: list[str]) -> Survey:
-    """Surveys splits by folder; ignores those without class folders if the training images have classes."""
-    labelled = {split: bool(level(os.path.join(folder, name), follow_links=walk.follow_links)[0]) for split, name in parts.items()}
-    bare = [split for split in parts if labelled["train"] and not labelled[split]]
-    remarks += [f"{parts.pop(split)}/ has no class folders; use it with `pipe.predict_on`" for split in bare]
-    if len(parts) == 1:
-        remarks.append("no other folder is named like a split and has classes, so validation is split off the training images")
-        return _without_splits(os.path.join(folder, parts["train"]), "classes", walk, remarks)
-    listing = walk.source(folder, labelled=labelled["train"]).list_parts(Path.cwd(), parts, walk.progress)
-    sample = sample_of(listing.keys, listing.path)
-    return Survey(folder, "splits", labelled["train"], parts, listing, sample, tuple(remarks), walk.follow_links)
-
-
-def _without_splits(folder: str, layout: Layout, walk: _Walk, remarks: list[str]) -> Survey:
-    labelled = layout == "classes"
-    try:
-        listing = walk.source(folder, labelled=labelled).list(Path.cwd(), walk.progress)
-    except OpError as error:
-        raise CannotRun(error.message, *error.lines) from error
-    return Survey(folder, layout, labelled, {}, listing, sample_of(listing.keys, listing.path), tuple(remarks), walk.follow_links)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import os
-import re
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.columns import LABELS, Column, columns_of, is_image_path, unused
 from pipegen.cli.init.pairs import classes_of, is_called_mask, masks_of
 from pipegen.cli.init.records import database_tables
-from pipegen.cli.init.spec import FLIP, OUTPUT, PARTS, RESCALE, ROTATION, batch_for, beside, pixels_of, relative_to, size_for, spec_text
-from pipegen.cli.init.survey import sample_of
+from pipegen.cli.init.spec import (
+    FLIP,
+    MAY_FLIP,
+    OUTPUT,
+    PARTS,
+    RESCALE,
+    ROTATION,
+    STRATIFIED,
+    batch_for,
+    beside,
+    block,
+    by_split,
+    pixels_of,
+    spec_of,
+)
+from pipegen.cli.init.survey import readable, sample_of, some_folders, split_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
@@ -23,27 +36,24 @@ from pipegen.ops.sources.features.classes import read_labels
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.ops.sources.tables.table import WHITESPACE, as_text, read_table
-from pipegen.spec.compose import flow_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from pipegen.cli.init.pairs import Levels
+    from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.tables.table import TextTable
     from pipegen.types import FeatureType
 
 
+Features = dict[str, dict[str, Any]]
+
 _NAMED = 40
-_TARGET = "  # the last column; use another if the model predicts that"
+_TARGET = "the last column; use another if the model predicts that"
 
 
 def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, str | None, bool] | None:
-    """Finds the first separator with which two columns or more are numbers.
-
-    Returns:
-        The table, the separator for the spec, and whether there is a header; `None` if there is none.
-    """
+    """Finds the first separator with which two columns or more are numbers; returns the table, the separator, and if there is a header."""
     for separator in separators:
         try:
             table = read_table("", file, separator=separator, header=False)
@@ -60,34 +70,28 @@ def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, 
     return None
 
 
-def number_lines(table: TextTable) -> tuple[list[str], list[str], str]:
-    """Writes the parts of a spec for a table of numbers.
-
-    Returns:
-        The lines of `features`, those after the source, and a summary of the data.
-    """
+def _number_spec(table: TextTable, op: str, arguments: Mapping[str, Any]) -> Written:
+    """Writes the spec of a table of numbers."""
     columns = columns_of(table)
     label = _label(columns)
-    target = None if label is not None else next(c for c in reversed(columns) if c.numbers is not None)
-    chosen = label or target
+    chosen = label or next(c for c in reversed(columns) if c.numbers is not None)
     inputs = [c for c in columns if c.numbers is not None and c is not chosen and c.name.lower() not in ("id", "index")]
     shown = inputs[:_NAMED]
-    features = [f"      inputs: {{kind: tensor, columns: [{', '.join(c.called for c in shown)}]}}"]
-    name = "label" if label is not None else "target"
-    if chosen is not None:
-        kind = "label" if label is not None else "tensor"
-        guessed = _TARGET if target is not None and target.name.lower() not in LABELS else ""
-        features.append(f"      {name}: {{kind: {kind}, column: {chosen.called}}}{guessed}")
-    features += unused(columns, {c.number for c in (*shown, *([chosen] if chosen else []))}, "      ")
-    rows = table.num_rows
-    stratify = ", stratify: label" if label is not None else ""
-    after = [
-        f"splits: {{{PARTS}{stratify}}}",
-        f"batch: {{size: {batch_for(rows)}}}",
-        f"output: {{x: inputs, y: {name}}}",
-    ]
+    name, kind = ("label", "label") if label is not None else ("target", "tensor")
+    features: Features = {"inputs": {"kind": "tensor", "columns": [c.called for c in shown]}, name: {"kind": kind, "column": chosen.called}}
+    source = block(op, arguments, features, unused(columns, {c.number for c in (*shown, chosen)}))
+    if label is None and chosen.name.lower() not in LABELS:
+        source = [f"{line}  # {_TARGET}" if line.lstrip().startswith("target: ") else line for line in source]
     classes = f", in {label.values} classes" if label is not None else ""
-    return features, after, f"{rows:,} rows of {len(inputs)} numbers{classes}"
+    return spec_of(
+        f"{table.num_rows:,} rows of {len(inputs)} numbers{classes}",
+        [],
+        ["source:", *source],
+        batch_for(table.num_rows),
+        splits=STRATIFIED if label is not None else PARTS,
+        steps=[],
+        output=f"output: {{x: inputs, y: {name}}}",
+    )
 
 
 def _label(columns: list[Column]) -> Column | None:
@@ -104,36 +108,20 @@ _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
 }
 """Tables other than text, by extension: the source, and their reader."""
 _DUE = "add a column of image paths (JPEG, PNG, TIFF, …), or two of numbers"
-_MOST_FOLDERS = 200
 _MOST_TABLES = 8
 _MOST_COLUMNS = 8
 """Maximal number of columns of files to search for masks."""
 
 
-def first_table(file: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of a table, with paths relative to the spec's folder.
-
-    Returns:
-        The text of the spec, and a summary of the data.
-
-    Raises:
-        CannotRun: When it cannot be read, or has neither images nor numbers.
-    """
-    source, table, separator, header, images = _look_at(file)
-    features, after, summary = _image_lines(table, images, spec_folder) if images else number_lines(table)
-    lines = [
-        "source:",
-        f"  {source}:",
-        f"    path: {beside(file, spec_folder)}",
-        *([f"    separator: {flow_scalar(separator)}"] if separator is not None else []),
-        *([] if header else ["    header: false"]),
-        "    features:",
-        *features,
-    ]
-    return spec_text(summary, [], [*lines, *after]), summary
+def first_table(file: str, spec_folder: str) -> Written:
+    """Writes the spec of a table; raises `CannotRun` if it cannot be read, or has neither images nor numbers."""
+    op, table, separator, header, images = _look_at(file)
+    arguments = {"path": beside(file, spec_folder), "separator": separator, "header": None if header else False}
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return _image_spec(table, images, op, given, spec_folder) if images else _number_spec(table, op, given)
 
 
-def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> tuple[str, str] | None:
+def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> Written | None:
     """Writes the spec of the only table in a folder that has labels and names existing images; `None` if there is none, or several."""
     found = []
     for name in names[:_MOST_TABLES]:
@@ -147,80 +135,62 @@ def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> tuple
     return first_table(found[0], spec_folder) if len(found) == 1 else None
 
 
-def first_database(file: str, spec_folder: str) -> tuple[str, str] | None:
-    """Writes the spec of the first table of an SQLite file that names existing images, as `first_table`; `None` if there is none."""
+def first_database(file: str, spec_folder: str) -> Written | None:
+    """Writes the spec of the first table of an SQLite file that names existing images; `None` if there is none."""
     for query, table in database_tables(file):
         images = _image_columns(table, table.rows)
-        if not images or not os.path.isfile(_paths(table, images[0])[0]):
-            continue
-        features, after, summary = _image_lines(table, images, spec_folder, rooted=True)
-        lines = ["source:", "  sql:", f"    url: {flow_scalar('sqlite:///' + relative_to(file, spec_folder))}"]
-        lines += [f"    query: {flow_scalar(query)}", "    features:", *features, *after]
-        return spec_text(summary, [], lines), summary
+        if images and os.path.isfile(_paths(table, images[0])[0]):
+            return _image_spec(table, images, "sql", {"url": f"sqlite:///{beside(file, spec_folder)}", "query": query}, spec_folder)
     return None
 
 
 def _look_at(file: str) -> tuple[str, TextTable, str | None, bool, list[int]]:
-    """Reads a table by its extension.
-
-    Returns:
-        The source that reads it, and the results of `_look`.
-    """
-    reading = _OTHERS.get(os.path.splitext(file)[1].lower())
-    if reading is None:
-        return "csv", *_look(file)
-    source, kind = reading
-    try:
+    """Reads a table by its extension; returns the source that reads it, and the results of `_look`."""
+    op, kind = _OTHERS.get(os.path.splitext(file)[1].lower(), ("csv", None))
+    if kind is None:
+        return op, *_look(file)
+    with readable():
         table = as_text(kind(path=file).read(Path()))
-    except OpError as error:
-        raise CannotRun(error.message, *error.lines) from None
     images = _image_columns(table, table.rows)
     if not images and sum(column.numbers is not None for column in columns_of(table)) < 2:
         raise CannotRun(f"{file} has no column of image paths, and no two columns of numbers", _DUE)
-    return source, table, None, True, images
+    return op, table, None, True, images
 
 
-def _image_lines(table: TextTable, columns: list[int], spec_folder: str, *, rooted: bool = False) -> tuple[list[str], list[str], str]:
-    """Writes the lines of `features`, those after the source, and a summary of the data; `columns` contain image paths.
-
-    Paths are relative to the table's folder or, if the source is `rooted`, to the spec's.
-    """
+def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mapping[str, Any], spec_folder: str) -> Written:
+    """Writes the spec of a table whose `columns` contain image paths: relative to the table's folder or, for a database, to the spec's."""
     image, mask, levels = _with_mask(table, columns)
-    label = _label_column(table, columns) if mask is None else None
-    rows = len(table.rows)
-    files = _paths(table, image)
+    label = _label_column(table, columns) if levels is None else None
+    rows, files, own = len(table.rows), _paths(table, image), os.path.dirname(table.file)
     sample = sample_of(files, files.__getitem__)
 
-    def feature(kind: str, column: int, more: str = "") -> str:
+    def feature(kind: str, column: int) -> dict[str, Any]:
         root = _root(table, column) if kind != "label" else None
-        if rooted and root is None and kind != "label" and not os.path.samefile(os.path.dirname(table.file), spec_folder):
-            root = os.path.dirname(table.file)
-        called = flow_scalar(table.names[column]) if table.names is not None else str(column)
-        placed = f", root: {beside(root, spec_folder)}" if root is not None else ""
-        return f"      {kind}: {{kind: {kind}, column: {called}{placed}{more}}}"
+        if op == "sql" and root is None and kind != "label" and not os.path.samefile(own, spec_folder):
+            root = own
+        called = table.names[column] if table.names is not None else column
+        return {"kind": kind, "column": called, **({"root": beside(root, spec_folder)} if root is not None else {})}
 
-    features = [feature("image", image, f", {pixels_of(sample)}" if pixels_of(sample) else "")]
-    steps = ["transforms:", f"  - resize: {{size: {size_for(sample)}}}"]
-    summary, after = f"{rows:,} rows", []
+    features: Features = {"image": {**feature("image", image), **pixels_of(sample)}}
+    summary, splits, steps = f"{rows:,} rows", "", [RESCALE]
     if mask is not None and levels is not None:
-        summary += ", each with a mask"
-        features.append(feature("mask", mask, classes_of(levels)))
-        after = [f"splits: {{{PARTS}}}", *steps, "  # - random_flip  # left and right, the mask as the image", RESCALE, OUTPUT]
+        summary, splits = f"{summary}, each with a mask", PARTS
+        features["mask"] = {**feature("mask", mask), **classes_of(levels)}
+        steps.insert(0, "  # - random_flip  # left and right, the mask as the image")
     elif label is not None:
-        summary += f", in {len({row[label] for row in table.rows})} classes"
-        features.append(feature("label", label))
-        after = [f"splits: {{{PARTS}, stratify: label}}", *steps, "  # - random_flip  # where a mirrored image means the same", RESCALE]
-    else:
-        after = [*steps, RESCALE]
-    features += unused(columns_of(table), {c for c in (image, mask, label) if c is not None}, "      ")
-    return features, [*after, f"batch: {{size: {batch_for(rows)}}}"], summary
+        summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED
+        features["label"] = feature("label", label)
+        steps.insert(0, MAY_FLIP)
+    remarks = unused(columns_of(table), {c for c in (image, mask, label) if c is not None})
+    source = ["source:", *block(op, arguments, features, remarks)]
+    output = OUTPUT if levels is not None else ""
+    return spec_of(summary, [], source, batch_for(rows), splits=splits, sample=sample, steps=steps, output=output)
 
 
 def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
     """Finds the first separator with which a column contains image paths, else several are numbers.
 
-    Returns:
-        The table, the separator for the spec, whether there is a header, and the columns of images.
+    Returns the table, the separator for the spec, whether there is a header, and the columns of images.
     """
     problem: OpError | None = None
     for separator in _SEPARATORS:
@@ -276,32 +246,13 @@ def _label_column(table: TextTable, images: list[int]) -> int | None:
 def _root(table: TextTable, image: int) -> str | None:
     """Finds the folder below the table's that contains the first file; `None` if it is the table's own."""
     first, own = table.rows[0][image].strip(), os.path.dirname(table.file)
-    if os.path.isfile(os.path.join(own, first)):
-        return None
-    for number, (folder, inner, _) in enumerate(os.walk(own)):
-        inner.sort()
-        if os.path.isfile(os.path.join(folder, first)):
-            return folder
-        if number == _MOST_FOLDERS:
-            break
-    return None
-
-
-_SPLITS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation", "dev": "validation", "test": "test"}
+    found = next((folder for folder, _ in some_folders(own) if os.path.isfile(os.path.join(folder, first))), own)
+    return found if found != own else None
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An array of images, with its labels.
-
-    Attributes:
-        image: Its name in the file.
-        label: The name of the labels, or `None`.
-        split: The split in its name, or "".
-        count: The number of rows.
-        type: The type of an image.
-        classes: The number of classes; 0 without labels.
-    """
+    """An array of `count` images with its labels, by their names in the file; the split in its name, or ""; and the number of classes."""
 
     image: str
     label: str | None
@@ -311,38 +262,32 @@ class Pair:
     classes: int
 
 
-def first_arrays(file: str, spec_folder: str) -> tuple[str, str]:
-    """Writes the spec of a `.npz` file, of a `.npy` file or of a folder of those, with paths relative to the spec's folder.
-
-    Returns:
-        The text of the spec, and a summary of the data.
-
-    Raises:
-        CannotRun: When the file cannot be read, or has no images.
-    """
-    try:
-        arrays, places = (read_arrays(file), None) if file.lower().endswith(".npz") else _single(file, spec_folder)
-    except OpError as error:
-        raise CannotRun(error.message, *error.lines) from None
+def first_arrays(file: str, spec_folder: str) -> Written:
+    """Writes the spec of a `.npz` file, of a `.npy` file or of a folder of those; raises `CannotRun` if it has no images."""
+    places: dict[str, str] | None = None
+    with readable():
+        if file.lower().endswith(".npz"):
+            arrays = read_arrays(file)
+        else:
+            inside = [os.path.join(file, name) for name in sorted(os.listdir(file))] if os.path.isdir(file) else [file]
+            files = {os.path.splitext(os.path.basename(one))[0]: one for one in inside if one.lower().endswith(".npy")}
+            arrays = {stem: read_array(os.path.abspath(one), "path") for stem, one in files.items()}
+            places = {stem: beside(one, spec_folder) for stem, one in files.items()}
     pairs = _pairs(arrays)
     if not pairs:
         shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in arrays.items()) or "nothing"
         raise CannotRun(f"{file} has no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
     first = pairs[0]
     summary = f"{sum(p.count for p in pairs):,} images of {first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
-    summary += f", in {first.classes} classes" if first.label else ""
-    comments = [f"{p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs]
-    batch = f"batch: {{size: {batch_for(first.count, most=128)}}}"
-    return spec_text(summary, comments, [*_source(pairs, beside(file, spec_folder), places), *_steps(first), batch]), summary
-
-
-def _single(path: str, spec_folder: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Reads the arrays of `.npy` files, by name, and their paths for the spec."""
-    names = sorted(os.listdir(path)) if os.path.isdir(path) else [path]
-    files = [os.path.join(path, name) if os.path.isdir(path) else name for name in names if name.lower().endswith(".npy")]
-    stems = [os.path.splitext(os.path.basename(file))[0] for file in files]
-    arrays = {stem: read_array(os.path.abspath(file), "path") for stem, file in zip(stems, files, strict=True)}
-    return arrays, {stem: beside(file, spec_folder) for stem, file in zip(stems, files, strict=True)}
+    rescaled = first.type.interval is not None and first.type.interval.high > 1
+    return spec_of(
+        summary + (f", in {first.classes} classes" if first.label else ""),
+        [f"{p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs],
+        by_split({pair.split: _arrays(pair, beside(file, spec_folder), places) for pair in pairs}),
+        batch_for(first.count, most=128),
+        splits=STRATIFIED if len(pairs) == 1 and first.label else "",
+        steps=[*([FLIP, ROTATION] if first.label else []), *([RESCALE] if rescaled else [])],
+    )
 
 
 def _pairs(arrays: Mapping[str, Any]) -> list[Pair]:
@@ -354,10 +299,10 @@ def _pairs(arrays: Mapping[str, Any]) -> list[Pair]:
         except OpError:
             continue
         label, classes = _label_array(name, len(rows), arrays)
-        found.append(Pair(name, label, _split(name), len(rows), type_, classes))
-    by_split = {pair.split: pair for pair in reversed(found) if pair.split}
-    order = [s for s in ("train", "validation", "test") if s in by_split]
-    alike = [by_split[s] for s in order if _alike(by_split[s], by_split[order[0]])]
+        found.append(Pair(name, label, split_of(name) or "", len(rows), type_, classes))
+    by_name = {pair.split: pair for pair in reversed(found) if pair.split}
+    order = [s for s in ("train", "validation", "test") if s in by_name]
+    alike = [by_name[s] for s in order if _alike(by_name[s], by_name[order[0]])]
     return alike if order[:1] == ["train"] else found[:1]
 
 
@@ -369,7 +314,7 @@ def _alike(pair: Pair, other: Pair) -> bool:
 def _label_array(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str | None, int]:
     """Finds the labels of an array of images: as many, of the same split, with names of classes or few numbers."""
     for name, array in arrays.items():
-        if name == image or len(array.shape) not in (1, 2) or len(array) != count or _split(name) != _split(image):
+        if name == image or len(array.shape) not in (1, 2) or len(array) != count or split_of(name) != split_of(image):
             continue
         try:
             return name, len(read_labels(name, None, 0, array)[1])
@@ -378,34 +323,14 @@ def _label_array(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str
     return None, 0
 
 
-def _split(name: str) -> str:
-    words = re.split(r"[^a-z]+", name.lower())
-    return next((_SPLITS[word] for word in words if word in _SPLITS), "")
+def _arrays(pair: Pair, path: str, places: Mapping[str, str] | None) -> dict[str, Any]:
+    """Makes the source of a pair: by the names of the arrays in the file `path`, or by the `places` of their own files."""
 
+    def place(name: str) -> dict[str, str]:
+        return {"key": name} if places is None else {"path": places[name]}
 
-def _source(pairs: list[Pair], path: str, places: Mapping[str, str] | None) -> list[str]:
-    if len(pairs) == 1:
-        splits = f"splits: {{{PARTS}, stratify: label}}"
-        return [f"source: {_arrays(pairs[0], path, places)}", *([splits] if pairs[0].label else [])]
-    return ["source:", "  by_split:", *(f"    {pair.split}: {_arrays(pair, path, places)}" for pair in pairs)]
-
-
-def _arrays(pair: Pair, path: str, places: Mapping[str, str] | None) -> str:
-    """Writes the source of a pair: by the names of the arrays in the file `path`, or by the `places` of their own files."""
-
-    def place(name: str) -> str:
-        return f"key: {flow_scalar(name)}" if places is None else f"path: {places[name]}"
-
-    label = f", label: {{kind: label, {place(pair.label)}}}" if pair.label else ""
     height, width, channels = pair.type.shape
-    size = height if height == width else f"[{height}, {width}]"
-    image = f"image: {{kind: image, {place(pair.image)}, size: {size}, channels: {channels}}}"
-    whole = f"path: {path}, " if places is None else ""
-    return f"{{arrays: {{{whole}features: {{{image}{label}}}}}}}"
-
-
-def _steps(pair: Pair) -> list[str]:
-    steps = [FLIP, ROTATION] if pair.label else []
-    if pair.type.interval is not None and pair.type.interval.high > 1:
-        steps.append(RESCALE)
-    return ["transforms:", *steps] if steps else []
+    size = height if height == width else [height, width]
+    features = {"image": {"kind": "image", **place(pair.image), "size": size, "channels": channels}}
+    features |= {"label": {"kind": "label", **place(pair.label)}} if pair.label else {}
+    return {"arrays": {**({"path": path} if places is None else {}), "features": features}}

@@ -16,7 +16,7 @@ from pipegen.migrate.findings import RULES
 from pipegen.migrate.pages import migration_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import typer
 
@@ -135,31 +135,23 @@ def findings_page() -> str:
     """Generates the page of findings in specs and data."""
     lines = [_FINDINGS_HEAD]
     for prefix, title in _GROUPS.items():
-        group = [c for c in CODES.values() if c.code.startswith(prefix)]
-        lines += [f"## {title}", "", "| code | name | severity | what it finds |", "|---|---|---|---|"]
-        lines += [_row(c.code, c.name, c.severity.value, c.title) for c in group]
-        for c in group:
-            lines += ["", *_section(c.code, c.name, c.severity.value, page(c.code).text)]
-        lines.append("")
+        group = [(c.code, c.name, c.severity.value, c.title, page(c.code).text) for c in CODES.values() if c.code.startswith(prefix)]
+        lines += [f"## {title}", "", *_described(group, "severity"), ""]
     return "\n".join([*lines, _ORIGIN]) + "\n"
 
 
 def migration_findings_page() -> str:
     """Generates the page of findings in old code."""
-    lines = [_HEAD_MIGRATE, "| code | name | kind | what it finds |", "|---|---|---|---|"]
-    lines += [_row(r.code, r.name, r.kind, r.title) for r in RULES.values()]
-    for r in RULES.values():
-        lines += ["", *_section(r.code, r.name, r.kind, migration_page(r.code).text)]
-    return "\n".join([*lines, "", _ORIGIN]) + "\n"
+    every = [(r.code, r.name, r.kind, r.title, migration_page(r.code).text) for r in RULES.values()]
+    return "\n".join([_HEAD_MIGRATE, *_described(every, "kind"), "", _ORIGIN]) + "\n"
 
 
-def _row(code: str, name: str, sort: str, title: str) -> str:
-    escaped = title.replace("|", "\\|")
-    return f"| [{code}](#{code.lower()}-{name}) | {name} | {sort} | {escaped} |"
-
-
-def _section(code: str, name: str, sort: str, text: str) -> list[str]:
-    """Converts the page of a finding to a section: headings become bold lines, and fences standard ones."""
-    body = re.sub(r"^## (.+)$", r"**\1**", with_files_in_words(text).partition("\n")[2].strip(), flags=re.MULTILINE)
-    body = re.sub(r"^```(bytes|notebook)\b.*$", r"```text", body, flags=re.MULTILINE)
-    return [f"### {code} {name}", "", f"*{sort}*", "", body]
+def _described(findings: Sequence[tuple[str, str, str, str, str]], sort: str) -> Iterator[str]:
+    """Yields a table of findings, and their pages as sections: headings become bold lines, and fences standard ones."""
+    yield from (f"| code | name | {sort} | what it finds |", "|---|---|---|---|")
+    for code, name, value, title, _ in findings:
+        yield f"| [{code}](#{code.lower()}-{name}) | {name} | {value} | {title.replace('|', chr(92) + '|')} |"
+    for code, name, value, _, text in findings:
+        body = re.sub(r"^## (.+)$", r"**\1**", with_files_in_words(text).partition("\n")[2].strip(), flags=re.MULTILINE)
+        body = re.sub(r"^```(bytes|notebook)\b.*$", r"```text", body, flags=re.MULTILINE)
+        yield from ("", f"### {code} {name}", "", f"*{value}*", "", body)

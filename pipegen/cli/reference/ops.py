@@ -56,22 +56,19 @@ def op_table() -> str:
     return "\n".join([bold(head), *lines])
 
 
-def markdown_table() -> str:
-    """Writes a Markdown table of steps and sources, with links to their sections."""
-    rows = [f"| [`{name}`](#{name}) | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in all_ops().items()]
-    return "\n".join(["| name | family | what it does |", "|---|---|---|", *rows])
-
-
 def op_page(op: type[Transform] | type[Source]) -> str:
     """Writes the page of one op for the terminal: description, arguments and examples."""
-    title = f"{op.op}  ({'source' if not issubclass(op, Transform) else f'step, {family(op)}' + (', random' if op.random else '')})"
-    lines = [bold(title), "", *_wrapped(inspect.cleandoc(op.__doc__ or ""), 0), "", bold("arguments"), *_arguments(op)]
+    lines = [bold(f"{op.op}  ({_kind(op)})"), "", *_wrapped(inspect.cleandoc(op.__doc__ or ""), 0), "", bold("arguments"), *_arguments(op)]
     examples = getattr(op, "examples", ())
     if examples:
         lines += ["", bold("examples")]
         for example in examples:
             lines += [f"  - {example.yaml}", f"      {example.given}  →  {example.then}"]
     return "\n".join(lines)
+
+
+def _kind(op: type[Transform] | type[Source]) -> str:
+    return f"step, {family(op)}{', random' if op.random else ''}" if issubclass(op, Transform) else "source"
 
 
 def _arguments(op: type[Model]) -> list[str]:
@@ -94,22 +91,17 @@ def default_of(op: type[Model], name: str) -> str:
     info = op.model_fields[name]
     if info.is_required():
         return "required"
-    default = _shown(info.get_default(call_default_factory=True))
+    value = info.get_default(call_default_factory=True)
+    plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    default = plain if isinstance(plain, str) else json.dumps(plain)
     return "optional" if default == "null" else f"default {default}"
-
-
-def _shown(value: Any) -> str:
-    if hasattr(value, "model_dump"):
-        value = value.model_dump(mode="json")
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
     """Wraps paragraphs; lists and specs keep their lines."""
     lines: list[str] = []
-    for i, paragraph in enumerate(text.split("\n\n")):
-        if i:
-            lines.append("")
+    for paragraph in text.split("\n\n"):
+        lines += [""] if lines else []
         verbatim = any(line.startswith((" ", "- ", "|")) for line in paragraph.splitlines())
         pad = " " * indent
         filled = paragraph.splitlines() if verbatim else textwrap.wrap(" ".join(paragraph.split()), _WIDTH - indent, break_on_hyphens=False)
@@ -129,20 +121,19 @@ step, the others are its outputs; random steps show several draws.
 def reference() -> str:
     """Generates the page of all ops in Markdown."""
     known = all_ops()
-    return "\n".join([_HEAD, markdown_table(), "", *(section(op) for op in known.values())]).rstrip() + "\n"
+    rows = [f"| [`{name}`](#{name}) | {family(op)} | {summary(op).replace('|', chr(92) + '|')} |" for name, op in known.items()]
+    table = ["| name | family | what it does |", "|---|---|---|", *rows]
+    return "\n".join([_HEAD, *table, "", *map(section, known.values())]).rstrip() + "\n"
 
 
 def section(op: type[Transform] | type[Source]) -> str:
     """Writes the section of one op in Markdown."""
-    drawn = issubclass(op, Transform) and not issubclass(op, CustomTransform)
-    kind = f"step, {family(op)}{', random' if op.random else ''}" if issubclass(op, Transform) else "source"
-    lines = [f"## {op.op}", "", f"*{kind}*", "", inspect.cleandoc(op.__doc__ or ""), "", *_arguments_page(op), ""]
+    lines = [f"## {op.op}", "", f"*{_kind(op)}*", "", inspect.cleandoc(op.__doc__ or ""), "", *_arguments_page(op), ""]
     examples = getattr(op, "examples", ())
     if examples:
         lines += ["| example | given | then |", "|---|---|---|"]
-        lines += [f"| `- {' '.join(e.yaml.split())}` | {e.given} | {e.then} |" for e in examples]
-        lines.append("")
-    if drawn:
+        lines += [*(f"| `- {' '.join(e.yaml.split())}` | {e.given} | {e.then} |" for e in examples), ""]
+    if issubclass(op, Transform) and not issubclass(op, CustomTransform):
         lines += [f"![{op.op}](pictures/{op.op}.jpg)", ""]
     return "\n".join(lines)
 
@@ -150,9 +141,6 @@ def section(op: type[Transform] | type[Source]) -> str:
 def _arguments_page(op: type[Transform] | type[Source]) -> list[str]:
     if hasattr(op, "from_yaml"):
         return ["- **SPLIT**: SOURCE. The source of each split, under the split's name."]
-    docs = field_docs(op)
-    lines = []
-    for name in argument_names(op):
-        text = " ".join(docs.get(name, "").split())
-        lines.append(f"- **{name}**: {describe_argument(field_type(op, name))}; {default_of(op, name)}. {text}".rstrip())
-    return lines or ["No arguments."]
+    docs = {name: " ".join(text.split()) for name, text in field_docs(op).items()}
+    names = ((name, f"{describe_argument(field_type(op, name))}; {default_of(op, name)}") for name in argument_names(op))
+    return [f"- **{name}**: {accepts}. {docs.get(name, '')}".rstrip() for name, accepts in names] or ["No arguments."]

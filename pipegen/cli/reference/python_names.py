@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from copy import copy
 from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
@@ -69,7 +70,9 @@ def _described(path: str, words: str) -> str:
     node = _find(module, name)
     if not isinstance(node, ast.ClassDef):
         return "\n\n".join([f"### {name}", _signature(node, name), _markdown(node)])
-    parts = [] if options.of else [f"### {name}", *_class_signature(node, options), _markdown(node)]
+    init = next((n for n in node.body if options.init and isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
+    signature = [_signature(init, name, bound=True)] if init is not None else []
+    parts = [] if options.of else [f"### {name}", *signature, _markdown(node)]
     if options.members is not None:
         members = _members(module, node, inherited=options.inherited)
         missing = set(options.members) - set(members)
@@ -79,18 +82,13 @@ def _described(path: str, words: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _class_signature(node: ast.ClassDef, options: _Options) -> list[str]:
-    init = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
-    return [_signature(init, node.name, bound=True)] if options.init and init is not None else []
-
-
 def _member(owner: str, node: Callee) -> str:
     is_property = any(ast.unparse(decorator).endswith("property") for decorator in node.decorator_list)
     shown = f"{owner}.{node.name}" if is_property or node.name not in _SHOWN else f"{owner}.{node.name.strip('_')}"
+    signature = _signature(node, node.name, bound=True)
     if is_property:
-        returned = f": {ast.unparse(node.returns)}" if node.returns is not None else ""
-        return "\n\n".join([f"#### {shown}", _code(f"{node.name}{returned}"), _markdown(node)])
-    return "\n\n".join([f"#### {shown}", _signature(node, node.name, bound=True), _markdown(node)])
+        signature = _code(node.name + (f": {ast.unparse(node.returns)}" if node.returns is not None else ""))
+    return "\n\n".join([f"#### {shown}", signature, _markdown(node)])
 
 
 def _members(module: str, node: ast.ClassDef, *, inherited: bool) -> dict[str, Callee]:
@@ -102,13 +100,11 @@ def _members(module: str, node: ast.ClassDef, *, inherited: bool) -> dict[str, C
         and ast.get_docstring(inner)
         and (not inner.name.startswith("_") or inner.name in _SHOWN)
     }
-    if inherited:
-        for base in node.bases:
-            home = _home(module, ast.unparse(base))
-            if home is not None:
-                own = _find(home, ast.unparse(base))
-                if isinstance(own, ast.ClassDef):
-                    found = {**_members(home, own, inherited=True), **found}
+    for base in map(ast.unparse, node.bases if inherited else ()):
+        home = _home(module, base)
+        own = _find(home, base) if home is not None else None
+        if home is not None and isinstance(own, ast.ClassDef):
+            found = {**_members(home, own, inherited=True), **found}
     return found
 
 
@@ -139,16 +135,9 @@ def _signature(node: Callee, name: str, *, bound: bool = False) -> str:
     """Writes the signature of a function, with a line for each argument if it is long; `bound` omits `self`."""
     arguments = node.args
     if bound:
-        first, positional = (arguments.posonlyargs[1:], arguments.args) if arguments.posonlyargs else ([], arguments.args[1:])
-        arguments = ast.arguments(
-            posonlyargs=first,
-            args=positional,
-            vararg=arguments.vararg,
-            kwonlyargs=arguments.kwonlyargs,
-            kw_defaults=arguments.kw_defaults,
-            kwarg=arguments.kwarg,
-            defaults=arguments.defaults,
-        )
+        arguments = copy(arguments)
+        first = "posonlyargs" if arguments.posonlyargs else "args"
+        setattr(arguments, first, getattr(arguments, first)[1:])
     returned = f" -> {ast.unparse(node.returns)}" if node.returns is not None and node.name != "__init__" else ""
     written = _each(arguments)
     line = f"{name}({', '.join(written)}){returned}"

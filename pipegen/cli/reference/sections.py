@@ -51,14 +51,7 @@ _ACCEPTS: dict[tuple[type[Model], str], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of a section.
-
-    Attributes:
-        path: Its path below the section, such as `decode.skip.max_fraction`; capitals are placeholders for names.
-        accepts: The accepted values, in words.
-        default: The default value, in words.
-        text: Its meaning.
-    """
+    """One key of a section, in words; its path is below the section, such as `decode.skip.max_fraction`; capitals stand for names."""
 
     path: str
     accepts: str
@@ -69,20 +62,19 @@ class Key:
 def keys_named(what: str) -> list[Key]:
     """Lists the keys for the marker `<!-- keys: WHAT -->`.
 
-    Args:
-        what: `Extends`, `Edits`, `Params`, a model's name, `MODEL.FIELD` for one field, or `MODEL own` for fields that are not inherited.
-
-    Raises:
-        KeyError: For any other text.
+    WHAT is `Extends`, `Edits`, `Params`, a model's name, `MODEL.FIELD` for one field, or `MODEL own` for fields that are not inherited.
     """
+    from pipegen.spec.json_schema import EDITS, EXTENDS
+
+    extends = Key("extends", "text or a list of texts", "optional", EXTENDS)
     if what == "Extends":
-        return [_extends()]
+        return [extends]
     if what == "Edits":
-        return _edits()
+        return [Key(key, _EDITS[key], "optional", text) for key, text in EDITS.items()]
     if what == "Params":
         return list(_keys(Param, "NAME."))
     if what == "PipelineSpec":
-        return [key for key in (_extends(), *_keys(PipelineSpec)) if "." not in key.path]
+        return [key for key in (extends, *_keys(PipelineSpec)) if "." not in key.path]
     name = what.removesuffix(" own")
     model, _, field = name.partition(".")
     found = list(_keys(_BY_NAME[model]))
@@ -98,18 +90,6 @@ def test_keys(cls: type[DataTest]) -> list[Key]:
     """Lists the keys of a test, except those that every test has."""
     common = {*DataTest.model_fields, "sample"}
     return [key for key in _keys(cls) if key.path not in common]
-
-
-def _extends() -> Key:
-    from pipegen.spec.json_schema import EXTENDS
-
-    return Key("extends", "text or a list of texts", "optional", EXTENDS)
-
-
-def _edits() -> list[Key]:
-    from pipegen.spec.json_schema import EDITS
-
-    return [Key(key, _EDITS[key], "optional", text) for key, text in EDITS.items()]
 
 
 def _keys(model: type[Model], prefix: str = "") -> Iterator[Key]:
@@ -171,13 +151,7 @@ _TITLE = re.compile(r"^```yaml title=\"(.+)\"$", re.MULTILINE)
 
 @cache
 def source_text(name: str) -> str:
-    """Reads a page with its markers.
-
-    Raises:
-        KeyError: For an unknown page.
-    """
-    if name not in PAGES:
-        raise KeyError(name)
+    """Reads a page with its markers."""
     return (files("pipegen.cli.reference") / "sections" / f"{name}.md").read_text(encoding="utf-8")
 
 
@@ -216,11 +190,8 @@ def _filled(prose: str) -> str:
     """Wraps paragraphs and lists to the width of a page."""
     paragraphs = []
     for paragraph in prose.split("\n\n"):
-        items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", paragraph)]
-        lines = [
-            textwrap.fill(item, _WIDTH - 2, subsequent_indent="  " if item.startswith("- ") else "", break_on_hyphens=False)
-            for item in items
-        ]
+        items = ((" ".join(item.split()), "  " * item.startswith("- ")) for item in re.split(r"\n(?=- )", paragraph))
+        lines = (textwrap.fill(item, _WIDTH - 2, subsequent_indent=pad, break_on_hyphens=False) for item, pad in items)
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs)
 
@@ -233,11 +204,7 @@ def key_lines(key: Key) -> list[str]:
 
 
 def find_keys(wanted: str) -> list[tuple[str, Key]]:
-    """Finds keys of sections by name, such as `cache`, or path, such as `runtime.cache`.
-
-    Returns:
-        Pairs of a page and a key.
-    """
+    """Finds keys of sections by name, such as `cache`, or path, such as `runtime.cache`; each with its page."""
     return [(page, key) for page, full, key in _all_keys() if wanted in (full, key.path, key.path.rpartition(".")[2])]
 
 
