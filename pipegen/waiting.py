@@ -122,8 +122,7 @@ class Wait(NamedTuple):
 class Waits:
     """Converts growing counts into single waits; call it with a split's count after each batch.
 
-    Args:
-        tell: Called with each wait, on the thread that waited.
+    `tell` is called with each wait, on the thread that waited.
     """
 
     def __init__(self, tell: Callable[[Wait], object]) -> None:

@@ -11,7 +11,7 @@ from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import called_with_count
 from pipegen.data.check import WITHOUT_DATA
-from pipegen.data.collect import warning_lines
+from pipegen.data.collect import in_stage, warning_lines
 from pipegen.data.shares import unequal_parts
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.fixes import suppressed
@@ -116,8 +116,6 @@ def _built(
     whole = _compiled(spec, manifest, progress, check)
     stages: tuple[CompiledSpec, ...] = ()
     if spec.stages:
-        from pipegen.data.in_stage import in_stage  # most specs have no stages
-
         stages = tuple(_compiled(stage, in_stage(spec.model, stage.model, manifest)[0], progress) for stage in spec.stages)
     for line in dict.fromkeys(line for compiled in (whole, *stages) for line in _memory_lines(compiled)):
         log.warning("%s", line)

@@ -48,10 +48,8 @@ def kept_numbers(bound: BoundSpec) -> tuple[Learned, ...] | None:
 def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False) -> FittedSpec:
     """Fits the steps of a spec to its training split; without such steps, the plans stay as they are.
 
-    Args:
-        bound: The spec and its data.
-        progress: Called now and then with the number of images measured; by default, a bar shows it on a terminal.
-        again: Measure again, even if the numbers are stored.
+    `progress` is called now and then with the number of images measured; by default, a bar shows it on a terminal. With `again`, stored
+    numbers are measured again.
 
     Raises:
         SpecError: When a step or the output does not fit the numbers.

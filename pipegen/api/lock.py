@@ -70,11 +70,8 @@ def check_specs(
 ) -> Compared:
     """Compares each spec with the nearest lock above it; skips data that is not on this machine.
 
-    Args:
-        files: The specs.
-        content: Whether to compare the contents of the data's files, too; a spec that was locked without them is a finding.
-        overrides: Values for params and by path, as in `--set`.
-        progress: Called now and then with the number of data files listed so far.
+    With `content`, the contents of the data's files are compared, too; a spec that was locked without them is a finding. `overrides` are
+    values for params and by path, as in `--set`; `progress` is called now and then with the number of data files listed.
 
     Raises:
         OSError: When a file of the data cannot be read.

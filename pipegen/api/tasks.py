@@ -305,14 +305,10 @@ test.__test__ = False  # type: ignore[attr-defined] # imported by name, pytest w
 def run_tests(
     bound: BoundSpec, chosen: Sequence[Chosen], sample: int | Literal["all"] | None, *, bar: Bar, start: Callable[[], None] | None = None
 ) -> DataTestReport:
-    """Runs selected tests of a spec that is bound to its data.
+    """Runs selected tests, which have their functions, of a spec that is bound to its data.
 
-    Args:
-        bound: The spec and its data.
-        chosen: The tests, with their functions.
-        sample: Replaces the sample size of each test.
-        bar: Opens a progress bar with a title and a total.
-        start: Called before TensorFlow is needed.
+    `sample` replaces the sample size of each test, `bar` opens a progress bar with a title and a total, and `start` is called before
+    TensorFlow is needed.
     """
     run = begin(bound)
     left = run_cheap(run, chosen)

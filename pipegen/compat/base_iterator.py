@@ -86,8 +86,7 @@ class Iterator(Explains):
     def _order(self) -> Array:
         if self.index_array is None:
             self._set_index_array()
-        order: Any = self.index_array
-        return order
+        return self.index_array
 
     def _seed(self) -> None:
         import numpy as np

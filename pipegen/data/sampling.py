@@ -181,12 +181,7 @@ def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: 
 
 
 def paced(easiest: Easiest, before: Callable[[int], int]) -> Paced:
-    """Makes a part of a mix go through its easiest records.
-
-    Args:
-        easiest: The easiest records of each epoch.
-        before: Counts the examples of the part in all epochs before one.
-    """
+    """Makes a part of a mix go through its easiest records; `before` counts the examples of the part in all epochs before one."""
     firsts = np.flatnonzero(np.diff(easiest.counts, prepend=0))
     begins = np.array([before(int(epoch)) for epoch in firsts], np.int64)
     counts = easiest.counts[firsts]
@@ -198,12 +193,8 @@ def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
     """Repeats examples of rare classes (Gupta, Dollár and Girshick 2019, LVIS, section 3.5).
 
     A class in a share f of the examples is repeated r = max(1, √(threshold / f)) times, rounded to 2⁻¹⁶.
-    An example takes the largest r of its classes. An epoch has the rounded sum of all r.
-
-    Args:
-        labels: Class indices `(n,)`; or multi-hot `(n, classes)`.
-        threshold: The share below which a class is rare.
-        seed: The spec's seed.
+    An example takes the largest r of its classes. An epoch has the rounded sum of all r. Labels are class indices `(n,)`, or multi-hot
+    `(n, classes)`.
     """
     n = len(labels)
 
@@ -225,10 +216,7 @@ def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
 def balanced(labels: Array, power: float, seed: int) -> Repeats:
     """Balances classes: their shares of an epoch are proportional to size^(1 - `power`). The length of an epoch stays.
 
-    Args:
-        labels: Class indices `(n,)`.
-        power: From 0, which changes nothing, to 1, which makes the classes equal.
-        seed: The spec's seed.
+    Labels are class indices `(n,)`; a power of 0 changes nothing, and 1 makes the classes equal.
     """
 
     def units(sizes: Array) -> Array:
@@ -239,12 +227,7 @@ def balanced(labels: Array, power: float, seed: int) -> Repeats:
 
 
 def weighted(weights: Array, seed: int) -> Repeats:
-    """Repeats examples in proportion to their weights; the length of an epoch stays.
-
-    Args:
-        weights: Numbers of 0 or more `(n,)`, not all 0.
-        seed: The spec's seed.
-    """
+    """Repeats examples in proportion to their weights `(n,)`, which are not all 0; the length of an epoch stays."""
     n = len(weights)
     values: Array = weights.astype(np.float64)
     units = np.rint(values * (n / math.fsum(values)) * UNIT).astype(np.int64)

@@ -58,15 +58,13 @@ class Bitmap:
         """Finds the records of the given members, counted from 0: int64 `(n,)` each."""
         block = np.searchsorted(self.before, member, side="right") - 1
         counted = np.cumsum(self._unpacked(block), axis=1, dtype=np.int16)
-        found: Array = block * BLOCK + (counted <= (member - self.before[block])[:, None]).sum(1)
-        return found
+        return block * BLOCK + (counted <= (member - self.before[block])[:, None]).sum(1)
 
     def rank(self, record: Array) -> Array:
         """Counts the members before each record: int64 `(n,)` each; a record may be one past the last."""
         block = np.minimum(record // BLOCK, len(self.bits) - 1)
         earlier = np.arange(BLOCK) < (record - block * BLOCK)[:, None]
-        found: Array = self.before[block] + (self._unpacked(block) & earlier).sum(1, dtype=np.int64)
-        return found
+        return self.before[block] + (self._unpacked(block) & earlier).sum(1, dtype=np.int64)
 
     def _unpacked(self, block: Array) -> Array:
         return np.unpackbits(self.bits[block], axis=1, bitorder="little")

@@ -26,10 +26,7 @@ def rows_of(size: int, index: int, count: int) -> tuple[int, int]:
 def share_problem(size: int, count: int, *, uneven: bool) -> tuple[str, tuple[str, ...]] | None:
     """Describes why hosts cannot share a global batch, and the ways out; `None` if they can.
 
-    Args:
-        size: Examples of the batch.
-        count: Hosts.
-        uneven: Allow some hosts to take more examples than others.
+    With `uneven`, some hosts may take more examples than others.
     """
     if size < count:
         return f"a global batch of {size} has less than one example for each of {count} hosts", (f"use {count} or more",)
@@ -41,15 +38,7 @@ def share_problem(size: int, count: int, *, uneven: bool) -> tuple[str, tuple[st
 
 
 def last_batch(spec: PipelineSpec, split: str, examples: int, hosts: int, locate: Locate) -> Iterator[Diagnostic]:
-    """Checks that hosts can share the last batch of an epoch.
-
-    Args:
-        spec: The spec, or the resolved one of a stage.
-        split: The split.
-        examples: Examples in an epoch.
-        hosts: Number of hosts.
-        locate: Finds the place of a key.
-    """
+    """Checks that hosts can share the last batch of an epoch of a spec, or of the resolved one of a stage."""
     rest = examples % spec.batch.size
     if not _ends_short(spec, split) or not 0 < rest < hosts:
         yield from unequal_parts(spec, split, examples, hosts, "hosts", locate)

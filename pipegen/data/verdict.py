@@ -236,14 +236,7 @@ class ClassCounts:
 
 
 def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool) -> ClassCounts | None:
-    """Counts the classes of a label; `None` if it is not in the listing.
-
-    Args:
-        manifest: The data.
-        split: The split.
-        feature: The label.
-        main: The label is the one that gives the data its classes.
-    """
+    """Counts the classes of a label; `None` if it is not in the listing. The main label is the one that gives the data its classes."""
     listing, name = manifest.listing, feature or ""
     names = listing.column_classes.get(name, listing.class_names)
     each: list[Any] = [part.columns(split).get(name) for part in manifest.of(split).values()]

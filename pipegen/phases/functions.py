@@ -151,8 +151,7 @@ def _found(step: Calls, allowed: tuple[str, ...]) -> Callable[..., Any]:
         message = f"`{step.function}` comes from the module `{home}`, which is not allowed"
         raise _Unusable("PG240", message, _how_to_allow(home))
     _check_call(step, found)
-    callee: Callable[..., Any] = found
-    return callee
+    return found
 
 
 def _how_to_allow(module: str) -> tuple[str, ...]:

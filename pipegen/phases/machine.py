@@ -131,14 +131,9 @@ def machine_file() -> Path | None:
 def circumstances(
     spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None, stored: int | None = None
 ) -> Circumstances:
-    """Collects what the cost of a split depends on.
+    """Collects what the cost of a split depends on; the examples and the sizes in bytes are known only with the data.
 
-    Args:
-        spec: The spec.
-        cores: Cores that this process may use.
-        examples: Examples in the split, if the data is known.
-        file_bytes: The mean size of a stored record, if the data is known.
-        stored: The bytes that its source keeps in memory, if the data is known.
+    `file_bytes` is the mean size of a stored record, `stored` what the source keeps in memory.
     """
     used = cores if spec.runtime.threads == "auto" else spec.runtime.threads
     hosts = resolve_share(spec.runtime).count

@@ -116,11 +116,7 @@ def _stored(model: PipelineSpec, manifest: Manifest, split: str, plan: Plan, fou
 def memory_findings(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled], root: Path = Path("/")) -> list[Diagnostic]:
     """Warns if a compiled spec is expected to need more memory than its budget, or than its process may have.
 
-    Args:
-        spec: The spec.
-        manifest: Its data.
-        compiled: Its splits after every pass.
-        root: The folder of `proc` and `sys`.
+    `root` is the folder of `proc` and `sys`.
     """
     held, limit = memory_held(spec, manifest, compiled), _limit(spec.model, root)
     if limit is None or held.bytes <= limit.bytes:

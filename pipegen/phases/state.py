@@ -51,14 +51,9 @@ def make_state(spec: PipelineSpec, own_hash: str, fingerprint: str, extent: Exte
 def position_from(
     state: Mapping[str, Any], spec: PipelineSpec, own_hash: str, fingerprint: str, extent_at: Callable[[int], Extent]
 ) -> Position:
-    """Finds the position of a state.
+    """Finds the position of a state from `make_state`, perhaps of a spec with other batch sizes.
 
-    Args:
-        state: A state from `make_state`, perhaps of a spec with other batch sizes.
-        spec: The spec.
-        own_hash: The hash of the spec.
-        fingerprint: The hash of the data.
-        extent_at: Finds the extent of an epoch of the training split.
+    `own_hash` is that of the spec, `fingerprint` that of the data; `extent_at` finds the extent of an epoch of the training split.
 
     Raises:
         StateError: If the state does not fit the spec or the data.

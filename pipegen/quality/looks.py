@@ -28,15 +28,13 @@ from pipegen.terminal import log
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-    from typing import TypeAlias
 
     from pipegen.data.manifest import Manifest
     from pipegen.spec.models import Runtime
     from pipegen.types import Interval
 
 
-if TYPE_CHECKING:
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 SIDE = 128
 """The sides of a small picture in pixels, whatever the aspect of the stored one."""
@@ -67,11 +65,7 @@ class Picture:
 
 
 class Pictures:
-    """The pictures of a manifest's records, by number; of several pictures of a record, the first.
-
-    Args:
-        manifest: The records.
-    """
+    """The pictures of a manifest's records, by number; of several pictures of a record, the first."""
 
     def __init__(self, manifest: Manifest) -> None:
         self.keys = manifest.every_key
@@ -275,19 +269,14 @@ CHUNK = 16
 
 def flat(looks: Array) -> Array:
     """Finds pictures with too little contrast for hashes: bool `(n,)`."""
-    few: Array = looks["contrast"] < _FLAT
-    return few
+    return looks["contrast"] < _FLAT
 
 
 def look_at(manifest: Manifest, runtime: Runtime, *, progress: Callable[[int], None] | None = None) -> Array:
     """Looks at the picture of every record in a split, in several threads; takes those of earlier runs from a file.
 
-    After an interruption, the looks so far are kept.
-
-    Args:
-        manifest: The records.
-        runtime: The section with the number of threads, and the cache in which looks are kept.
-        progress: Called with the number of records done.
+    After an interruption, the looks so far are kept. `runtime` sets the number of threads, and the cache in which looks are kept; `progress`
+    is called with the number of records done.
 
     Returns:
         `LOOK (n,)`, for each record of the listing; the state is `UNREADABLE` without a picture, and `UNSEEN` for records in no split.

@@ -19,7 +19,6 @@ from pipegen.spec.variants import joined, relocate_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TypeAlias
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
 
 
-if TYPE_CHECKING:
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 DARK, BRIGHT, BLURRY, SIZES, ASPECTS = 32.0, 224.0, 20.0, 8.0, 2.0
 """Limits of oddities: a mean luma below the first is dark, above the second bright; a variance of the Laplacian below the third is blurry;

@@ -203,12 +203,7 @@ def locked(folder: Path, name: str) -> Iterator[None]:
 
 
 class BlockCache:
-    """Keeps blocks of remote files in a folder.
-
-    Args:
-        folder: The folder; it is made if needed.
-        size: The most bytes of the blocks; 0 keeps nothing.
-    """
+    """Keeps blocks of remote files in a folder, made if needed: at most `size` bytes; 0 keeps nothing."""
 
     def __init__(self, folder: Path, size: int) -> None:
         self._folder, self._locks, self.size = folder / "blocks", folder / "locks", size

@@ -50,13 +50,7 @@ _FAR = 8
 class RemoteMount:
     """A mount that reads files below an address; see `pipegen.mounts.Mount`.
 
-    Args:
-        address: The address, without secrets.
-        fs: The file system that fetches.
-        cache: The cache of blocks.
-        wholes: The cache of whole files.
-        place: The folders in `wholes` that stand for the address.
-        direct: TensorFlow reads the addresses itself.
+    `place` are the folders in the cache of whole files, `wholes`, that stand for the address.
     """
 
     def __init__(
@@ -160,10 +154,7 @@ class RemoteMount:
 def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -> None:
     """Fills a folder with stand-ins: sparse files with the names and sizes of remote ones, and times that depend on their versions.
 
-    Args:
-        root: The folder.
-        files: The remote files.
-        ours: Decides if a relative path would be among `files`, if it still existed; such stand-ins are removed.
+    Stand-ins of files that no longer exist are removed: those for which `ours` is true, given their relative path.
     """
     due = {file.key: file for file in files}
     here: dict[str, os.stat_result] = {}
