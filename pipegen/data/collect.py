@@ -40,8 +40,8 @@ def collect(
 ) -> Collected:
     """Lists the data of a spec and assigns it to splits. Reads names and sizes, but no pixels.
 
-    Errors of `check_splits` are returned alone. Relative paths start at `base`, by default the working directory. For `progress`, `data` and
-    `late_files` see `phases.compilation.collect_data`.
+    Errors of `check_splits` are returned alone. Relative paths start at `base`, by default the working directory. For the other arguments
+    see `phases.compilation.collect_data`.
     """
     base = base or Path.cwd()
     diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])

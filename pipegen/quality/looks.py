@@ -275,8 +275,8 @@ def flat(looks: Array) -> Array:
 def look_at(manifest: Manifest, runtime: Runtime, *, progress: Callable[[int], None] | None = None) -> Array:
     """Looks at the picture of every record in a split, in several threads; takes those of earlier runs from a file.
 
-    After an interruption, the looks so far are kept. `runtime` sets the number of threads, and the cache in which looks are kept; `progress`
-    is called with the number of records done.
+    After an interruption, the looks so far are kept. `runtime` sets the number of threads and the folder of kept looks; `progress` is
+    called with the number of records done.
 
     Returns:
         `LOOK (n,)`, for each record of the listing; the state is `UNREADABLE` without a picture, and `UNSEEN` for records in no split.

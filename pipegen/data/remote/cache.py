@@ -52,8 +52,8 @@ class RemoteCache:
     def hold(self, place: Sequence[str], files: Sequence[Remote], fs: AbstractFileSystem, progress: Callable[[int], None]) -> Path:
         """Fetches the files that are missing or stale, and returns the folder of all.
 
-        `place` are the folders below the cache that stand for the files' address. `progress` is called with the bytes that are cached now, from
-        one thread at a time.
+        `place` are the folders below the cache that stand for the files' address. `progress` is called with the bytes that are cached now,
+        from one thread at a time.
 
         Raises:
             FullError: If they need more than the limit of the cache.
