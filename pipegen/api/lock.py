@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.phases.specs import FittedSpec, Inspection, Learned, Spec
+    from pipegen.phases.specs import FittedSpec, Learned, Spec
     from pipegen.spec.lock_file import Data, Pin
 
 
@@ -82,7 +82,7 @@ def check_specs(
             lock, entry = _locked_entry(file)
             found = inspect(file, overrides=overrides, overrides_from="--set")
             result.texts.update(found.loaded.texts)
-            spec = spec_of(found)
+            spec = found.require()
             locked = entry.data
             looked = Looked() if locked is None else look(spec, content and locked.content is not None, progress)
         except SpecError as error:
@@ -195,17 +195,6 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
     learned = kept_numbers(bind(spec, manifest))
     notes = ["what its steps learn is not measured yet, so it was not checked: `pipegen fit` measures it"] if learned is None else []
     return Looked(data, learned or (), notes)
-
-
-def spec_of(found: Inspection) -> Spec:
-    """Returns a spec without errors.
-
-    Raises:
-        SpecError: With every finding, when there are errors.
-    """
-    if found.spec is None:
-        raise SpecError(found.diagnostics.sorted())
-    return found.spec
 
 
 def read(path: Path) -> Lock:
@@ -326,7 +315,7 @@ class _Run:
         Raises:
             SpecError: When it or its data is wrong.
         """
-        spec = spec_of(inspect(file, overrides=self.overrides, overrides_from="--set", git=self.resolving.text))
+        spec = inspect(file, overrides=self.overrides, overrides_from="--set", git=self.resolving.text).require()
         earlier = self.old.specs.get(entry_name(file, self.result.lock))
         looked = look(spec, self.content, self.progress, earlier.data if earlier is not None else None)
         entry = _with_earlier(entry_of(spec, self.result.lock, looked.data, looked.learned), earlier)

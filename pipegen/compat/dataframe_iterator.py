@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import name_of
 from pipegen.compat.checks import warn
-from pipegen.compat.frames import Frame, read_frame
+from pipegen.compat.frames import read_frame
 from pipegen.compat.iterator import CompiledIterator
 from pipegen.compat.specs import channels_of, reading_steps, rows_of, rows_spec, seed_of
 
@@ -66,7 +66,7 @@ class DataFrameIterator(CompiledIterator):
         dtype: Any = "float32",
         validate_filenames: bool = True,
     ) -> None:
-        asked = self._ask(image_data_generator, subset, data_format, dtype)
+        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
         if weight_col is not None and class_mode is None:
             raise ValueError("`weight_col` weighs the loss, which needs targets: set a `class_mode`")
         self.directory = directory
@@ -78,29 +78,24 @@ class DataFrameIterator(CompiledIterator):
         dtype = "float32" if name_of(self.dtype) == "bfloat16" else name_of(self.dtype)  # of targets; NumPy has no bfloat16
         checks = {"validate_filenames": validate_filenames}
         frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, dtype, **checks)
-        self._take(frame.rows(rows_of(asked, subset, len(frame.files))) if subset is not None else frame)
+        if subset is not None:
+            frame = frame.rows(rows_of(asked, subset, len(frame.files)))
+        self.filenames, self.sample_weight, self._targets = frame.files, frame.weights, frame.targets
+        if frame.class_indices is not None:
+            self.class_indices, self.num_classes, self.classes = frame.class_indices, len(frame.class_indices), frame.classes
         image: dict[str, Any] = {"kind": "image", "column": "file"}
         if directory is not None:
             image["root"] = os.path.abspath(directory)
         count, shape = len(self.filenames), (*size, channels_of(color_mode))
-        saves = (save_to_dir, save_prefix, save_format)
         if not count:
             warn("no row of the table is left, so the iterator is empty: check the names of files, the classes and the subset")
-            self._walk_over_nothing(asked, shape, batch_size=batch_size, shuffle=shuffle, seed=seed, saves=saves)
+            self._walk_over_nothing(asked, shape, batch_size)
             return
         reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, self.filepaths)
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
         spec = rows_spec(asked, "dataframe", image, count, shape, batches, reading, validates=subset == "validation")
         data = {"file": self.filenames, "row": list(range(count))}
-        late = not validate_filenames
-        self._walk_over(asked, spec, channels=shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves, late_files=late)
-
-    def _take(self, frame: Frame) -> None:
-        self.filenames = frame.files
-        self.sample_weight = frame.weights
-        self._targets = frame.targets
-        if frame.class_indices is not None:
-            self.class_indices, self.num_classes, self.classes = frame.class_indices, len(frame.class_indices), frame.classes
+        self._walk_over(asked, spec, channels=shape[-1], data=data, late_files=not validate_filenames)
 
     @property
     def labels(self) -> Any:

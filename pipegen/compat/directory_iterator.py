@@ -61,7 +61,7 @@ class DirectoryIterator(CompiledIterator):
         keep_aspect_ratio: bool = False,
         dtype: Any = None,
     ) -> None:
-        asked = self._ask(image_data_generator, subset, data_format, dtype)
+        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
         self.directory = directory
         height, width = target_size
         self.target_size = (height, width)
@@ -89,18 +89,17 @@ class DirectoryIterator(CompiledIterator):
         elif unlabelled:
             raise UnsupportedArgument("subset", "images without classes are all for prediction", "leave it out")
         split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
-        saves = (save_to_dir, save_prefix, save_format)
-        walk: dict[str, Any] = {"split": split, "channels": channels_of(color_mode), "shuffle": shuffle, "seed": seed, "saves": saves}
+        channels = channels_of(color_mode)
         self._numbers = False
         try:
-            self._walk_over(asked, spec, **walk)
+            self._walk_over(asked, spec, split, channels=channels)
         except SpecError as error:
             errors = [d for d in error.diagnostics if d.severity.value == "error"]
             if class_mode != "binary" or [d.code for d in errors] != ["PG218"]:
                 raise
             self._numbers = True
             spec["output"]["encode"] = {"label": "int"}
-            self._walk_over(asked, spec, **walk)
+            self._walk_over(asked, spec, split, channels=channels)
             number = len(self.pipeline.class_names)
             warn(f"`class_mode='binary'` returns the class indices, as in Keras, because there are {number} classes, not two; use 'sparse'")
         self._list()

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.compat.arguments import check_flows
 from pipegen.compat.checks import warn
-from pipegen.compat.draws import draw, stream
 from pipegen.compat.flows import Flows
-from pipegen.compat.geometry import apply_affine_transform, apply_brightness_shift, apply_channel_shift, flip_axis
+from pipegen.compat.geometry import apply_affine_transform, apply_brightness_shift, apply_channel_shift, flip_axis, shift_names
 from pipegen.compat.images import moments, whitening
-from pipegen.compat.specs import Described
+from pipegen.compat.specs import Described, is_choice
 
 if TYPE_CHECKING:
     from pipegen.compat.images import Array
@@ -73,10 +72,35 @@ class ImageDataGenerator(Flows):
             `theta` and `shear` in degrees, `tx` and `ty` in pixels, `zx` and `zy`, `flip_horizontal`, `flip_vertical`,
             `channel_shift_intensity` and `brightness` (`None` if not enabled).
         """
-        return self._draw(img_shape, stream(seed))
+        return self._draw(img_shape, _stream(seed))
 
     def _draw(self, img_shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
-        return draw(self, img_shape[self.row_axis - 1], img_shape[self.col_axis - 1], rng)
+        """Draws in Keras' order, so that equal seeds draw equal parameters."""
+        height, width = img_shape[self.row_axis - 1], img_shape[self.col_axis - 1]
+        theta = rng.uniform(-self.rotation_range, self.rotation_range) if self.rotation_range else 0
+        for_height, for_width = shift_names(self.geometry)
+        shifts = {for_height: _distance(rng, self.height_shift_range, height)}
+        shifts[for_width] = _distance(rng, self.width_shift_range, width)
+        shear = rng.uniform(-self.shear_range, self.shear_range) if self.shear_range else 0
+        low, high = self.zoom_range
+        zx, zy = (1, 1) if low == 1 and high == 1 else rng.uniform(low, high, 2)
+        # Both coins are always thrown, to stay in step with Keras' stream.
+        coins = [rng.random_sample() < 0.5 for _ in range(2)]
+        channel_shift = self.channel_shift_range
+        intensity = rng.uniform(-channel_shift, channel_shift) if channel_shift != 0 else None
+        bright = self.brightness_range
+        return {
+            "theta": theta,
+            "tx": shifts["tx"],
+            "ty": shifts["ty"],
+            "shear": shear,
+            "zx": zx,
+            "zy": zy,
+            "flip_horizontal": coins[0] and bool(self.horizontal_flip),
+            "flip_vertical": coins[1] and bool(self.vertical_flip),
+            "channel_shift_intensity": intensity,
+            "brightness": None if bright is None else rng.uniform(bright[0], bright[1]),
+        }
 
     def apply_transform(self, x: Array, transform_parameters: dict[str, Any]) -> Array:
         """Transforms one image: one affine resampling, then channel shift, flips and brightness.
@@ -175,7 +199,7 @@ class ImageDataGenerator(Flows):
             return
         if self.preprocessing_function or self.samplewise_center:
             warn("`fit` computes statistics without `preprocessing_function` and without the samplewise arguments")
-        rng = stream(seed)
+        rng = _stream(seed)
 
         seen = self._seen(images, rounds if augment else 0, rng)
         whole = np.concatenate(list(seen)) if self.zca_whitening else None
@@ -203,3 +227,20 @@ class ImageDataGenerator(Flows):
 
 
 Described._generator = ImageDataGenerator
+
+
+def _stream(seed: int | None) -> Any:
+    """NumPy's global stream or, for a seed, a separate one: the same numbers, without an effect on the program's other draws."""
+    import numpy as np
+
+    return np.random if seed is None else np.random.RandomState(seed)
+
+
+def _distance(rng: Any, given: Any, side: int) -> Any:
+    """Draws a distance in pixels; numbers that are all below 1 are fractions of the side."""
+    import numpy as np
+
+    if not given:
+        return 0
+    distance = rng.choice(given) * rng.choice([-1, 1]) if is_choice(given) else rng.uniform(-given, given)
+    return distance * side if np.max(given) < 1 else distance

@@ -54,7 +54,7 @@ class NumpyArrayIterator(CompiledIterator):
     ) -> None:
         import numpy as np
 
-        asked = self._ask(image_data_generator, subset, data_format, dtype)
+        asked = self._ask(image_data_generator, subset, data_format, dtype, shuffle, seed, (save_to_dir, save_prefix, save_format))
         images, misc = _images(x)
         _check_rows(len(images), misc, y, sample_weight)
         rows = rows_of(asked, subset, len(images))
@@ -70,8 +70,7 @@ class NumpyArrayIterator(CompiledIterator):
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
         spec = rows_spec(asked, "arrays", {"kind": "image"}, len(kept), kept.shape[1:], batches, validates=subset == "validation")
         data = {"image": kept, "row": np.arange(len(kept))}
-        saves = (save_to_dir, save_prefix, save_format)
-        self._walk_over(asked, spec, channels=kept.shape[-1], data=data, shuffle=shuffle, seed=seed, saves=saves)
+        self._walk_over(asked, spec, channels=kept.shape[-1], data=data)
 
     def _beside(self) -> list[Array]:
         """Lists the arrays whose rows belong to the images, those of `x` first."""

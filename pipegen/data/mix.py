@@ -132,9 +132,6 @@ class MixedManifest(Manifest):
         """Returns `None`: the parts know their rows."""
         return None
 
-    def in_shards(self, split: str) -> None:
-        """Returns `None`: the parts know their shards."""
-
     @property
     def record(self) -> dict[str, ElementType]:
         return {name: part.type for name, part in self.parts.items() if part.type is not None}

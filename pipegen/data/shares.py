@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import write
 from pipegen.memory import ram_budget
+from pipegen.ops.sources.listing.wording import count as counted
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def last_batch(spec: PipelineSpec, split: str, examples: int, hosts: int, locate
     if not _ends_short(spec, split) or not 0 < rest < hosts:
         yield from unequal_parts(spec, split, examples, hosts, "hosts", locate)
         return
-    message = f"the last batch of split `{split}` has {_count(rest)}, fewer than the {hosts} hosts"
+    message = f"the last batch of split `{split}` has {counted(rest, 'example')}, fewer than the {hosts} hosts"
     help_ = write(f"batch: {{remainder: {{{split}: pad}}}}", "spec", "use {}, so that every host takes the same number of steps")
     yield make("PG412", message, locate(("batch",)), help=(help_,))
 
@@ -61,7 +62,7 @@ def unequal_parts(spec: PipelineSpec, split: str, examples: int, count: int, who
         message, help_ = f"batches of {size} do not divide among {count} {who}", (f"use a multiple of {count}",)
     elif rest % count:
         drop = write("batch: {remainder: {train: drop}}", "spec", "use {}, which is the default")
-        message, help_ = f"the last batch of split `{split}`, {_count(rest)}, does not divide among {count} {who}", (drop,)
+        message, help_ = f"the last batch of split `{split}`, {counted(rest, 'example')}, does not divide among {count} {who}", (drop,)
     else:
         return
     weighed = "or weigh each host's gradients by its examples" if who == "hosts" else "or compile with `pipegen.WeightedMean(loss)`"
@@ -70,10 +71,6 @@ def unequal_parts(spec: PipelineSpec, split: str, examples: int, count: int, who
 
 def _ends_short(spec: PipelineSpec, split: str) -> bool:
     return spec.batch.remainder_for(split) == "keep" and (split != "train" or spec.epoch == "pass")
-
-
-def _count(examples: int) -> str:
-    return f"{examples} example{'' if examples == 1 else 's'}"
 
 
 USUAL = 2**30

@@ -137,10 +137,7 @@ def load(
         allowed = allowed | (source.loaded.allowed if source.loaded.file is not None else CHECKED)
         source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
     path = source if isinstance(source, (Mapping, str)) else Path(source)
-    found = inspect(path, params=params, overrides=overrides, runtime=runtime, allowed=allowed)
-    spec = found.spec
-    if spec is None:
-        raise SpecError(found.diagnostics.sorted())
+    spec = inspect(path, params=params, overrides=overrides, runtime=runtime, allowed=allowed).require()
     return spec if earlier is None else replace(spec, model=with_given(spec.model, earlier.model))
 
 

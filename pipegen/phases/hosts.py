@@ -11,6 +11,7 @@ from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
+from pipegen.ops.sources.listing.wording import count as counted
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
@@ -209,15 +210,11 @@ def check_rest(split: str, extent: Extent, at: Position, locate: Locate) -> None
     if not extent.ends_short or not at.origin or not 0 < rest < hosts:
         return
     message = (
-        f"the rest of epoch {at.epoch} of split `{split}`, {_examples(left)}, ends in a batch of {_examples(rest)}, fewer than the "
-        f"{hosts} hosts"
+        f"the rest of epoch {at.epoch} of split `{split}`, {counted(left, 'example')}, ends in a batch of {counted(rest, 'example')}, "
+        f"fewer than the {hosts} hosts"
     )
     near = sorted(range(hosts, 4 * extent.batch + 1, hosts), key=lambda size: abs(size - extent.batch))
     size = next((size for size in near if left % size == 0 or left % size >= hosts), None)
     ways = [f"with batches of {size}"] if size is not None else []
-    ways.append(f"on {rest} host{'s' if rest > 1 else ''}")
+    ways.append(f"on {counted(rest, 'host')}")
     raise SpecError([make("PG412", message, locate(("batch",)), help=(f"go on {' or '.join(ways)} to the end of the epoch",))])
-
-
-def _examples(count: int) -> str:
-    return f"{count} example{'' if count == 1 else 's'}"

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.phases.machine import machine
 from pipegen.spec.models import ALWAYS
@@ -51,6 +52,16 @@ class Inspection:
             return None
         stages = tuple(Spec(s.loaded.spec, s.loaded, s.plans, s.diagnostics, s.compiled) for s in self.stages if s.loaded.spec is not None)
         return Spec(self.loaded.spec, self.loaded, self.plans, self.diagnostics, self.compiled, stages=stages)
+
+    def require(self) -> Spec:
+        """The spec.
+
+        Raises:
+            SpecError: With every finding, after an error.
+        """
+        if (spec := self.spec) is None:
+            raise SpecError(self.diagnostics.sorted())
+        return spec
 
 
 @dataclass(frozen=True)

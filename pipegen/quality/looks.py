@@ -70,7 +70,7 @@ class Pictures:
     def __init__(self, manifest: Manifest) -> None:
         self.keys = manifest.every_key
         parts = manifest.by_part().values()
-        self._parts = [_InFiles(part) if _are_files(part) else _InReader(part) for part in parts]
+        self._parts = [_InFiles(part) if part.listing.in_files and part.listing.shards is None else _InReader(part) for part in parts]
         self._firsts = np.cumsum([0, *(part.total for part in parts)]).tolist()
 
     def read(self, record: int) -> Picture:
@@ -106,10 +106,6 @@ class Pictures:
     def _stored(self, record: int) -> tuple[Any, Interval | None]:
         part, own = self._found(record)
         return part.stored(own)
-
-
-def _are_files(manifest: Manifest) -> bool:
-    return manifest.listing.in_files and manifest.listing.shards is None
 
 
 class _InFiles:
@@ -327,11 +323,6 @@ def _look(pictures: Pictures, record: int) -> Array:
     except (OSError, NotAPictureError):
         look["state"] = UNREADABLE
         return look
-    _describe(look, picture)
-    return look
-
-
-def _describe(look: Array, picture: Picture) -> None:
     luma = gray(picture.small)
     look["state"] = SEEN
     look["digest"] = np.frombuffer(picture.digest, "<u8")
@@ -343,6 +334,7 @@ def _describe(look: Array, picture: Picture) -> None:
     look["sharpness"] = (4 * luma[1:-1, 1:-1] - luma[:-2, 1:-1] - luma[2:, 1:-1] - luma[1:-1, :-2] - luma[1:-1, 2:]).var()
     scaled = picture.small / 255
     look["means"], look["squares"] = scaled.mean((0, 1)), (scaled**2).mean((0, 1))
+    return look
 
 
 class _Kept:

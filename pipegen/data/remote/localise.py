@@ -186,6 +186,7 @@ def _written(version: str) -> int:
 
 
 S = TypeVar("S", bound=BaseModel)
+_block_cache = cache(BlockCache)
 
 
 @dataclass(frozen=True)
@@ -269,7 +270,11 @@ class _Place:
             if not files:
                 raise FileNotFoundError
             place = address.place[:-1] if single else address.place
-            root = self._whole(fs, place, files) if self.mode == "whole" else self._mounted(fs, place, files, mounts, single=single)
+            if self.mode == "whole":
+                with progress(f"fetching {address}", sum(file.size for file in files)) as fetched:
+                    root = self._wholes.hold(place, files, fs, fetched)
+            else:
+                root = self._mounted(fs, place, files, mounts, single=single)
         except FolderError as error:
             message = f"{error} is a folder or a page of the web, not a file"
             raise OpError("PG401", message, field=self.field, help="for a folder, write a `/` at the end of the address") from None
@@ -300,10 +305,6 @@ class _Place:
         else:
             help_ = "check the address; a folder ends in `/`"
         return OpError("PG401", message, field=self.field, help=help_)
-
-    def _whole(self, fs: AbstractFileSystem, place: tuple[str, ...], files: list[Remote]) -> Path:
-        with progress(f"fetching {self.address}", sum(file.size for file in files)) as fetched:
-            return self._wholes.hold(place, files, fs, fetched)
 
     def _mounted(
         self, fs: AbstractFileSystem, place: tuple[str, ...], files: list[Remote], mounts: dict[str, RemoteMount], *, single: bool
@@ -341,8 +342,3 @@ class _Place:
             help_ = "name one: `runtime: {remote_cache: {path: …}}`"
             raise OpError("PG566", "no folder for remote files: this user has no home folder", field=self.field, help=help_)
         return kept
-
-
-@cache
-def _block_cache(folder: Path, size: int) -> BlockCache:
-    return BlockCache(folder, size)
