@@ -81,13 +81,8 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if was:
-            if len(sys.modules) > modules + _MANY:
-                _settle()
+            # With all objects in the oldest generation, the many new ones trigger no full collection. A freeze of the application stays.
+            if len(sys.modules) > modules + _MANY and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
-
-
-def _settle() -> None:
-    """Moves all objects to the oldest generation; else the many new ones would trigger a full collection."""
-    if not gc.get_freeze_count():  # else `unfreeze` would undo a freeze of the application
-        gc.freeze()
-        gc.unfreeze()

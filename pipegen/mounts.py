@@ -20,12 +20,7 @@ class ChangedError(OSError):
 
 
 class Mount(Protocol):
-    """A reader of the files below a URL.
-
-    Attributes:
-        address: The URL, without secrets.
-        direct: Whether TensorFlow reads the URLs itself, in the graph.
-    """
+    """A reader of the files below a URL (`address`, without secrets); `direct` if TensorFlow reads the URLs itself, in the graph."""
 
     address: str
     direct: bool

@@ -35,14 +35,9 @@ _AGAIN = "run `pipegen lock` with this spec, and commit the lock"
 
 @dataclass(slots=True)
 class Compared:
-    """The result of comparing specs with their locks.
+    """The result of comparing specs with their locks: errors and differences, and notes on what was not compared.
 
-    Attributes:
-        findings: Errors and differences.
-        entries: The current entry of each spec that could be compared, by file.
-        fine: The specs without differences.
-        notes: What was not compared, in words.
-        texts: The texts of the specs, to show the findings in.
+    `entries` has the current entry of each spec that could be compared, by file; `fine` are the specs without differences.
     """
 
     findings: list[Diagnostic] = field(default_factory=list)
@@ -112,12 +107,7 @@ def locked_specs(folder: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LockCheck:
-    """A check, phase by phase of a build, that a spec is as it was locked.
-
-    Attributes:
-        spec: The spec.
-        entry: Its entry in the lock.
-    """
+    """A check, phase by phase of a build, that a spec is as its entry in the lock."""
 
     spec: Spec
     entry: Entry
@@ -231,14 +221,9 @@ def _locked_entry(file: str) -> tuple[Path, Entry]:
 
 @dataclass(slots=True)
 class Locked:
-    """The result of locking.
+    """The result of locking: the lock file, true if its text was changed, and the entries of the specs, by file.
 
-    Attributes:
-        lock: The lock file.
-        written: Whether its text has changed.
-        entries: The entries of the specs that were locked, by file.
-        git: The tags resolved and their commits, in words.
-        notes: What could not be locked, in words.
+    `git` has the tags resolved and their commits, and `notes` what could not be locked, in words.
     """
 
     lock: Path

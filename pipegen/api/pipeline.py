@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
-from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
+from pipegen.arguments import called_with_count, file_or_folder, got, pair, share, text, whole
 from pipegen.data.check import meant_split
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.sides import in_buckets
@@ -85,12 +85,6 @@ def leaves_steps(stages: Any) -> bool:
 
 def _takes(value: Any) -> Literal["bytes", "images"]:
     return _one_of("takes", value, "bytes", "images")
-
-
-def _size(value: Any) -> tuple[int, int]:
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise TypeError(f"`image_size` is (height, width), such as (480, 640), got {got(value)}")
-    return whole("image_size[0]", value[0], 1), whole("image_size[1]", value[1], 1)
 
 
 def _checkpoints(directory: Any) -> Path | None:
@@ -701,7 +695,7 @@ class Pipeline:
             raise ValueError(f'{NAMES[form]} cannot decode image files: use `takes="images"`, so that requests contain decoded images')
         if jit:
             raise ValueError(f"`jit` is for a SavedModel; {NAMES[form]} has its own compiler")
-        size = None if image_size is None else _size(image_size)
+        size = None if image_size is None else pair("image_size", image_size, "(height, width), such as (480, 640)", 1)
         return export_converted(self._compiled, model, at, form=form, image_size=size, overwrite=overwrite)
 
     def layer(self) -> EvaluationLayer:

@@ -49,10 +49,7 @@ T = TypeVar("T")
 class MixedManifest(Manifest):
     """The records of a mix, part by part.
 
-    Attributes:
-        parts: The manifest of each part, by name.
-        source: The mix.
-        sampled: The epochs of each part with a sampled training split, as if it were alone.
+    `parts` has the manifest of each part, and `sampled` the epochs of each part with a sampled training split, as if it were alone.
     """
 
     parts: Mapping[str, Manifest] = None  # type: ignore[assignment]

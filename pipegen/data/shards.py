@@ -19,10 +19,9 @@ from pipegen.data.splits import assign, intervals, shares
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
-from pipegen.kept import SPLITS, keep, open_kept
+from pipegen.kept import SPLITS, keep_or_warn, open_kept
 from pipegen.ops.sources.listing.base import Parts, listed_labels, shards_of
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,10 +159,7 @@ def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, cou
         return _mapped(folder, name, names, size)
     except (OSError, ValueError):
         found = count()
-    try:
-        keep(folder, name, (part for split in names for part in _parts(found[split])))
-    except OSError as error:
-        log.warning("which record is in which split cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+    keep_or_warn(folder, name, (part for split in names for part in _parts(found[split])), "which record is in which split")
     return found
 
 

@@ -12,7 +12,7 @@ from pipegen.data.verdict import ClassCounts, class_counts
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.suggest import closest
-from pipegen.errors import InternalError, OpError
+from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.data_test import ExampleTest, Failure
 from pipegen.ops.kinds.registry import kind_of
@@ -91,7 +91,7 @@ def choose(spec: PipelineSpec, select: Sequence[str] = ()) -> list[Chosen]:
 class ListedData:
     """The listed data as tests see it; `find_copies` reads the files of splits for `copies`."""
 
-    def __init__(self, known: Known, manifest: Manifest, find_copies: FindCopies | None = None) -> None:
+    def __init__(self, known: Known, manifest: Manifest, find_copies: FindCopies) -> None:
         self.known = known
         self.manifest = manifest
         self._find_copies = find_copies
@@ -155,8 +155,6 @@ class ListedData:
 
     def copies(self, splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
         """Finds pairs of copies between splits, and counts the records compared."""
-        if self._find_copies is None:
-            raise InternalError("a test reads files although it needs only the listing")
         return self._find_copies(splits, near)
 
 

@@ -220,14 +220,7 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
 
 @dataclass(frozen=True, slots=True)
 class ClassCounts:
-    """Counts of the classes in a split.
-
-    Attributes:
-        names: The classes.
-        counts: Examples, or items, of each class.
-        total: Examples, or items, in all.
-        each: What has a class: an `example`, or an `item` on it, such as a box.
-    """
+    """Counts of the classes in a split, and of all: of examples, or of items on them, such as boxes."""
 
     names: tuple[str, ...]
     counts: list[int]

@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of tests.
-
-    Attributes:
-        bound: The spec and its data.
-        data: The listed data as tests see it.
-        report: The maker of results.
-        results: The results so far, by the test's index in the spec.
-    """
+    """A run of tests; `results` has the results so far, by the test's index in the spec."""
 
     bound: BoundSpec
     data: ListedData

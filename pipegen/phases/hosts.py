@@ -27,13 +27,7 @@ ALONE = ("`runtime: {shard: none}` gives this process whole batches", "`runtime:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One process' share of each global batch.
-
-    Attributes:
-        index: The number of the share, from 0.
-        count: The number of shares.
-        origin: The setting or launcher that says so, or "".
-    """
+    """One process' share of each global batch, counted from 0; `origin` is the setting or launcher that says so, or ""."""
 
     index: int = 0
     count: int = 1

@@ -36,10 +36,8 @@ TENSORFLOW = 512 << 20
 class Held:
     """The expected memory of a spec while it trains, without that of TensorFlow itself.
 
-    Attributes:
-        parts: The bytes of each part: `cache`, `stored`, `examples`, `batches`, `prefetch`.
-        batch: The bytes of a finished batch.
-        cached: The number of examples in the caches.
+    `parts` has the bytes of `cache`, `stored`, `examples`, `batches` and `prefetch`; `batch` are the bytes of a finished batch, and
+    `cached` is the number of examples in the caches.
     """
 
     parts: Mapping[str, int]

@@ -29,14 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The result of `inspect`: the spec, if it could be loaded, and every finding.
+    """The result of `inspect`: the spec, if it could be loaded, and every finding; the same for each stage of training.
 
-    Attributes:
-        loaded: The loaded spec.
-        plans: The plainest plan of each split that has one.
-        compiled: The same plans after every pass; empty after an error.
-        diagnostics: Every finding.
-        stages: The same for each stage of training.
+    `plans` has the plainest plan of each split that has one, `compiled` the same plans after every pass; it is empty after an error.
     """
 
     loaded: Loaded
@@ -145,16 +140,9 @@ class BoundSpec:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The statistics of one feature that a step has learned.
+    """The statistics of one feature that a step, given by its number, has learned from `examples`; `file` keeps them.
 
-    Attributes:
-        step: The number of the step in the spec.
-        feature: The feature.
-        numbers: The statistics.
-        examples: The number of examples that they come from.
-        file: The file that keeps them, or `None`.
-        measured: They were measured now, not read from the file.
-        persistable: They may be kept, since they do not depend on Python code that can change unnoticed.
+    They are `measured` now, or read from the file. They are `persistable` if they do not depend on Python code that can change unnoticed.
     """
 
     step: int

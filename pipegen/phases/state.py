@@ -171,13 +171,9 @@ UNCOUNTED = (
 
 @dataclass(frozen=True)
 class Place:
-    """The place where `fit` continues.
+    """The place where `fit` continues: its epoch, the batches `done` of it, and those of the pipeline over all of its epochs.
 
-    Attributes:
-        epoch: The epoch of `fit`.
-        done: Batches done of it.
-        batches: Batches done of the pipeline, over all of its epochs.
-        at: The position of the pipeline, unless it follows from `batches`.
+    `at` is the position of the pipeline, unless it follows from `batches`.
     """
 
     epoch: int

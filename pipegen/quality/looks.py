@@ -16,14 +16,13 @@ from PIL import Image
 from PIL import __version__ as pillow_version
 
 from pipegen.frozen import dataclass
-from pipegen.kept import LOOKS, keep, kept_folder, open_kept
+from pipegen.kept import LOOKS, keep_or_warn, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.library import ready_for
 from pipegen.ops.sources.records.archives.archive import split_path
 from pipegen.quality.perceptual import GRAYS, frequencies, gray, phash, shrink
-from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -384,10 +383,7 @@ class _Kept:
         if self._folder is None or not self._keys["changed"].any():
             return
         seen = ((looks["state"] == SEEN) & (self._keys["changed"] != 0)).nonzero()[0]
-        try:
-            keep(self._folder, self._name, (self._keys[seen].tobytes(), looks[seen].tobytes()))
-        except OSError as error:
-            log.warning("the looks at pictures cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())
+        keep_or_warn(self._folder, self._name, (self._keys[seen].tobytes(), looks[seen].tobytes()), "the looks at pictures")
 
 
 def _key(source: tuple[str, str] | None) -> Array:

@@ -41,14 +41,7 @@ FEW, UNEVEN = 0.1, 0.8
 
 @dataclass(frozen=True, eq=False)
 class Odd:
-    """The pictures with one kind of oddity.
-
-    Attributes:
-        code: The code of the finding.
-        name: The kind, in a word.
-        records: The numbers of the records, the oddest first: int64 `(n,)`.
-        words: The oddity of each, such as `mean 3 of 255`.
-    """
+    """The pictures with one kind of oddity: int64 `(n,)`, the oddest first, and the oddity of each, such as `mean 3 of 255`."""
 
     code: str
     name: str
@@ -149,17 +142,9 @@ def _groups(looks: Array, records: Array) -> list[list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The results for a spec's data.
+    """The results for a spec's data: `LOOK (n,)`, for each record of the listing, and what follows from it.
 
-    Attributes:
-        manifest: The records and their splits.
-        looks: `LOOK (n,)`, for each record of the listing.
-        leaks: The leaks between splits.
-        odd: The odd pictures, by kind.
-        repeats: The groups of records of a split with equal contents, with their split.
-        contradictions: The groups of records with equal contents and different classes.
-        classes: The classes of the training split; `None` without labels.
-        unreadable: The keys of records that could not be read.
+    `repeats` are groups of records of a split with equal contents, `contradictions` groups of equal contents and different classes.
     """
 
     manifest: Manifest

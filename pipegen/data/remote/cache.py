@@ -78,8 +78,7 @@ class RemoteCache:
                     progress(total[0])
 
                 with ThreadPoolExecutor(AT_ONCE) as pool:
-                    for _ in pool.map(lambda file: self._fetch(place, file, fs, more), stale):
-                        pass
+                    list(pool.map(lambda file: self._fetch(place, file, fs, more), stale))
             for file in files:
                 os.utime(self._about_of(place, file.key))
         return root

@@ -110,8 +110,7 @@ class RemoteMount:
 
     def check(self, keys: Sequence[str]) -> None:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for _ in pool.map(lambda key: self._confirm(self._file(key)), keys):
-                pass
+            list(pool.map(lambda key: self._confirm(self._file(key)), keys))
 
     def whole(self, keys: Sequence[str]) -> list[str]:
         files = [self._file(key) for key in keys]
@@ -191,12 +190,7 @@ _block_cache = cache(BlockCache)
 
 @dataclass(frozen=True)
 class Localised(Generic[S]):
-    """A source whose addresses were replaced by local folders and files.
-
-    Attributes:
-        source: The source.
-        mounts: The mount of each folder of stand-ins.
-    """
+    """A source whose addresses were replaced by local folders and files; `mounts` has the mount of each folder of stand-ins."""
 
     source: S
     mounts: Mapping[str, RemoteMount] = field(default_factory=dict)
