@@ -354,9 +354,10 @@ class _Examples:
         parts = []
         for split in known.splits:
             here = [w for w in self.watching if split in w.splits]
-            features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
             if here:
-                parts.append((split, here, Sampled(fitted, split, features, self._largest(here))))
+                features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
+                sizes = [size for w in here if (size := self._size(w)) != "all"]
+                parts.append((split, here, Sampled(fitted, split, features, max(sizes) if len(sizes) == len(here) else "all")))
         done = 0
         with bar("looking at examples", sum(len(sampled) for _, _, sampled in parts)) as tick:
             for split, here, sampled in parts:
@@ -371,10 +372,6 @@ class _Examples:
 
     def _size(self, w: _Watching) -> int | Literal["all"]:
         return self.sample if self.sample is not None else w.test.sample
-
-    def _largest(self, here: Sequence[_Watching]) -> int | Literal["all"]:
-        sizes = [self._size(w) for w in here]
-        return "all" if "all" in sizes else max(size for size in sizes if size != "all")
 
     def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
         """Feeds the examples of a split to the tests; each gets those of its own sample."""

@@ -59,9 +59,6 @@ class MixedManifest(Manifest):
     def __post_init__(self) -> None:
         """Keeps the members as they are."""
 
-    def of(self, split: str) -> dict[str, Manifest]:
-        return {name: part for name, part in self.parts.items() if split in part.members}
-
     def mixture(self, split: str) -> Mixture | None:
         """Counts of each part in each epoch of the training split; `None` for the other splits, which are not mixed."""
         return self._mixture if split == "train" else None

@@ -83,41 +83,34 @@ def mixture(examples: int, weights: Sequence[Sequence[float]]) -> Mixture:
     """
     lasts = [exact(own[-1]) for own in weights]
     unit, shares = _final(lasts)
-    epochs = max(map(len, weights)) - 1
-    done, owed = [0] * len(weights), [0] * len(weights)
-    table = [tuple(done)]
-    for epoch in range(epochs):
-        now = _shares([exact(own[min(epoch, len(own) - 1)]) for own in weights], unit)
-        owed, counts = _next_epoch(owed, now, unit, examples)
-        done = [a + b for a, b in zip(done, counts, strict=True)]
-        table.append(tuple(done))
+    earlier = range(max(map(len, weights)) - 1)
+    changing = [_shares([exact(own[min(epoch, len(own) - 1)]) for own in weights], unit) for epoch in earlier]
+    table, owed = _counted(examples, unit, changing, len(weights))
     owed = _handed_on(owed, shares)
     if all(not share or examples * share + min(carry, 0) >= unit for share, carry in zip(shares, owed, strict=True)):
         return Mixture(examples, unit, tuple(table), tuple(shares), tuple(owed))
     period = _period(examples, unit, shares)
     if not period:
-        begun = [[a + b for a, b in zip(done, more, strict=True)] for more in _counted(examples, unit, shares, COUNTED)[1:]]
-        table += [tuple(more) for more in begun]
+        begun, _ = _counted(examples, unit, [shares] * COUNTED, len(shares))
+        table = [*table[:-1], *(tuple(a + b for a, b in zip(table[-1], more, strict=True)) for more in begun)]
     return Mixture(examples, unit, tuple(table), tuple(shares), (0,) * len(shares), period, not period)
 
 
 def _period(examples: int, unit: int, shares: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Counts the examples of parts before each epoch until all have what they are owed; empty if that takes many epochs."""
     length = lcm(*(unit // gcd(unit, examples * share) for share in shares))
-    table = _counted(examples, unit, shares, length) if length <= COUNTED else [()]
+    table = _counted(examples, unit, [shares] * length, len(shares))[0] if length <= COUNTED else [()]
     met = [unit * had == length * examples * share for had, share in zip(table[-1], shares, strict=False)]
     return tuple(table) if met and all(met) else ()
 
 
-def _counted(examples: int, unit: int, shares: Sequence[int], epochs: int) -> list[tuple[int, ...]]:
-    """Counts the examples of parts before each of `epochs` epochs, with the end."""
-    owed, done = [0] * len(shares), [0] * len(shares)
-    table = [tuple(done)]
-    for _ in range(epochs):
-        owed, counts = _next_epoch(owed, shares, unit, examples)
-        done = [a + b for a, b in zip(done, counts, strict=True)]
-        table.append(tuple(done))
-    return table
+def _counted(examples: int, unit: int, shares: Sequence[Sequence[int]], parts: int) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Counts the examples of parts before each epoch of these shares, with the end; also returns what is owed at the end."""
+    owed, table = [0] * parts, [(0,) * parts]
+    for now in shares:
+        owed, counts = _next_epoch(owed, now, unit, examples)
+        table.append(tuple(had + count for had, count in zip(table[-1], counts, strict=True)))
+    return table, owed
 
 
 def _next_epoch(owed: Sequence[int], shares: Sequence[int], unit: int, examples: int) -> tuple[list[int], list[int]]:

@@ -175,10 +175,6 @@ class Report:
         finding = self._finding(chosen, Failure(error.code, error.message, error.field, error.lines), Severity.ERROR)
         return self._made(chosen, "failed", error.message, seconds, (finding,))
 
-    def skipped(self, chosen: Chosen, why: str) -> DataTestResult:
-        """Makes the result of a test that was left out."""
-        return self._made(chosen, "skipped", why, 0.0, ())
-
     def _made(self, chosen: Chosen, status: Status, seen: str, seconds: float, findings: tuple[Diagnostic, ...]) -> DataTestResult:
         label = self._locate(_path(chosen), key=True)
         place = str(label.span) if label.span is not None else label.path

@@ -355,7 +355,7 @@ class _Kept:
         self._keys = np.zeros(len(looks), _KEY)
         for record in wanted.tolist():
             self._keys[record] = _key(self._pictures.source(record))
-        keys, rows = self._read()
+        keys, rows = self._read(self._folder)
         places = {key.tobytes(): i for i, key in enumerate(keys)}
         for i, record in enumerate(wanted.tolist()):
             place = places.get(self._keys[record].tobytes())
@@ -363,13 +363,11 @@ class _Kept:
                 looks[record], known[i] = rows[place], True
         return known
 
-    def _read(self) -> tuple[Array, Array]:
+    def _read(self, folder: Path) -> tuple[Array, Array]:
         """Reads the keys and the looks of the file; empty without a valid one."""
         nothing: tuple[Array, Array] = np.zeros(0, _KEY), np.zeros(0, LOOK)
-        if self._folder is None:
-            return nothing
         try:
-            with open_kept(self._folder, self._name) as stream:
+            with open_kept(folder, self._name) as stream:
                 content = stream.read()
         except OSError:
             return nothing
