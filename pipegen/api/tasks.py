@@ -101,7 +101,10 @@ def prepare(
     """
     called_with_count("progress", progress)
     options = _options(format, at, shorter_side, quality, encoding)
-    folder = _folder(out)
+    folder = file_or_folder("out", out, "prepared/").absolute()
+    elsewhere = not_here(os.fspath(out))
+    if elsewhere is not None:
+        raise ValueError(elsewhere)
     _check_runner(runner, beam_options, handed=data is not None)
     given = Path(spec) if isinstance(spec, str) else spec
     loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
@@ -113,17 +116,8 @@ def prepare(
     return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
 
 
-def _folder(out: str | os.PathLike[str]) -> Path:
-    folder = Path(file_or_folder("out", out, "prepared/")).absolute()
-    elsewhere = not_here(os.fspath(out))
-    if elsewhere is not None:
-        raise ValueError(elsewhere)
-    return folder
-
-
 def _check_runner(runner: str, beam_options: Sequence[str], *, handed: bool) -> None:
-    if runner not in RUNNERS:
-        raise ValueError(f"`runner` is one of {', '.join(RUNNERS)}, got {runner!r}")
+    _one_of("runner", runner, RUNNERS)
     if beam_options and runner != "beam":
         raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
     if handed and runner == "beam":
@@ -134,8 +128,7 @@ def _options(form: str, at: str | None, shorter_side: int | None, quality: int, 
     format_ = _one_of("format", form, FORMATS)
     if shorter_side is not None:
         shorter_side = whole("shorter_side", shorter_side, 1)
-    if not 1 <= whole("quality", quality, 1) <= 100:
-        raise ValueError(f"`quality` is 1 to 100, got {quality}")
+    quality = whole("quality", quality, 1, 100)
     encoding_ = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
     if encoding_ not in (None, "jpeg") and format_ not in OF_RECORDS:
         raise ValueError(f"`encoding` needs a format of whole records ({', '.join(sorted(OF_RECORDS))}), got {format_}")
