@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
-    from pipegen.compat.dataframe_iterator import DataFrameIterator
-    from pipegen.compat.directory_iterator import DirectoryIterator
     from pipegen.compat.images import Array
-    from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
+    from pipegen.compat.iterators import DataFrameIterator, DirectoryIterator, NumpyArrayIterator
 
 _EPSILON = 1e-6
 """Added to a standard deviation before it divides."""
@@ -272,7 +270,7 @@ class ImageDataGenerator(Described):
             SpecError: For images that pipegen cannot read, with the findings.
         """
         given = _named(locals())
-        from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
+        from pipegen.compat.iterators import NumpyArrayIterator
 
         return NumpyArrayIterator(image_data_generator=self, **given)
 
@@ -325,7 +323,7 @@ class ImageDataGenerator(Described):
             SpecError: For a folder that pipegen cannot read, with the findings.
         """
         given = _named(locals())
-        from pipegen.compat.directory_iterator import DirectoryIterator
+        from pipegen.compat.iterators import DirectoryIterator
 
         return DirectoryIterator(image_data_generator=self, **given)
 
@@ -394,7 +392,7 @@ class ImageDataGenerator(Described):
         """
         class_mode = without_old_words(class_mode, has_ext=has_ext, sort=sort, drop_duplicates=drop_duplicates)
         given = _named(locals(), *OLD_WORDS)
-        from pipegen.compat.dataframe_iterator import DataFrameIterator
+        from pipegen.compat.iterators import DataFrameIterator
 
         return DataFrameIterator(image_data_generator=self, data_format=None, dtype=None, **given)
 
