@@ -189,10 +189,8 @@ class MixedManifest(Manifest):
 
 
 def _digest(parts: Mapping[str, str]) -> str:
-    digest = hashlib.sha256(b"mix\n")
-    for name, one in parts.items():
-        digest.update(f"{name} {one}\n".encode())
-    return digest.hexdigest()
+    lines = "".join(f"{name} {one}\n" for name, one in parts.items())
+    return hashlib.sha256(f"mix\n{lines}".encode()).hexdigest()
 
 
 def _all_or_none(each: Sequence[Ints | None]) -> Ints | None:

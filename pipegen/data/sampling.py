@@ -12,7 +12,7 @@ import numpy as np
 
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import exact
-from pipegen.data.shards import mix64, seed_salt
+from pipegen.data.shards import cumulative, mix64, seed_salt
 from pipegen.data.splits import Ranked, deal_by_class
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
@@ -231,7 +231,7 @@ def weighted(weights: Array, seed: int) -> Repeats:
     n = len(weights)
     values: Array = weights.astype(np.float64)
     units = np.rint(values * (n / math.fsum(values)) * UNIT).astype(np.int64)
-    return Repeats(_bounds(settled(units, n)), None, None, seed)
+    return Repeats(shareable(cumulative(settled(units, n))), None, None, seed)
 
 
 def _by_group(group: Array, units: Callable[[Array], Array], examples: int | None, seed: int) -> Repeats:
@@ -243,11 +243,7 @@ def _by_group(group: Array, units: Callable[[Array], Array], examples: int | Non
     # NumPy sorts 16-bit numbers in linear time.
     order = np.argsort(group.astype(np.uint16) if len(sizes) <= UNIT else group, kind="stable")
     members = None if stored else shareable(as_places(order, len(group)))
-    return Repeats(_bounds(settled(wanted, count)), sizes, members, seed)
-
-
-def _bounds(units: Array) -> Array:
-    return shareable(np.concatenate([np.zeros(1, np.int64), np.cumsum(units)]))
+    return Repeats(shareable(cumulative(settled(wanted, count))), sizes, members, seed)
 
 
 _found: WeakKeyDictionary[Manifest, dict[str, Epochs]] = WeakKeyDictionary()

@@ -212,13 +212,13 @@ class Selected:
     @cached_property
     def first(self) -> Array:
         """The number of each shard's first record among all: int64 `(shards + 1,)`, with the end."""
-        return _cumulative(self.rows)
+        return cumulative(self.rows)
 
     @cached_property
     def starts(self) -> Array:
         """The first member of each of `shards`: int64 `(m + 1,)`, with the end."""
         if self.bitmap is None:
-            return _cumulative(self.rows[self.shards])
+            return cumulative(self.rows[self.shards])
         return np.append(self.bitmap.rank(self.first[self.shards]), len(self.bitmap))
 
     def locate(self, member: Array) -> tuple[Array, Array]:
@@ -252,7 +252,7 @@ class Selected:
         # The rows that a shard's offset cuts off its first block.
         before = np.zeros_like(each) if self.offsets is None else self.offsets[self.shards] % each
         counts = -(-(self.rows[self.shards] + before) // each)
-        number = np.arange(counts.sum()) - np.repeat(_cumulative(counts)[:-1], counts)
+        number = np.arange(counts.sum()) - np.repeat(cumulative(counts)[:-1], counts)
         within = np.maximum(number * np.repeat(each, counts) - np.repeat(before, counts), 0)
         if self.bitmap is None:
             return np.append(np.repeat(self.starts[:-1], counts) + within, self.starts[-1])
@@ -301,7 +301,8 @@ class Names(Sequence[str]):
         return f"{self._name(int(shard[0]))}#{int(row[0])}"
 
 
-def _cumulative(rows: Array) -> Array:
+def cumulative(rows: Array) -> Array:
+    """Sums the rows before each, int64, with the end."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(rows, dtype=np.int64)])
 
 

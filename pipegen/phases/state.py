@@ -374,10 +374,8 @@ class Checkpoints:
     def mend(self, *, dated: bool) -> None:
         """Replaces damaged weights, left by a process that was killed while Keras wrote, by older ones.
 
-        Keras does so itself with `double_checkpoint=True`, but only for some kinds of damage, and not for its record of the epoch.
-
-        Args:
-            dated: Give the older weights the time of the state, which is not older than they are.
+        Keras does so itself with `double_checkpoint=True`, but only for some kinds of damage, and not for its record of the epoch. With
+        `dated`, the older weights get the time of the state, which is not older than they are.
 
         Raises:
             StateError: If there are weights, but none of them can be read.
