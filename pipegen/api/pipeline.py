@@ -738,13 +738,6 @@ class Pipeline:
         plain = before_layer(self._compiled.plans[split], self._evaluation, self._layer_config, locate)
         return self._engine.fixed_unlayered(plain, split, at, shard, device)
 
-    def _layer_mismatches(self, model: keras.Model, split: str, *, element: bool) -> list[str]:
-        from pipegen.views.layer import layer_mismatches, layers_in
-
-        if not element and not list(layers_in(model)):
-            return []
-        return layer_mismatches(model, self._layer_config, split, element=element)
-
     # Plans and code
 
     def explain_html(self, split: str | None = None, *, pictures: bool = True, physical: bool = False) -> Page:
@@ -824,11 +817,13 @@ class Pipeline:
         Raises:
             ModelMismatchError: With every mismatch. `TypeError` for anything but a Keras model.
         """
+        from pipegen.views.layer import layer_mismatches, layers_in
         from pipegen.views.model_check import check, targets_of
 
         split, element = self._main.split, leaves_steps(stages)
         given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
-        wrong = self._layer_mismatches(model, split, element=element)
+        has_layer = element or next(layers_in(model), None) is not None
+        wrong = layer_mismatches(model, self._layer_config, split, element=element) if has_layer else []
         padded = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad" and self._ends_in_repeats(s)]
         out = None if element else self._main.out
         return check(model, given, self._main.emit.output, targets_of(self._main), wrong, padded, out)
