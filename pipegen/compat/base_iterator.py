@@ -83,7 +83,8 @@ class Iterator(Explains):
     def _order(self) -> Array:
         if self.index_array is None:
             self._set_index_array()
-        return self.index_array
+        order: Any = self.index_array
+        return order
 
     def _seed(self) -> None:
         import numpy as np

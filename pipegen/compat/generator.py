@@ -61,173 +61,6 @@ class ImageDataGenerator(Described):
         ValueError: For arguments that Keras rejects, too.
     """
 
-    # One image
-
-    def get_random_transform(self, img_shape: tuple[int, ...], seed: int | None = None) -> dict[str, Any]:
-        """Draws the parameters of one transform.
-
-        Args:
-            img_shape: The shape of the image, 3 dimensions.
-            seed: A seed, for which the parameters are those of Keras; NumPy's global stream is not touched. Without it, that stream is
-                used.
-
-        Returns:
-            `theta` and `shear` in degrees, `tx` and `ty` in pixels, `zx` and `zy`, `flip_horizontal`, `flip_vertical`,
-            `channel_shift_intensity` and `brightness` (`None` if not enabled).
-        """
-        return self._draw(img_shape, _stream(seed))
-
-    def _draw(self, img_shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
-        """Draws in Keras' order, so that equal seeds draw equal parameters."""
-        height, width = img_shape[self.row_axis - 1], img_shape[self.col_axis - 1]
-        theta = rng.uniform(-self.rotation_range, self.rotation_range) if self.rotation_range else 0
-        for_height, for_width = shift_names(self.geometry)
-        shifts = {for_height: _distance(rng, self.height_shift_range, height)}
-        shifts[for_width] = _distance(rng, self.width_shift_range, width)
-        shear = rng.uniform(-self.shear_range, self.shear_range) if self.shear_range else 0
-        low, high = self.zoom_range
-        zx, zy = (1, 1) if low == 1 and high == 1 else rng.uniform(low, high, 2)
-        # Both coins are always thrown, to stay in step with Keras' stream.
-        coins = [rng.random_sample() < 0.5 for _ in range(2)]
-        channel_shift = self.channel_shift_range
-        intensity = rng.uniform(-channel_shift, channel_shift) if channel_shift != 0 else None
-        bright = self.brightness_range
-        return {
-            "theta": theta,
-            "tx": shifts["tx"],
-            "ty": shifts["ty"],
-            "shear": shear,
-            "zx": zx,
-            "zy": zy,
-            "flip_horizontal": coins[0] and bool(self.horizontal_flip),
-            "flip_vertical": coins[1] and bool(self.vertical_flip),
-            "channel_shift_intensity": intensity,
-            "brightness": None if bright is None else rng.uniform(bright[0], bright[1]),
-        }
-
-    def apply_transform(self, x: Array, transform_parameters: dict[str, Any]) -> Array:
-        """Transforms one image: one affine resampling, then channel shift, flips and brightness.
-
-        Args:
-            x: One image, 3 dimensions.
-            transform_parameters: As from `get_random_transform`; missing ones change nothing.
-
-        Returns:
-            An image of the same shape.
-        """
-        given = transform_parameters.get
-        row_axis, col_axis, channel_axis = self.row_axis - 1, self.col_axis - 1, self.channel_axis - 1
-        moves = [given(name, unmoved) for name, unmoved in _MOVES.items()]
-        moves += [row_axis, col_axis, channel_axis, self.fill_mode, self.cval, self.interpolation_order]
-        x = apply_affine_transform(x, *moves, geometry=self.geometry)
-        if given("channel_shift_intensity") is not None:
-            x = apply_channel_shift(x, transform_parameters["channel_shift_intensity"], channel_axis)
-        if given("flip_horizontal", False):
-            x = flip_axis(x, col_axis)
-        if given("flip_vertical", False):
-            x = flip_axis(x, row_axis)
-        if given("brightness") is not None:
-            exact = self.geometry == "keras3"
-            x = apply_brightness_shift(x, transform_parameters["brightness"], False, through_bytes=exact, channel_axis=channel_axis)
-        return x
-
-    def random_transform(self, x: Array, seed: int | None = None) -> Array:
-        """Applies `apply_transform` with parameters from `get_random_transform`."""
-        return self.apply_transform(x, self.get_random_transform(x.shape, seed))
-
-    def standardize(self, x: Array) -> Array:
-        """Applies `preprocessing_function`, `rescale`, the samplewise and the featurewise statistics and the whitening, in this order.
-
-        Args:
-            x: An image or a batch of images. As documented, floats are changed in place if possible; whole numbers never are.
-
-        Returns:
-            The values, in the shape of `x`. Statistics that are not fitted are left out, with a warning.
-        """
-        import numpy as np
-
-        if self.preprocessing_function:
-            x = self.preprocessing_function(x)
-        if not np.issubdtype(x.dtype, np.inexact):
-            x = x.astype(self.dtype)
-        if self.rescale:
-            x *= self.rescale
-        each = tuple(range(x.ndim - 3, x.ndim))
-        if self.samplewise_center:
-            x -= np.mean(x, each, keepdims=True)
-        if self.samplewise_std_normalization:
-            x /= np.std(x, each, keepdims=True) + _EPSILON
-        if (mean := self._fitted("featurewise_center", self.mean)) is not None:
-            x -= mean
-        if (std := self._fitted("featurewise_std_normalization", self.std)) is not None:
-            x /= std + _EPSILON
-        if (matrix := self._fitted("zca_whitening", self.zca_whitening_matrix)) is not None:
-            x = (x.reshape(-1, len(matrix)) @ matrix).reshape(x.shape)
-        return x
-
-    def _fitted(self, argument: str, found: Array | None) -> Array | None:
-        """Looks up the statistics of an argument; warns if it is set but not fitted."""
-        if not getattr(self, argument):
-            return None
-        if found is None:
-            warn(f"`{argument}` has no effect before `fit`")
-        return found
-
-    # Statistics
-
-    def fit(self, x: Any, augment: bool = False, rounds: int = 1, seed: int | None = None) -> None:
-        """Computes the statistics for the featurewise arguments and the whitening.
-
-        As in a flow, images are augmented first, if `augment` is set, and then multiplied by `rescale`. As documented,
-        `preprocessing_function` and the samplewise arguments are not applied; a warning says so.
-
-        Args:
-            x: Images, 4 dimensions.
-            augment: Whether to augment the images.
-            rounds: The number of augmented versions of each image.
-            seed: The seed of the augmentation.
-
-        Raises:
-            ValueError: For another shape, or images too large to be whitened.
-        """
-        import numpy as np
-
-        images = np.asarray(x)
-        if images.ndim != 4:
-            raise ValueError(f"`fit` takes images as an array of 4 dimensions, got the shape {images.shape}")
-        channels = images.shape[self.channel_axis]
-        if channels not in (1, 3, 4):
-            warn(f"with `{self.data_format}`, {images.shape} are images of {channels} channels, not of 1, 3 or 4")
-        if not self.featurewise_center:  # the other two arguments switch it on
-            return
-        if self.preprocessing_function or self.samplewise_center:
-            warn("`fit` computes statistics without `preprocessing_function` and without the samplewise arguments")
-        rng = _stream(seed)
-
-        seen = self._seen(images, rounds if augment else 0, rng)
-        whole = np.concatenate(list(seen)) if self.zca_whitening else None
-        mean, std = moments(seen if whole is None else [whole], self.channel_axis)
-        one_pixel = [1, 1, 1]
-        one_pixel[self.channel_axis - 1] = channels
-        self.mean = mean.reshape(one_pixel).astype(self.dtype)
-        if self.featurewise_std_normalization:
-            self.std = std.reshape(one_pixel).astype(self.dtype)
-        if whole is not None:
-            rows = (whole - mean.reshape(one_pixel)).reshape(len(whole), -1)
-            self.zca_whitening_matrix = whitening(rows, self.zca_epsilon).astype(self.dtype)
-        check_flows(self)
-
-    def _seen(self, images: Array, rounds: int, rng: Any) -> Iterator[Array]:
-        """Yields blocks of images for the statistics, float64."""
-        import numpy as np
-
-        for _ in range(max(rounds, 1)):
-            for start in range(0, len(images), _BLOCK):
-                block = np.asarray(images[start : start + _BLOCK], self.dtype)
-                if rounds:
-                    block = np.stack([self.apply_transform(image, self._draw(image.shape, rng)) for image in block])
-                yield block.astype(np.float64) * (self.rescale or 1)
-
     # Flows, which make iterators
 
     def flow(
@@ -395,6 +228,173 @@ class ImageDataGenerator(Described):
         from pipegen.compat.iterators import DataFrameIterator
 
         return DataFrameIterator(image_data_generator=self, data_format=None, dtype=None, **given)
+
+    # One image
+
+    def get_random_transform(self, img_shape: tuple[int, ...], seed: int | None = None) -> dict[str, Any]:
+        """Draws the parameters of one transform.
+
+        Args:
+            img_shape: The shape of the image, 3 dimensions.
+            seed: A seed, for which the parameters are those of Keras; NumPy's global stream is not touched. Without it, that stream is
+                used.
+
+        Returns:
+            `theta` and `shear` in degrees, `tx` and `ty` in pixels, `zx` and `zy`, `flip_horizontal`, `flip_vertical`,
+            `channel_shift_intensity` and `brightness` (`None` if not enabled).
+        """
+        return self._draw(img_shape, _stream(seed))
+
+    def _draw(self, img_shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
+        """Draws in Keras' order, so that equal seeds draw equal parameters."""
+        height, width = img_shape[self.row_axis - 1], img_shape[self.col_axis - 1]
+        theta = rng.uniform(-self.rotation_range, self.rotation_range) if self.rotation_range else 0
+        for_height, for_width = shift_names(self.geometry)
+        shifts = {for_height: _distance(rng, self.height_shift_range, height)}
+        shifts[for_width] = _distance(rng, self.width_shift_range, width)
+        shear = rng.uniform(-self.shear_range, self.shear_range) if self.shear_range else 0
+        low, high = self.zoom_range
+        zx, zy = (1, 1) if low == 1 and high == 1 else rng.uniform(low, high, 2)
+        # Both coins are always thrown, to stay in step with Keras' stream.
+        coins = [rng.random_sample() < 0.5 for _ in range(2)]
+        channel_shift = self.channel_shift_range
+        intensity = rng.uniform(-channel_shift, channel_shift) if channel_shift != 0 else None
+        bright = self.brightness_range
+        return {
+            "theta": theta,
+            "tx": shifts["tx"],
+            "ty": shifts["ty"],
+            "shear": shear,
+            "zx": zx,
+            "zy": zy,
+            "flip_horizontal": coins[0] and bool(self.horizontal_flip),
+            "flip_vertical": coins[1] and bool(self.vertical_flip),
+            "channel_shift_intensity": intensity,
+            "brightness": None if bright is None else rng.uniform(bright[0], bright[1]),
+        }
+
+    def apply_transform(self, x: Array, transform_parameters: dict[str, Any]) -> Array:
+        """Transforms one image: one affine resampling, then channel shift, flips and brightness.
+
+        Args:
+            x: One image, 3 dimensions.
+            transform_parameters: As from `get_random_transform`; missing ones change nothing.
+
+        Returns:
+            An image of the same shape.
+        """
+        given = transform_parameters.get
+        row_axis, col_axis, channel_axis = self.row_axis - 1, self.col_axis - 1, self.channel_axis - 1
+        moves = [given(name, unmoved) for name, unmoved in _MOVES.items()]
+        moves += [row_axis, col_axis, channel_axis, self.fill_mode, self.cval, self.interpolation_order]
+        x = apply_affine_transform(x, *moves, geometry=self.geometry)
+        if given("channel_shift_intensity") is not None:
+            x = apply_channel_shift(x, transform_parameters["channel_shift_intensity"], channel_axis)
+        if given("flip_horizontal", False):
+            x = flip_axis(x, col_axis)
+        if given("flip_vertical", False):
+            x = flip_axis(x, row_axis)
+        if given("brightness") is not None:
+            exact = self.geometry == "keras3"
+            x = apply_brightness_shift(x, transform_parameters["brightness"], False, through_bytes=exact, channel_axis=channel_axis)
+        return x
+
+    def random_transform(self, x: Array, seed: int | None = None) -> Array:
+        """Applies `apply_transform` with parameters from `get_random_transform`."""
+        return self.apply_transform(x, self.get_random_transform(x.shape, seed))
+
+    def standardize(self, x: Array) -> Array:
+        """Applies `preprocessing_function`, `rescale`, the samplewise and the featurewise statistics and the whitening, in this order.
+
+        Args:
+            x: An image or a batch of images. As documented, floats are changed in place if possible; whole numbers never are.
+
+        Returns:
+            The values, in the shape of `x`. Statistics that are not fitted are left out, with a warning.
+        """
+        import numpy as np
+
+        if self.preprocessing_function:
+            x = self.preprocessing_function(x)
+        if not np.issubdtype(x.dtype, np.inexact):
+            x = x.astype(self.dtype)
+        if self.rescale:
+            x *= self.rescale
+        each = tuple(range(x.ndim - 3, x.ndim))
+        if self.samplewise_center:
+            x -= np.mean(x, each, keepdims=True)
+        if self.samplewise_std_normalization:
+            x /= np.std(x, each, keepdims=True) + _EPSILON
+        if (mean := self._fitted("featurewise_center", self.mean)) is not None:
+            x -= mean
+        if (std := self._fitted("featurewise_std_normalization", self.std)) is not None:
+            x /= std + _EPSILON
+        if (matrix := self._fitted("zca_whitening", self.zca_whitening_matrix)) is not None:
+            x = (x.reshape(-1, len(matrix)) @ matrix).reshape(x.shape)
+        return x
+
+    def _fitted(self, argument: str, found: Array | None) -> Array | None:
+        """Looks up the statistics of an argument; warns if it is set but not fitted."""
+        if not getattr(self, argument):
+            return None
+        if found is None:
+            warn(f"`{argument}` has no effect before `fit`")
+        return found
+
+    # Statistics
+
+    def fit(self, x: Any, augment: bool = False, rounds: int = 1, seed: int | None = None) -> None:
+        """Computes the statistics for the featurewise arguments and the whitening.
+
+        As in a flow, images are augmented first, if `augment` is set, and then multiplied by `rescale`. As documented,
+        `preprocessing_function` and the samplewise arguments are not applied; a warning says so.
+
+        Args:
+            x: Images, 4 dimensions.
+            augment: Whether to augment the images.
+            rounds: The number of augmented versions of each image.
+            seed: The seed of the augmentation.
+
+        Raises:
+            ValueError: For another shape, or images too large to be whitened.
+        """
+        import numpy as np
+
+        images = np.asarray(x)
+        if images.ndim != 4:
+            raise ValueError(f"`fit` takes images as an array of 4 dimensions, got the shape {images.shape}")
+        channels = images.shape[self.channel_axis]
+        if channels not in (1, 3, 4):
+            warn(f"with `{self.data_format}`, {images.shape} are images of {channels} channels, not of 1, 3 or 4")
+        if not self.featurewise_center:  # the other two arguments switch it on
+            return
+        if self.preprocessing_function or self.samplewise_center:
+            warn("`fit` computes statistics without `preprocessing_function` and without the samplewise arguments")
+        rng = _stream(seed)
+
+        seen = self._seen(images, rounds if augment else 0, rng)
+        whole = np.concatenate(list(seen)) if self.zca_whitening else None
+        mean, std = moments(seen if whole is None else [whole], self.channel_axis)
+        one_pixel = [1, 1, 1]
+        one_pixel[self.channel_axis - 1] = channels
+        self.mean = mean.reshape(one_pixel).astype(self.dtype)
+        if self.featurewise_std_normalization:
+            self.std = std.reshape(one_pixel).astype(self.dtype)
+        if whole is not None:
+            rows = (whole - mean.reshape(one_pixel)).reshape(len(whole), -1)
+            self.zca_whitening_matrix = whitening(rows, self.zca_epsilon).astype(self.dtype)
+        check_flows(self)
+
+    def _seen(self, images: Array, rounds: int, rng: Any) -> Iterator[Array]:
+        """Yields blocks of images for the statistics, float64."""
+        import numpy as np
+
+        for _ in range(max(rounds, 1)):
+            for start in range(0, len(images), _BLOCK):
+                block = np.asarray(images[start : start + _BLOCK], self.dtype)
+                if rounds:
+                    block = np.stack([self.apply_transform(image, self._draw(image.shape, rng)) for image in block])
+                yield block.astype(np.float64) * (self.rescale or 1)
 
 
 Described._generator = ImageDataGenerator
