@@ -118,13 +118,9 @@ class Repeats:
 
 @dataclass(frozen=True, eq=False)
 class Easiest:
-    """Epochs that sample from the easiest records: of k records, each is seen ⌊size/k⌋ or ⌈size/k⌉ times.
+    """Epochs of `size` examples from the easiest records: of k records, each is seen ⌊size/k⌋ or ⌈size/k⌉ times.
 
-    Attributes:
-        size: Number of examples of an epoch.
-        members: All records, the easiest first.
-        counts: The k of each epoch from 0 on; the last one holds for all later epochs: int64.
-        seed: The spec's seed.
+    `members` are all records, the easiest first; `counts` the k of each epoch from 0 on, int64, whose last one holds for all later epochs.
     """
 
     size: int

@@ -45,13 +45,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """A program or library that starts processes, or joins them.
+    """A program or library that starts processes, or joins them; its name has the variables that reveal it.
 
-    Attributes:
-        name: Its name, with the variables that reveal it.
-        level: Its distance from this process, if one launches another: the lower one is nearer.
-        ask: Reads the process's number and their count from the environment; `None` if it did not launch this process. Raises
-            `ValueError` for malformed variables.
+    Of launchers that launch each other, the one of the lower level is nearer to this process. `ask` reads the process's number and their
+    count from the environment; `None` if it did not launch this process. It raises `ValueError` for malformed variables.
     """
 
     name: str

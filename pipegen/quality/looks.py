@@ -48,14 +48,7 @@ class NotAPictureError(ValueError):
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as it is compared.
-
-    Attributes:
-        digest: BLAKE2b of the stored bytes, 16 bytes.
-        width: Width of the stored picture in pixels.
-        height: Height of the stored picture in pixels.
-        small: float32 `(128, 128, 3)`, RGB from 0 to 255.
-    """
+    """A picture as it is compared: BLAKE2b of the stored bytes, their size in pixels, and float32 `(128, 128, 3)`, RGB from 0 to 255."""
 
     digest: bytes
     width: int

@@ -51,12 +51,9 @@ class Odd:
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of the training split.
+    """The classes of the training split: its examples, or items on examples, of each class, by name.
 
-    Attributes:
-        split: The split.
-        counts: Its examples, or items on examples, of each class, by name.
-        entropy: The entropy of its labels, relative to the highest for this number of classes: 0 to 1.
+    `entropy` is that of its labels, relative to the highest for this number of classes: 0 to 1.
     """
 
     split: str
