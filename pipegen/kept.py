@@ -183,14 +183,16 @@ def keep(folder: Path, name: str, content: Iterable[bytes | memoryview]) -> None
         inside.put(name, content, 0o600)
 
 
-def keep_or_warn(folder: Path | None, name: str, content: Iterable[bytes | memoryview], what: str) -> None:
-    """Keeps a file like `keep`, if there is a folder; logs a warning if `what` cannot be kept."""
+def keep_or_warn(folder: Path | None, name: str, content: Iterable[bytes | memoryview], what: str) -> bool:
+    """Keeps a file like `keep`, if there is a folder, and returns true if it is kept; logs a warning if it cannot be written."""
     if folder is None:
-        return
+        return False
     try:
         keep(folder, name, content)
     except OSError as error:
         log.warning("%s cannot be kept in %s: %s", what, folder, (error.strerror or str(error)).lower())
+        return False
+    return True
 
 
 def _owner(folder: Path) -> int:
