@@ -71,17 +71,25 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
     return number
 
 
+def pair(name: str, value: Any, such_as: str, least: int | None = None) -> tuple[int, int]:
+    """Checks a pair of whole numbers; `such_as` names them, with an example.
+
+    Raises:
+        TypeError: For anything else.
+        ValueError: For a number that is too small.
+    """
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"`{name}` is {such_as}, got {got(value)}")
+    return whole(f"{name}[0]", value[0], least), whole(f"{name}[1]", value[1], least)
+
+
 def share(value: Any) -> tuple[int, int] | None:
     """Checks a share of each batch.
 
     Raises:
         TypeError: For anything but a pair of whole numbers.
     """
-    if value is None:
-        return None
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise TypeError(f"`shard` is (index, count), such as (0, 2), got {got(value)}")
-    return whole("shard[0]", value[0]), whole("shard[1]", value[1])
+    return None if value is None else pair("shard", value, "(index, count), such as (0, 2)")
 
 
 def text(name: str, value: Any, example: str) -> str:

@@ -94,7 +94,8 @@ def whole_file(
     try:
         with os.fdopen(number, "wb") as stream:
             if within is None:
-                _like(target, number)
+                with suppress(FileNotFoundError):
+                    os.fchmod(number, stat.S_IMODE(os.stat(target).st_mode))
             yield stream
             stream.flush()
             if durable:
@@ -209,11 +210,6 @@ def _explained(error: OSError, path: str) -> OSError:
     """Turns an error about the temporary file into one about the path."""
     why = f"{error.strerror}: cannot create a temporary file in its folder"
     return OSError(error.errno, why if error.errno in _NO_ROOM else error.strerror, path)
-
-
-def _like(target: str, number: int) -> None:
-    with suppress(FileNotFoundError):
-        os.fchmod(number, stat.S_IMODE(os.stat(target).st_mode))
 
 
 def _put(part: str, target: str, path: str, *, new: bool, within: int | None) -> None:

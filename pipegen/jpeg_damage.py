@@ -36,11 +36,7 @@ def is_jpeg(content: bytes) -> bool:
 
 
 def damage_inside(content: bytes) -> str | None:
-    """Describes the damage in a file that can be decoded; `None` if none is found, and for other formats.
-
-    Args:
-        content: The whole file.
-    """
+    """Describes the damage in a whole file that can be decoded; `None` if none is found, and for other formats."""
     if not is_jpeg(content):
         return None
     if any(_ZEROS in scan for scan in _scans_without_zeros(content)):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from pipegen.files import is_part, open_folder, open_owned, write_whole
+from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -180,6 +181,18 @@ def keep(folder: Path, name: str, content: Iterable[bytes | memoryview]) -> None
     make_folder(folder)
     with Inside(folder) as inside:
         inside.put(name, content, 0o600)
+
+
+def keep_or_warn(folder: Path | None, name: str, content: Iterable[bytes | memoryview], what: str) -> bool:
+    """Keeps a file like `keep`, if there is a folder, and returns true if it is kept; logs a warning if it cannot be written."""
+    if folder is None:
+        return False
+    try:
+        keep(folder, name, content)
+    except OSError as error:
+        log.warning("%s cannot be kept in %s: %s", what, folder, (error.strerror or str(error)).lower())
+        return False
+    return True
 
 
 def _owner(folder: Path) -> int:

@@ -33,12 +33,9 @@ else:
 
 
 def how_to_install(library: str, extra: str, error: ImportError) -> str:
-    """Advises how to install a library: by its extra or, if it is installed, in another release.
+    """Advises how to install a library that could not be imported: by an extra of pipegen or, if it is installed, in another release.
 
-    Args:
-        library: The name of the library in messages: its name on PyPI, except for capitals, spaces and backquotes.
-        extra: The extra of pipegen that includes it.
-        error: The error of its import.
+    Its name in messages is that on PyPI, except for capitals, spaces and backquotes.
     """
     return what_to_install(library.strip("`").lower().replace(" ", "-"), extra, lacks_module=isinstance(error, ModuleNotFoundError))
 
@@ -81,13 +78,8 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if was:
-            if len(sys.modules) > modules + _MANY:
-                _settle()
+            # With all objects in the oldest generation, the many new ones trigger no full collection. A freeze of the application stays.
+            if len(sys.modules) > modules + _MANY and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
-
-
-def _settle() -> None:
-    """Moves all objects to the oldest generation; else the many new ones would trigger a full collection."""
-    if not gc.get_freeze_count():  # else `unfreeze` would undo a freeze of the application
-        gc.freeze()
-        gc.unfreeze()

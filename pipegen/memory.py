@@ -13,12 +13,7 @@ _NONE = 2**60
 
 
 class Cgroup:
-    """The control groups of this process.
-
-    Args:
-        root: The parent of `proc` and `sys`.
-        mounted: The mount point of the groups; below `root` by default.
-    """
+    """The control groups of this process; `root` is the parent of `proc` and `sys`, and they are `mounted` below it by default."""
 
     def __init__(self, root: Path = Path("/"), mounted: Path | None = None) -> None:
         self._mounted = mounted or root / "sys/fs/cgroup"

@@ -20,23 +20,13 @@ class ChangedError(OSError):
 
 
 class Mount(Protocol):
-    """A reader of the files below a URL.
-
-    Attributes:
-        address: The URL, without secrets.
-        direct: Whether TensorFlow reads the URLs itself, in the graph.
-    """
+    """A reader of the files below a URL (`address`, without secrets); `direct` if TensorFlow reads the URLs itself, in the graph."""
 
     address: str
     direct: bool
 
     def read(self, key: str, offset: int, length: int) -> bytes:
-        """Reads bytes of a file, and waits until they are fetched.
-
-        Args:
-            key: Its path below the URL.
-            offset: The first byte.
-            length: The number of bytes; -1 for the rest.
+        """Reads bytes of a file, given by its path below the URL, and waits until they are fetched. A length of -1 is the rest.
 
         Raises:
             ChangedError: If it was changed since it was listed.
@@ -124,9 +114,6 @@ def size_of(path: str) -> int:
 
 class Opened:
     """A local or remote file, open for random access; a context manager.
-
-    Args:
-        path: Its path.
 
     Raises:
         OSError: If it cannot be opened.

@@ -80,10 +80,7 @@ class Page(Html):
 def element(tag: str, *content: str, **attributes: str | bool | float | None) -> Html:
     """Makes an element; escapes attributes, and content that is not `Html`.
 
-    Args:
-        tag: Its name.
-        content: Its content.
-        attributes: `class_="x"` and `data_node="y"` become `class` and `data-node`; False and `None` omit an attribute.
+    The attributes `class_="x"` and `data_node="y"` become `class` and `data-node`; False and `None` omit an attribute.
     """
     words = [tag]
     for name, value in attributes.items():
@@ -95,13 +92,7 @@ def element(tag: str, *content: str, **attributes: str | bool | float | None) ->
 
 
 def page(title: str, *body: Html, style: str = "") -> Page:
-    """Makes a page.
-
-    Args:
-        title: The title of the browser's tab.
-        body: Its content.
-        style: Additional CSS rules.
-    """
+    """Makes a page with its title, its content, and additional CSS rules."""
     rules = f"{_STYLE}{style}"
     digest = base64.b64encode(hashlib.sha256(rules.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -118,13 +109,7 @@ def page(title: str, *body: Html, style: str = "") -> Page:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> Html:
-    """Makes a table that scrolls on a narrow screen.
-
-    Args:
-        head: The titles of the columns; empty for a table without.
-        rows: The cells of each row.
-        numbers: The columns of numbers, which are aligned to the right.
-    """
+    """Makes a table that scrolls on a narrow screen; columns of `numbers` are aligned to the right. `head` may be empty."""
     right = frozenset(numbers)
 
     def row(cells: Sequence[str], tag: str) -> Html:
@@ -150,14 +135,7 @@ def bar(share: float, said: str = "") -> Html:
 
 
 def picture(content: bytes, alt: str, width: int | None = None, height: int | None = None) -> Html:
-    """Embeds an image file: PNG, JPEG or WebP.
-
-    Args:
-        content: The bytes of the file.
-        alt: A description of the image.
-        width: The width and the height on the page, in CSS pixels; by default the image's own.
-        height: See `width`.
-    """
+    """Embeds an image file: PNG, JPEG or WebP. `alt` describes the image; its size is in CSS pixels, by default its own."""
     kind = "png" if content[:4] == b"\x89PNG" else "jpeg" if content[:2] == b"\xff\xd8" else "webp"
     held = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
     return element("img", src=held, alt=alt, width=width, height=height)

@@ -47,10 +47,7 @@ Span = tuple[int, int]
 def masked(text: str, *, aligned: bool = False) -> str:
     """Replaces the secrets of URLs in a text by stars: `db://user:***@host`, `?password=***`.
 
-    Args:
-        text: Any text.
-        aligned: Whether the text keeps its length, so that columns stay valid. The text is then the source of a spec, in which a value ends
-            with its line.
+    An `aligned` text keeps its length, so that columns stay valid: it is the source of a spec, in which a value ends with its line.
     """
     if "://" not in text:
         return text
@@ -293,15 +290,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 @contextmanager
 def progress(title: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Shows a progress bar on standard error, if that is a terminal.
-
-    Args:
-        title: The text before the bar.
-        total: The number of items to do, if known.
-
-    Yields:
-        A function to call with the number of items done.
-    """
+    """Shows a progress bar on standard error, if that is a terminal; yields a function to call with the number of items done."""
     if not is_terminal(sys.stderr):
         yield lambda _done: None
         return

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 
 @dataclass(eq=False)
@@ -89,14 +89,6 @@ VARIABLE = "PIPEGEN_WAITS"
 """Environment variable with the path of a monitor's pipe, for the processes that it watches."""
 
 
-class Count(Protocol):
-    """The waits of one split in this process."""
-
-    split: str
-    seconds: float
-    batches: int
-
-
 class Wait(NamedTuple):
     """The wait for one batch.
 
@@ -122,8 +114,7 @@ class Wait(NamedTuple):
 class Waits:
     """Converts growing counts into single waits; call it with a split's count after each batch.
 
-    Args:
-        tell: Called with each wait, on the thread that waited.
+    `tell` is called with each wait, on the thread that waited.
     """
 
     def __init__(self, tell: Callable[[Wait], object]) -> None:
@@ -131,7 +122,7 @@ class Waits:
         self._seen: dict[str, float] = {}
         self._there: float | None = None
 
-    def __call__(self, count: Count) -> None:
+    def __call__(self, count: Waiting) -> None:
         """Reports the wait for the latest batch."""
         now, earlier, before = time.perf_counter(), self._there, self._seen.get(count.split)
         self._seen[count.split], self._there = count.seconds, now

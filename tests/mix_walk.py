@@ -3,7 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
+
+
+def interleave(position: int, counts: Sequence[int]) -> tuple[int, int]:
+    """Finds the part at a position of an epoch, and the number of its examples before that.
+
+    Args:
+        position: From 0 up to the sum of the counts.
+        counts: Examples of each part in the epoch.
+
+    Returns:
+        The number of the part, and its examples before the position.
+    """
+    left = sum(counts)
+    for part, count in enumerate(counts):
+        low, high = position * count // left if left else 0, (position + 1) * count // left if left else 0
+        if high > low:
+            return part, low
+        position, left = position - low, left - count
+    raise ValueError(f"position {position} is out of range for an epoch of {sum(counts)} examples")
 
 
 class Walk:
@@ -41,16 +61,8 @@ class Walk:
 
     def parts(self, epoch: int) -> list[int]:
         """The part at each position of an epoch, before positions are permuted."""
-        found = []
-        for position in range(self.examples):
-            t, left = position, self.examples
-            for part, c in enumerate(self.counts(epoch)):
-                low, high = (t * c // left, (t + 1) * c // left) if left else (0, 0)
-                if high > low:
-                    found.append(part)
-                    break
-                t, left = t - low, left - c
-        return found
+        counts = self.counts(epoch)
+        return [interleave(position, counts)[0] for position in range(self.examples)]
 
     def windows(self, epoch: int) -> list[Counter[int]]:
         """How many examples of each part the windows of 64 positions have, within which positions are permuted."""

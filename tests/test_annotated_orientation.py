@@ -15,8 +15,7 @@ import picture_files as made
 import pytest
 from PIL import Image
 
-from pipegen.data.collect import collect
-from pipegen.data.in_stage import in_stage
+from pipegen.data.collect import collect, in_stage
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.kinds.turning import turned_points
 from pipegen.phases.compilation import load

@@ -11,7 +11,7 @@ from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import called_with_count
 from pipegen.data.check import WITHOUT_DATA
-from pipegen.data.collect import warning_lines
+from pipegen.data.collect import in_stage, warning_lines
 from pipegen.data.shares import unequal_parts
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.fixes import suppressed
@@ -25,7 +25,7 @@ from pipegen.terminal import log
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.api.lock import LockCheck
     from pipegen.data.manifest import Manifest
@@ -116,10 +116,9 @@ def _built(
     whole = _compiled(spec, manifest, progress, check)
     stages: tuple[CompiledSpec, ...] = ()
     if spec.stages:
-        from pipegen.data.in_stage import in_stage  # most specs have no stages
-
         stages = tuple(_compiled(stage, in_stage(spec.model, stage.model, manifest)[0], progress) for stage in spec.stages)
-    for line in dict.fromkeys(line for compiled in (whole, *stages) for line in _memory_lines(compiled)):
+    memory = (suppressed(memory_findings(each.spec, each.manifest, each.splits), each.spec.loaded.texts)[0] for each in (whole, *stages))
+    for line in dict.fromkeys(f"{d.code} {d.span or 'the spec'}: {d.message}: {d.help[0]}" for found in memory for d in found):
         log.warning("%s", line)
     if stages:
         from pipegen.api.pipeline import StagedPipeline
@@ -129,13 +128,6 @@ def _built(
         pipe = Pipeline(whole, again)
     _warn_of_parts(pipe, manifest)
     return pipe
-
-
-def _memory_lines(compiled: CompiledSpec) -> Iterator[str]:
-    """Yields a warning for each part that is expected to exceed its memory limit."""
-    found = memory_findings(compiled.spec, compiled.manifest, compiled.splits)
-    for finding in suppressed(found, compiled.spec.loaded.texts)[0]:
-        yield f"{finding.code} {finding.span or 'the spec'}: {finding.message}: {finding.help[0]}"
 
 
 def _warn_of_parts(pipe: Pipeline, manifest: Manifest) -> None:

@@ -35,12 +35,8 @@ class _NotKept(Exception):
 
 def kept_numbers(bound: BoundSpec) -> tuple[Learned, ...] | None:
     """Reads the stored numbers that the steps of a spec have learned; `None` if some are not stored. Measures nothing."""
-
-    def refuse(*_about: object) -> Statistics:
-        raise _NotKept
-
     try:
-        return _fit(bound, partial(_learn, progress=None, again=False, measure=refuse)).learned
+        return _fit(bound, partial(_learn, progress=None, again=False, measures=False)).learned
     except _NotKept:
         return None
 
@@ -48,16 +44,14 @@ def kept_numbers(bound: BoundSpec) -> tuple[Learned, ...] | None:
 def fit(bound: BoundSpec, progress: Callable[[int], None] | None = None, *, again: bool = False) -> FittedSpec:
     """Fits the steps of a spec to its training split; without such steps, the plans stay as they are.
 
-    Args:
-        bound: The spec and its data.
-        progress: Called now and then with the number of images measured; by default, a bar shows it on a terminal.
-        again: Measure again, even if the numbers are stored.
+    `progress` is called now and then with the number of images measured; by default, a bar shows it on a terminal. With `again`, stored
+    numbers are measured again.
 
     Raises:
         SpecError: When a step or the output does not fit the numbers.
         DataError: For a file that cannot be decoded.
     """
-    return _fit(bound, partial(_learn, progress=progress, again=again, measure=_measure))
+    return _fit(bound, partial(_learn, progress=progress, again=again, measures=True))
 
 
 def _fit(bound: BoundSpec, learn: Callable[..., Learned]) -> FittedSpec:
@@ -90,7 +84,7 @@ def _learn(
     record: ElementType,
     progress: Callable[[int], None] | None,
     again: bool,
-    measure: Callable[..., Statistics],
+    measures: bool,
 ) -> Learned:
     """Fits one step to one feature; the steps before it are fitted."""
     locate = spec.loaded.locate.label
@@ -104,7 +98,9 @@ def _learn(
     if kept is not None:
         log.info("the numbers of `%s` were read from %s", step.op, file)
         return Learned(index, feature, kept, count, file, measured=False)
-    numbers = measure(spec, model, plan, manifest, step, progress)
+    if not measures:
+        raise _NotKept
+    numbers = _measure(spec, model, plan, manifest, step, progress)
     words = " → ".join(s.op for s in model.transforms[:-1])
     if folder is not None:
         try:

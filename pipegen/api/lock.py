@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.phases.specs import FittedSpec, Inspection, Learned, Spec
+    from pipegen.phases.specs import FittedSpec, Learned, Spec
     from pipegen.spec.lock_file import Data, Pin
 
 
@@ -35,14 +35,9 @@ _AGAIN = "run `pipegen lock` with this spec, and commit the lock"
 
 @dataclass(slots=True)
 class Compared:
-    """The result of comparing specs with their locks.
+    """The result of comparing specs with their locks: errors and differences, and notes on what was not compared.
 
-    Attributes:
-        findings: Errors and differences.
-        entries: The current entry of each spec that could be compared, by file.
-        fine: The specs without differences.
-        notes: What was not compared, in words.
-        texts: The texts of the specs, to show the findings in.
+    `entries` has the current entry of each spec that could be compared, by file; `fine` are the specs without differences.
     """
 
     findings: list[Diagnostic] = field(default_factory=list)
@@ -70,11 +65,8 @@ def check_specs(
 ) -> Compared:
     """Compares each spec with the nearest lock above it; skips data that is not on this machine.
 
-    Args:
-        files: The specs.
-        content: Whether to compare the contents of the data's files, too; a spec that was locked without them is a finding.
-        overrides: Values for params and by path, as in `--set`.
-        progress: Called now and then with the number of data files listed so far.
+    With `content`, the contents of the data's files are compared, too; a spec that was locked without them is a finding. `overrides` are
+    values for params and by path, as in `--set`; `progress` is called now and then with the number of data files listed.
 
     Raises:
         OSError: When a file of the data cannot be read.
@@ -85,7 +77,7 @@ def check_specs(
             lock, entry = _locked_entry(file)
             found = inspect(file, overrides=overrides, overrides_from="--set")
             result.texts.update(found.loaded.texts)
-            spec = spec_of(found)
+            spec = found.require()
             locked = entry.data
             looked = Looked() if locked is None else look(spec, content and locked.content is not None, progress)
         except SpecError as error:
@@ -115,12 +107,7 @@ def locked_specs(folder: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LockCheck:
-    """A check, phase by phase of a build, that a spec is as it was locked.
-
-    Attributes:
-        spec: The spec.
-        entry: Its entry in the lock.
-    """
+    """A check, phase by phase of a build, that a spec is as its entry in the lock."""
 
     spec: Spec
     entry: Entry
@@ -200,17 +187,6 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
     return Looked(data, learned or (), notes)
 
 
-def spec_of(found: Inspection) -> Spec:
-    """Returns a spec without errors.
-
-    Raises:
-        SpecError: With every finding, when there are errors.
-    """
-    if found.spec is None:
-        raise SpecError(found.diagnostics.sorted())
-    return found.spec
-
-
 def read(path: Path) -> Lock:
     """Reads a lock.
 
@@ -245,14 +221,9 @@ def _locked_entry(file: str) -> tuple[Path, Entry]:
 
 @dataclass(slots=True)
 class Locked:
-    """The result of locking.
+    """The result of locking: the lock file, true if its text was changed, and the entries of the specs, by file.
 
-    Attributes:
-        lock: The lock file.
-        written: Whether its text has changed.
-        entries: The entries of the specs that were locked, by file.
-        git: The tags resolved and their commits, in words.
-        notes: What could not be locked, in words.
+    `git` has the tags resolved and their commits, and `notes` what could not be locked, in words.
     """
 
     lock: Path
@@ -329,7 +300,7 @@ class _Run:
         Raises:
             SpecError: When it or its data is wrong.
         """
-        spec = spec_of(inspect(file, overrides=self.overrides, overrides_from="--set", git=self.resolving.text))
+        spec = inspect(file, overrides=self.overrides, overrides_from="--set", git=self.resolving.text).require()
         earlier = self.old.specs.get(entry_name(file, self.result.lock))
         looked = look(spec, self.content, self.progress, earlier.data if earlier is not None else None)
         entry = _with_earlier(entry_of(spec, self.result.lock, looked.data, looked.learned), earlier)

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
-from pipegen.arguments import called_with_count, file_or_folder, got, share, text, whole
+from pipegen.arguments import called_with_count, file_or_folder, got, pair, share, text, whole
 from pipegen.data.check import meant_split
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.sides import in_buckets
@@ -85,12 +85,6 @@ def leaves_steps(stages: Any) -> bool:
 
 def _takes(value: Any) -> Literal["bytes", "images"]:
     return _one_of("takes", value, "bytes", "images")
-
-
-def _size(value: Any) -> tuple[int, int]:
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise TypeError(f"`image_size` is (height, width), such as (480, 640), got {got(value)}")
-    return whole("image_size[0]", value[0], 1), whole("image_size[1]", value[1], 1)
 
 
 def _checkpoints(directory: Any) -> Path | None:
@@ -701,7 +695,7 @@ class Pipeline:
             raise ValueError(f'{NAMES[form]} cannot decode image files: use `takes="images"`, so that requests contain decoded images')
         if jit:
             raise ValueError(f"`jit` is for a SavedModel; {NAMES[form]} has its own compiler")
-        size = None if image_size is None else _size(image_size)
+        size = None if image_size is None else pair("image_size", image_size, "(height, width), such as (480, 640)", 1)
         return export_converted(self._compiled, model, at, form=form, image_size=size, overwrite=overwrite)
 
     def layer(self) -> EvaluationLayer:
@@ -743,13 +737,6 @@ class Pipeline:
         locate = self._compiled.spec.loaded.locate.label
         plain = before_layer(self._compiled.plans[split], self._evaluation, self._layer_config, locate)
         return self._engine.fixed_unlayered(plain, split, at, shard, device)
-
-    def _layer_mismatches(self, model: keras.Model, split: str, *, element: bool) -> list[str]:
-        from pipegen.views.layer import layer_mismatches, layers_in
-
-        if not element and not list(layers_in(model)):
-            return []
-        return layer_mismatches(model, self._layer_config, split, element=element)
 
     # Plans and code
 
@@ -830,11 +817,13 @@ class Pipeline:
         Raises:
             ModelMismatchError: With every mismatch. `TypeError` for anything but a Keras model.
         """
+        from pipegen.views.layer import layer_mismatches, layers_in
         from pipegen.views.model_check import check, targets_of
 
         split, element = self._main.split, leaves_steps(stages)
         given = self._before_layer(split, FIRST, None, None).element_spec if element else self.element_spec
-        wrong = self._layer_mismatches(model, split, element=element)
+        has_layer = element or next(layers_in(model), None) is not None
+        wrong = layer_mismatches(model, self._layer_config, split, element=element) if has_layer else []
         padded = [s for s in self if self.spec.model.batch.remainder_for(s) == "pad" and self._ends_in_repeats(s)]
         out = None if element else self._main.out
         return check(model, given, self._main.emit.output, targets_of(self._main), wrong, padded, out)

@@ -387,8 +387,7 @@ def _encode(image: np.ndarray[Any, Any], position: int, like: FeatureType) -> by
             f"image {position} is {image.dtype} of shape {image.shape}; "
             f"predict_on takes {like.dtype} images of shape height × width × {counts}"
         )
-    contents: bytes = tf.io.encode_png(image if image.ndim == 3 else image[..., None], compression=1).numpy()
-    return contents
+    return tf.io.encode_png(image if image.ndim == 3 else image[..., None], compression=1).numpy()
 
 
 def rows_kept(predictions: Any, count: int, order: Extent | None) -> Any:

@@ -101,7 +101,10 @@ def prepare(
     """
     called_with_count("progress", progress)
     options = _options(format, at, shorter_side, quality, encoding)
-    folder = _folder(out)
+    folder = file_or_folder("out", out, "prepared/").absolute()
+    elsewhere = not_here(os.fspath(out))
+    if elsewhere is not None:
+        raise ValueError(elsewhere)
     _check_runner(runner, beam_options, handed=data is not None)
     given = Path(spec) if isinstance(spec, str) else spec
     loaded = load(given, params=params, overrides=overrides, allow_write=allow_write, allow_env=allow_env)
@@ -113,17 +116,8 @@ def prepare(
     return run(listed(loaded, allow_code, data), folder, options, verify=verify, runner=on, progress=progress)
 
 
-def _folder(out: str | os.PathLike[str]) -> Path:
-    folder = Path(file_or_folder("out", out, "prepared/")).absolute()
-    elsewhere = not_here(os.fspath(out))
-    if elsewhere is not None:
-        raise ValueError(elsewhere)
-    return folder
-
-
 def _check_runner(runner: str, beam_options: Sequence[str], *, handed: bool) -> None:
-    if runner not in RUNNERS:
-        raise ValueError(f"`runner` is one of {', '.join(RUNNERS)}, got {runner!r}")
+    _one_of("runner", runner, RUNNERS)
     if beam_options and runner != "beam":
         raise ValueError(f"`beam_options` need the runner `beam`, got {runner!r}")
     if handed and runner == "beam":
@@ -134,8 +128,7 @@ def _options(form: str, at: str | None, shorter_side: int | None, quality: int, 
     format_ = _one_of("format", form, FORMATS)
     if shorter_side is not None:
         shorter_side = whole("shorter_side", shorter_side, 1)
-    if not 1 <= whole("quality", quality, 1) <= 100:
-        raise ValueError(f"`quality` is 1 to 100, got {quality}")
+    quality = whole("quality", quality, 1, 100)
     encoding_ = None if encoding is None else _one_of("encoding", encoding, ENCODINGS)
     if encoding_ not in (None, "jpeg") and format_ not in OF_RECORDS:
         raise ValueError(f"`encoding` needs a format of whole records ({', '.join(sorted(OF_RECORDS))}), got {format_}")
@@ -305,14 +298,10 @@ test.__test__ = False  # type: ignore[attr-defined] # imported by name, pytest w
 def run_tests(
     bound: BoundSpec, chosen: Sequence[Chosen], sample: int | Literal["all"] | None, *, bar: Bar, start: Callable[[], None] | None = None
 ) -> DataTestReport:
-    """Runs selected tests of a spec that is bound to its data.
+    """Runs selected tests, which have their functions, of a spec that is bound to its data.
 
-    Args:
-        bound: The spec and its data.
-        chosen: The tests, with their functions.
-        sample: Replaces the sample size of each test.
-        bar: Opens a progress bar with a title and a total.
-        start: Called before TensorFlow is needed.
+    `sample` replaces the sample size of each test, `bar` opens a progress bar with a title and a total, and `start` is called before
+    TensorFlow is needed.
     """
     run = begin(bound)
     left = run_cheap(run, chosen)
@@ -358,9 +347,10 @@ class _Examples:
         parts = []
         for split in known.splits:
             here = [w for w in self.watching if split in w.splits]
-            features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
             if here:
-                parts.append((split, here, Sampled(fitted, split, features, self._largest(here))))
+                features = tuple(dict.fromkeys(f for w in here for f in w.test.features()))
+                sizes = [size for w in here if (size := self._size(w)) != "all"]
+                parts.append((split, here, Sampled(fitted, split, features, max(sizes) if len(sizes) == len(here) else "all")))
         done = 0
         with bar("looking at examples", sum(len(sampled) for _, _, sampled in parts)) as tick:
             for split, here, sampled in parts:
@@ -375,10 +365,6 @@ class _Examples:
 
     def _size(self, w: _Watching) -> int | Literal["all"]:
         return self.sample if self.sample is not None else w.test.sample
-
-    def _largest(self, here: Sequence[_Watching]) -> int | Literal["all"]:
-        sizes = [self._size(w) for w in here]
-        return "all" if "all" in sizes else max(size for size in sizes if size != "all")
 
     def _pass_by(self, split: str, here: Sequence[_Watching], sampled: Any, tick: Tick) -> None:
         """Feeds the examples of a split to the tests; each gets those of its own sample."""

@@ -62,9 +62,7 @@ from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img
 
 if TYPE_CHECKING:
     from pipegen.compat.base_iterator import Iterator
-    from pipegen.compat.dataframe_iterator import DataFrameIterator
-    from pipegen.compat.directory_iterator import DirectoryIterator
-    from pipegen.compat.numpy_array_iterator import NumpyArrayIterator
+    from pipegen.compat.iterators import DataFrameIterator, DirectoryIterator, NumpyArrayIterator
 
 __all__ = [
     "DataFrameIterator",
@@ -94,10 +92,10 @@ __all__ = [
 ]
 
 _ITERATORS = {
-    "DataFrameIterator": "dataframe_iterator",
-    "DirectoryIterator": "directory_iterator",
+    "DataFrameIterator": "iterators",
+    "DirectoryIterator": "iterators",
     "Iterator": "base_iterator",
-    "NumpyArrayIterator": "numpy_array_iterator",
+    "NumpyArrayIterator": "iterators",
 }
 """The modules that import TensorFlow."""
 

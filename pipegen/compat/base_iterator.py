@@ -76,12 +76,9 @@ class Iterator(Explains):
             if self.batch_index == 0:
                 self._set_index_array()
             first = self.batch_index * self.batch_size
-            yield self._chosen(first, last=first + self.batch_size >= self.n)
-
-    def _chosen(self, first: int, *, last: bool) -> Array:
-        self.batch_index = 0 if last else self.batch_index + 1
-        self.total_batches_seen += 1
-        return self._order()[first : first + self.batch_size]
+            self.batch_index = 0 if first + self.batch_size >= self.n else self.batch_index + 1
+            self.total_batches_seen += 1
+            yield self._order()[first : first + self.batch_size]
 
     def _order(self) -> Array:
         if self.index_array is None:

@@ -48,8 +48,19 @@ class CompiledIterator(Iterator):
     _numbered = False
     """Whether batches of the pipeline contain the rows of the images."""
 
-    def _ask(self, generator: Described | None, subset: str | None, data_format: str | None, dtype: Any) -> Described:
+    def _ask(
+        self,
+        generator: Described | None,
+        subset: str | None,
+        data_format: str | None,
+        dtype: Any,
+        shuffle: bool,
+        seed: int | None,
+        saves: tuple[Any, str, str],
+    ) -> Described:
         """Stores the arguments; returns the generator with this data format and dtype.
+
+        `saves` are `save_to_dir`, `save_prefix` and `save_format`.
 
         Raises:
             TypeError: For a generator of another class.
@@ -73,6 +84,8 @@ class CompiledIterator(Iterator):
             does_without(self, generator)
         self.image_data_generator, self.subset = generator, subset
         self.data_format, self.dtype = asked.data_format, asked.dtype
+        self.shuffle, self.seed = shuffle, seed  # the first hides the dataset's method, as Keras has an attribute
+        self.save_to_dir, self.save_prefix, self.save_format = saves
         self._widens = name_of(asked.dtype) == "float64"
         if self._widens:
             asked.dtype = "float32"  # of what is computed
@@ -86,15 +99,9 @@ class CompiledIterator(Iterator):
         *,
         channels: int,
         data: Mapping[str, object] | None = None,
-        shuffle: bool,
-        seed: int | None,
-        saves: tuple[Any, str, str],
         late_files: bool = False,
     ) -> None:
-        """Builds the pipeline; `asked` is the result of `_ask`, and `saves` are `save_to_dir`, `save_prefix` and `save_format`.
-
-        With `late_files`, a missing file is an error when it is read.
-        """
+        """Builds the pipeline; `asked` is the result of `_ask`. With `late_files`, a missing file is an error when it is read."""
         whitened = with_matrix(self.image_data_generator, channels, spec) if asked.zca_whitening else spec
         self.pipeline = pipe = build_by_place(with_function(asked, whitened), data=data, late_files=late_files)
         self.batch_size = pipe.spec.model.batch.size
@@ -102,11 +109,9 @@ class CompiledIterator(Iterator):
         self._split = split
         self._one_epoch = epoch = pipe[split]
         self._pipegen_translate, self._pipegen_waiting = epoch._pipegen_translate, epoch._pipegen_waiting
-        self._begin(epoch._pipegen_numbered, shuffle, seed, saves)
+        self._begin(epoch._pipegen_numbered)
 
-    def _walk_over_nothing(
-        self, asked: Described, shape: tuple[int, ...], *, batch_size: int, shuffle: bool, seed: int | None, saves: tuple[Any, str, str]
-    ) -> None:
+    def _walk_over_nothing(self, asked: Described, shape: tuple[int, ...], batch_size: int) -> None:
         """Makes an empty iterator over images of a channels-last `shape`."""
         import tensorflow as tf
 
@@ -116,20 +121,18 @@ class CompiledIterator(Iterator):
         self.batch_size, self.n, self._split = batch_size, 0, "train"
         self._one_epoch = tf.data.Dataset.from_tensor_slices((images, tf.zeros((0,), tf.int64))).batch(batch_size)
         self._pipegen_translate, self._pipegen_waiting = (lambda error, _at: error), Waiting()
-        self._begin(self._one_epoch, shuffle, seed, saves)
+        self._begin(self._one_epoch)
 
-    def _begin(self, epoch: tf.data.Dataset, shuffle: bool, seed: int | None, saves: tuple[Any, str, str]) -> None:
+    def _begin(self, epoch: tf.data.Dataset) -> None:
         import tensorflow as tf
 
         self.samples = self.n
-        self.seed = seed
         self.batch_index = self.total_batches_seen = 0
         self.lock = threading.RLock()
         self._walk: Walk[Any] | None = None
-        self.save_to_dir, self.save_prefix, self.save_format = saves
-        self._saving = None if saves[0] is None else Saving(saves[0], *saves[1:], self.data_format)
+        to = self.save_to_dir
+        self._saving = None if to is None else Saving(to, self.save_prefix, self.save_format, self.data_format)
         super(Iterator, self).__init__(tf.data.experimental.to_variant(epoch))
-        self.shuffle = shuffle  # Keras' attribute, in the place of the dataset's method
         self.image_shape = tuple(_first(self._one_epoch.element_spec).shape[1:])
 
     # The batches of the pipeline, and their conversion

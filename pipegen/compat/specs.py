@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from pipegen.compat.arguments import Arguments, name_of
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.draws import is_choice
 from pipegen.compat.frames import files_below, is_deep
 from pipegen.compat.functions import function_steps, handing
 from pipegen.compat.images import RESAMPLING
@@ -56,6 +55,15 @@ def is_given(given: Any) -> bool:
     import numpy as np
 
     return bool(np.any(given))
+
+
+def is_choice(given: Any) -> bool:
+    """Checks if a shift is drawn from a list, or from the whole numbers below a limit."""
+    import numpy as np
+
+    if isinstance(given, (int, np.integer)):
+        return int(given) > 0
+    return not isinstance(given, (float, np.floating))
 
 
 def _fraction(argument: str, distance: float, side: int | None) -> float:

@@ -331,9 +331,7 @@ def _rows(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         help_ = f"use `method: random`, or the source `by_split` with `{spec.source.op}` for each split"
         what = "rows and no folders" if spec.source.has_rows() or spec.source.has_columns() else "files in several folders"
         yield make("PG302", f"`{spec.source.op}` has {what}", locate(("splits", "method")), help=help_)
-    if not spec.source.has_rows():
-        return
-    if isinstance(spec.splits.group, PathGroup):
+    if spec.source.has_rows() and isinstance(spec.splits.group, PathGroup):
         yield make("PG302", f"`{spec.source.op}` has rows and no paths to group by", locate(("splits", "group")), help="remove `group`")
 
 

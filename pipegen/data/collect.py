@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
 from pipegen.data.exclude import excluded_keys
-from pipegen.data.in_stage import in_stage
-from pipegen.data.mix import collect_mixed
+from pipegen.data.mix import MixedManifest, collect_mixed, mixed_manifest
 from pipegen.data.one_source import Collected, chosen, collect_part, collected, findings_of, list_part
 from pipegen.data.ownership import claim_places, path_only
-from pipegen.data.sides import judge_buckets, with_sides
+from pipegen.data.sides import ignores_exif, judge_buckets, with_orientations, with_sides
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.kept import INDEXES, kept_folder
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import LeftOut
+from pipegen.spec.variants import joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sources.listing.base import Note
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
 
@@ -37,13 +40,8 @@ def collect(
 ) -> Collected:
     """Lists the data of a spec and assigns it to splits. Reads names and sizes, but no pixels.
 
-    Args:
-        spec: The spec; errors of `check_splits` are returned alone.
-        locate: Finds the places that findings point at.
-        base: The folder of relative paths; the working directory by default.
-        progress: Called with the number of files seen so far, now and then.
-        data: The arrays of a source that takes them from Python.
-        late_files: Keep records whose file does not exist; reading them is an error later.
+    Errors of `check_splits` are returned alone. Relative paths start at `base`, by default the working directory. For the other arguments
+    see `phases.compilation.collect_data`.
     """
     base = base or Path.cwd()
     diagnostics = Diagnostics([d for d in check_splits(spec, locate) if d.severity is Severity.ERROR and d.code != "PG220"])
@@ -74,6 +72,25 @@ def collect(
                 own, notes = in_stage(spec, stage.resolved, manifest)
                 diagnostics.extend([*findings_of(spec, notes, locate), *judge_buckets(stage.resolved, own, locate)])
     return collected(manifest, diagnostics, missing, lost)
+
+
+def in_stage(spec: PipelineSpec, stage: PipelineSpec, manifest: Manifest) -> tuple[Manifest, tuple[Note, ...]]:
+    """Makes the manifest of a stage of training, with annotations turned as it decodes their images; returns notes, too."""
+    if isinstance(manifest, MixedManifest):
+        each = {name: in_stage(joined(spec, name), joined(stage, name), part) for name, part in manifest.parts.items()}
+        if all(own is manifest.parts[name] for name, (own, _) in each.items()):
+            return manifest, ()
+        made = mixed_manifest(stage, {name: own for name, (own, _) in each.items()})
+        mixed = replace(manifest, listing=made.listing, parts=made.parts, sampled=made.sampled)
+        return mixed, tuple(note for _, notes in each.values() for note in notes)
+    images = [name for name, t in (manifest.listing.type or spec.source.infer()).items() if kind_of(t).levels]
+    if all(ignores_exif(spec, image) == ignores_exif(stage, image) for image in images):
+        return manifest, ()
+    # Annotations lie on the image as `spec` decodes it; their size says so, and the stage turns them from there.
+    listing = with_orientations(stage, replace(manifest.listing, notes=()), None)
+    notes = listing.notes
+    own, _ = with_sides(stage, replace(manifest, listing=replace(listing, notes=manifest.listing.notes), sides=None), path_only)
+    return own, notes
 
 
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+")

@@ -34,9 +34,7 @@ _CHUNK = 64
 def content_digest(listing: Listing, progress: Callable[[int], None] | None = None) -> str:
     """Hashes the keys of the records and the SHA-256 of their files, or the contents of rows: SHA-256 in hexadecimal.
 
-    Args:
-        listing: The listing.
-        progress: Called with the number of files read so far, now and then.
+    `progress` is called now and then with the number of files read.
 
     Raises:
         OSError: For a file that cannot be read.
@@ -91,8 +89,7 @@ def _hash_file(path: str | bytes, state: Any) -> bytes:
         while block := stream.pread(_BLOCK, at):
             state.update(block)
             at += len(block)
-    digest: bytes = state.digest()
-    return digest
+    return state.digest()
 
 
 def _sha256(path: bytes) -> bytes:
@@ -137,11 +134,7 @@ def same_files(
 ) -> tuple[list[SameFile], int]:
     """Finds pairs of records of two splits whose files are equal; also returns the number of records compared.
 
-    Args:
-        manifest: The records; of several files of a record, the first is compared.
-        splits: The splits to compare.
-        workers: Threads that read.
-        progress: Called with the number of records done.
+    Of several files of a record, the first is compared. `workers` threads read; `progress` is called with the number of records done.
 
     Raises:
         OpError: `PG702` for a file that cannot be read.

@@ -87,7 +87,7 @@ class Manifest:
 
     def of(self, split: str) -> Mapping[str, Manifest]:
         """The parts of a mix that have a split, by name, in their order; a single source is a part named ""."""
-        return {"": self} if split in self.members else {}
+        return {name: part for name, part in self.by_part().items() if split in part.members}
 
     def num_examples(self, split: str) -> int:
         """Counts the examples of a split."""

@@ -49,10 +49,7 @@ T = TypeVar("T")
 class MixedManifest(Manifest):
     """The records of a mix, part by part.
 
-    Attributes:
-        parts: The manifest of each part, by name.
-        source: The mix.
-        sampled: The epochs of each part with a sampled training split, as if it were alone.
+    `parts` has the manifest of each part, and `sampled` the epochs of each part with a sampled training split, as if it were alone.
     """
 
     parts: Mapping[str, Manifest] = None  # type: ignore[assignment]
@@ -61,9 +58,6 @@ class MixedManifest(Manifest):
 
     def __post_init__(self) -> None:
         """Keeps the members as they are."""
-
-    def of(self, split: str) -> dict[str, Manifest]:
-        return {name: part for name, part in self.parts.items() if split in part.members}
 
     def mixture(self, split: str) -> Mixture | None:
         """Counts of each part in each epoch of the training split; `None` for the other splits, which are not mixed."""
@@ -132,9 +126,6 @@ class MixedManifest(Manifest):
         """Returns `None`: the parts know their rows."""
         return None
 
-    def in_shards(self, split: str) -> None:
-        """Returns `None`: the parts know their shards."""
-
     @property
     def record(self) -> dict[str, ElementType]:
         return {name: part.type for name, part in self.parts.items() if part.type is not None}
@@ -198,10 +189,8 @@ class MixedManifest(Manifest):
 
 
 def _digest(parts: Mapping[str, str]) -> str:
-    digest = hashlib.sha256(b"mix\n")
-    for name, one in parts.items():
-        digest.update(f"{name} {one}\n".encode())
-    return digest.hexdigest()
+    lines = "".join(f"{name} {one}\n" for name, one in parts.items())
+    return hashlib.sha256(f"mix\n{lines}".encode()).hexdigest()
 
 
 def _all_or_none(each: Sequence[Ints | None]) -> Ints | None:

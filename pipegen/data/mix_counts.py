@@ -77,49 +77,40 @@ class Mixture:
 
 
 def mixture(examples: int, weights: Sequence[Sequence[float]]) -> Mixture:
-    """Computes the counts of a mix.
+    """Computes the counts of a mix from the examples of an epoch and the weights of each part by epoch.
 
-    Args:
-        examples: Examples of an epoch.
-        weights: The weights of each part by epoch; the last one holds for all later epochs. In each epoch one is above 0.
+    The last weight of a part holds for all later epochs; in each epoch one is above 0.
     """
     lasts = [exact(own[-1]) for own in weights]
     unit, shares = _final(lasts)
-    epochs = max(map(len, weights)) - 1
-    done, owed = [0] * len(weights), [0] * len(weights)
-    table = [tuple(done)]
-    for epoch in range(epochs):
-        now = _shares([exact(own[min(epoch, len(own) - 1)]) for own in weights], unit)
-        owed, counts = _next_epoch(owed, now, unit, examples)
-        done = [a + b for a, b in zip(done, counts, strict=True)]
-        table.append(tuple(done))
+    earlier = range(max(map(len, weights)) - 1)
+    changing = [_shares([exact(own[min(epoch, len(own) - 1)]) for own in weights], unit) for epoch in earlier]
+    table, owed = _counted(examples, unit, changing, len(weights))
     owed = _handed_on(owed, shares)
     if all(not share or examples * share + min(carry, 0) >= unit for share, carry in zip(shares, owed, strict=True)):
         return Mixture(examples, unit, tuple(table), tuple(shares), tuple(owed))
     period = _period(examples, unit, shares)
     if not period:
-        begun = [[a + b for a, b in zip(done, more, strict=True)] for more in _counted(examples, unit, shares, COUNTED)[1:]]
-        table += [tuple(more) for more in begun]
+        begun, _ = _counted(examples, unit, [shares] * COUNTED, len(shares))
+        table = [*table[:-1], *(tuple(a + b for a, b in zip(table[-1], more, strict=True)) for more in begun)]
     return Mixture(examples, unit, tuple(table), tuple(shares), (0,) * len(shares), period, not period)
 
 
 def _period(examples: int, unit: int, shares: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Counts the examples of parts before each epoch until all have what they are owed; empty if that takes many epochs."""
     length = lcm(*(unit // gcd(unit, examples * share) for share in shares))
-    table = _counted(examples, unit, shares, length) if length <= COUNTED else [()]
+    table = _counted(examples, unit, [shares] * length, len(shares))[0] if length <= COUNTED else [()]
     met = [unit * had == length * examples * share for had, share in zip(table[-1], shares, strict=False)]
     return tuple(table) if met and all(met) else ()
 
 
-def _counted(examples: int, unit: int, shares: Sequence[int], epochs: int) -> list[tuple[int, ...]]:
-    """Counts the examples of parts before each of `epochs` epochs, with the end."""
-    owed, done = [0] * len(shares), [0] * len(shares)
-    table = [tuple(done)]
-    for _ in range(epochs):
-        owed, counts = _next_epoch(owed, shares, unit, examples)
-        done = [a + b for a, b in zip(done, counts, strict=True)]
-        table.append(tuple(done))
-    return table
+def _counted(examples: int, unit: int, shares: Sequence[Sequence[int]], parts: int) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Counts the examples of parts before each epoch of these shares, with the end; also returns what is owed at the end."""
+    owed, table = [0] * parts, [(0,) * parts]
+    for now in shares:
+        owed, counts = _next_epoch(owed, now, unit, examples)
+        table.append(tuple(had + count for had, count in zip(table[-1], counts, strict=True)))
+    return table, owed
 
 
 def _next_epoch(owed: Sequence[int], shares: Sequence[int], unit: int, examples: int) -> tuple[list[int], list[int]]:
@@ -144,19 +135,13 @@ def _final(weights: Sequence[Fraction]) -> tuple[int, list[int]]:
 def _shares(weights: Sequence[Fraction], unit: int) -> list[int]:
     """Turns weights into shares: numerators that sum to `unit`, above 0 for weights above 0 unless they are tiny."""
     total = sum(weights, Fraction(0))
-    quotas = [weight / total * unit for weight in weights]
-    found = [int(quota) for quota in quotas]
-    order = sorted(range(len(quotas)), key=lambda i: (found[i] - quotas[i], i))
-    for i in order[: unit - sum(found)]:
-        found[i] += 1
-    return found
+    return _rounded([weight / total * unit for weight in weights], 1, unit)
 
 
-def _rounded(owed: Sequence[int], unit: int, total: int) -> list[int]:
+def _rounded(owed: Sequence[int | Fraction], unit: int, total: int) -> list[int]:
     """Rounds `owed / unit` to whole numbers that sum to `total`: up where the remainder is largest, the first on a tie."""
-    found = [o // unit for o in owed]
-    order = sorted(range(len(owed)), key=lambda i: (-(owed[i] % unit), i))
-    for i in order[: total - sum(found)]:
+    found = [int(o // unit) for o in owed]
+    for i in sorted(range(len(owed)), key=lambda i: (-(owed[i] % unit), i))[: total - sum(found)]:
         found[i] += 1
     return found
 
@@ -200,13 +185,9 @@ def _nested(total: int, shares: Sequence[int]) -> list[int]:
 
 
 def epoch_examples(epoch: int | str, sizes: Mapping[str, int], weights: Mapping[str, float]) -> int:
-    """Counts the examples of an epoch.
+    """Counts the examples of an epoch, from those of each part and the final weights.
 
-    Args:
-        epoch: A count; or `shortest`, `longest` or the name of a part: the epoch then goes once through the examples of that part, at
-            the final weights.
-        sizes: Examples of each part.
-        weights: The final weight of each.
+    `epoch` is a count; or `shortest`, `longest` or the name of a part: the epoch then goes once through the examples of that part.
 
     Raises:
         OpError: `PG464` if the epoch would have no example, or too many.
@@ -231,22 +212,3 @@ def part_seed(seed: int, name: str) -> int:
     """Derives the seed of a part, so that parts of equal size have different orders."""
     digest = hashlib.blake2b(name.encode(), digest_size=8, person=b"pipegen.part", salt=seed.to_bytes(8, "big"))
     return int.from_bytes(digest.digest(), "big") >> 1
-
-
-def interleave(position: int, counts: Sequence[int]) -> tuple[int, int]:
-    """Finds the part at a position of an epoch, and the number of its examples before that: the reference of the graph's version.
-
-    Args:
-        position: From 0 up to the sum of the counts.
-        counts: Examples of each part in the epoch.
-
-    Returns:
-        The number of the part, and its examples before the position.
-    """
-    left = sum(counts)
-    for part, count in enumerate(counts):
-        low, high = position * count // left if left else 0, (position + 1) * count // left if left else 0
-        if high > low:
-            return part, low
-        position, left = position - low, left - count
-    raise ValueError(f"position {position} is out of range for an epoch of {sum(counts)} examples")

@@ -148,14 +148,9 @@ def list_part(
 def chosen(
     spec: PipelineSpec, listing: Listing, excluded: frozenset[str], locate: Locate, *, late_files: bool = False
 ) -> tuple[Listing | None, tuple[str, ...], list[Diagnostic]]:
-    """Leaves out the records that `errors.exclude` names, and those that lack a file.
+    """Leaves out the records whose keys are `excluded`, and those that lack a file.
 
-    Args:
-        spec: The spec.
-        listing: The records.
-        excluded: The keys to leave out.
-        locate: Finds the places that findings point at.
-        late_files: Keep records that lack a file; reading them is an error later.
+    With `late_files`, the latter stay, and reading them is an error later.
 
     Returns:
         The records that are left, or `None`; the keys of those that lack a file; and findings about these.
@@ -180,13 +175,8 @@ def collect_part(
 ) -> tuple[Manifest | None, Diagnostics]:
     """Assigns listed records to splits and checks the splits.
 
-    Args:
-        spec: The spec.
-        listing: The records.
-        locate: Finds the places that findings point at.
-        base: The folder of relative paths.
-        name: The name that ids are made from, beside the keys: a part's in a mix; by default the source's.
-        also: Keys of records to leave out besides those that `splits.exclude` names.
+    Ids are made from `name`, that of a part in a mix and by default the source's, and the keys. `also` are keys to leave out besides those
+    that `splits.exclude` names.
     """
     diagnostics = Diagnostics()
     try:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import exact
-from pipegen.data.shards import mix64, seed_salt
+from pipegen.data.shards import cumulative, mix64, seed_salt
 from pipegen.data.splits import Ranked, deal_by_class
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
@@ -118,13 +118,9 @@ class Repeats:
 
 @dataclass(frozen=True, eq=False)
 class Easiest:
-    """Epochs that sample from the easiest records: of k records, each is seen ⌊size/k⌋ or ⌈size/k⌉ times.
+    """Epochs of `size` examples from the easiest records: of k records, each is seen ⌊size/k⌋ or ⌈size/k⌉ times.
 
-    Attributes:
-        size: Number of examples of an epoch.
-        members: All records, the easiest first.
-        counts: The k of each epoch from 0 on; the last one holds for all later epochs: int64.
-        seed: The spec's seed.
+    `members` are all records, the easiest first; `counts` the k of each epoch from 0 on, int64, whose last one holds for all later epochs.
     """
 
     size: int
@@ -181,12 +177,7 @@ def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: 
 
 
 def paced(easiest: Easiest, before: Callable[[int], int]) -> Paced:
-    """Makes a part of a mix go through its easiest records.
-
-    Args:
-        easiest: The easiest records of each epoch.
-        before: Counts the examples of the part in all epochs before one.
-    """
+    """Makes a part of a mix go through its easiest records; `before` counts the examples of the part in all epochs before one."""
     firsts = np.flatnonzero(np.diff(easiest.counts, prepend=0))
     begins = np.array([before(int(epoch)) for epoch in firsts], np.int64)
     counts = easiest.counts[firsts]
@@ -198,12 +189,8 @@ def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
     """Repeats examples of rare classes (Gupta, Dollár and Girshick 2019, LVIS, section 3.5).
 
     A class in a share f of the examples is repeated r = max(1, √(threshold / f)) times, rounded to 2⁻¹⁶.
-    An example takes the largest r of its classes. An epoch has the rounded sum of all r.
-
-    Args:
-        labels: Class indices `(n,)`; or multi-hot `(n, classes)`.
-        threshold: The share below which a class is rare.
-        seed: The spec's seed.
+    An example takes the largest r of its classes. An epoch has the rounded sum of all r. Labels are class indices `(n,)`, or multi-hot
+    `(n, classes)`.
     """
     n = len(labels)
 
@@ -225,10 +212,7 @@ def repeated(labels: Array, threshold: float, seed: int) -> Repeats:
 def balanced(labels: Array, power: float, seed: int) -> Repeats:
     """Balances classes: their shares of an epoch are proportional to size^(1 - `power`). The length of an epoch stays.
 
-    Args:
-        labels: Class indices `(n,)`.
-        power: From 0, which changes nothing, to 1, which makes the classes equal.
-        seed: The spec's seed.
+    Labels are class indices `(n,)`; a power of 0 changes nothing, and 1 makes the classes equal.
     """
 
     def units(sizes: Array) -> Array:
@@ -239,16 +223,11 @@ def balanced(labels: Array, power: float, seed: int) -> Repeats:
 
 
 def weighted(weights: Array, seed: int) -> Repeats:
-    """Repeats examples in proportion to their weights; the length of an epoch stays.
-
-    Args:
-        weights: Numbers of 0 or more `(n,)`, not all 0.
-        seed: The spec's seed.
-    """
+    """Repeats examples in proportion to their weights `(n,)`, which are not all 0; the length of an epoch stays."""
     n = len(weights)
     values: Array = weights.astype(np.float64)
     units = np.rint(values * (n / math.fsum(values)) * UNIT).astype(np.int64)
-    return Repeats(_bounds(settled(units, n)), None, None, seed)
+    return Repeats(shareable(cumulative(settled(units, n))), None, None, seed)
 
 
 def _by_group(group: Array, units: Callable[[Array], Array], examples: int | None, seed: int) -> Repeats:
@@ -260,11 +239,7 @@ def _by_group(group: Array, units: Callable[[Array], Array], examples: int | Non
     # NumPy sorts 16-bit numbers in linear time.
     order = np.argsort(group.astype(np.uint16) if len(sizes) <= UNIT else group, kind="stable")
     members = None if stored else shareable(as_places(order, len(group)))
-    return Repeats(_bounds(settled(wanted, count)), sizes, members, seed)
-
-
-def _bounds(units: Array) -> Array:
-    return shareable(np.concatenate([np.zeros(1, np.int64), np.cumsum(units)]))
+    return Repeats(shareable(cumulative(settled(wanted, count))), sizes, members, seed)
 
 
 _found: WeakKeyDictionary[Manifest, dict[str, Epochs]] = WeakKeyDictionary()

@@ -74,9 +74,9 @@ class ShardedManifest(Manifest):
         held = shards_of(self.listing)
         return Selected(held.rows, np.arange(len(held.rows)), offsets=held.offsets)
 
-    @property
+    @cached_property
     def every_label(self) -> Array | None:
-        return self._labels
+        return listed_labels(self.listing)
 
     def places(self, split: str) -> tuple[Array, ...]:
         """The reader's number of the file of each record of a split, and the row in that file."""
@@ -115,11 +115,7 @@ class ShardedManifest(Manifest):
         return False
 
     def labels(self, split: str) -> Array | None:
-        return None if self._labels is None else self.members[split].gather(self._labels).astype(np.int64)
-
-    @cached_property
-    def _labels(self) -> Array | None:
-        return listed_labels(self.listing)
+        return None if self.every_label is None else self.members[split].gather(self.every_label).astype(np.int64)
 
     def ids(self, split: str) -> Array:
         """The 64-bit example ids of a split, in source order, uint64 `(n,)`. A graph computes those of its batch itself."""

@@ -19,10 +19,9 @@ from pipegen.data.splits import assign, intervals, shares
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
-from pipegen.kept import SPLITS, keep, open_kept
+from pipegen.kept import SPLITS, keep_or_warn, open_kept
 from pipegen.ops.sources.listing.base import Parts, listed_labels, shards_of
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,15 +57,13 @@ class Bitmap:
         """Finds the records of the given members, counted from 0: int64 `(n,)` each."""
         block = np.searchsorted(self.before, member, side="right") - 1
         counted = np.cumsum(self._unpacked(block), axis=1, dtype=np.int16)
-        found: Array = block * BLOCK + (counted <= (member - self.before[block])[:, None]).sum(1)
-        return found
+        return block * BLOCK + (counted <= (member - self.before[block])[:, None]).sum(1)
 
     def rank(self, record: Array) -> Array:
         """Counts the members before each record: int64 `(n,)` each; a record may be one past the last."""
         block = np.minimum(record // BLOCK, len(self.bits) - 1)
         earlier = np.arange(BLOCK) < (record - block * BLOCK)[:, None]
-        found: Array = self.before[block] + (self._unpacked(block) & earlier).sum(1, dtype=np.int64)
-        return found
+        return self.before[block] + (self._unpacked(block) & earlier).sum(1, dtype=np.int64)
 
     def _unpacked(self, block: Array) -> Array:
         return np.unpackbits(self.bits[block], axis=1, bitorder="little")
@@ -162,10 +159,7 @@ def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, cou
         return _mapped(folder, name, names, size)
     except (OSError, ValueError):
         found = count()
-    try:
-        keep(folder, name, (part for split in names for part in _parts(found[split])))
-    except OSError as error:
-        log.warning("which record is in which split cannot be kept in %s: %s", folder, (error.strerror or str(error)).lower())
+    keep_or_warn(folder, name, (part for split in names for part in _parts(found[split])), "which record is in which split")
     return found
 
 
@@ -218,13 +212,13 @@ class Selected:
     @cached_property
     def first(self) -> Array:
         """The number of each shard's first record among all: int64 `(shards + 1,)`, with the end."""
-        return _cumulative(self.rows)
+        return cumulative(self.rows)
 
     @cached_property
     def starts(self) -> Array:
         """The first member of each of `shards`: int64 `(m + 1,)`, with the end."""
         if self.bitmap is None:
-            return _cumulative(self.rows[self.shards])
+            return cumulative(self.rows[self.shards])
         return np.append(self.bitmap.rank(self.first[self.shards]), len(self.bitmap))
 
     def locate(self, member: Array) -> tuple[Array, Array]:
@@ -258,7 +252,7 @@ class Selected:
         # The rows that a shard's offset cuts off its first block.
         before = np.zeros_like(each) if self.offsets is None else self.offsets[self.shards] % each
         counts = -(-(self.rows[self.shards] + before) // each)
-        number = np.arange(counts.sum()) - np.repeat(_cumulative(counts)[:-1], counts)
+        number = np.arange(counts.sum()) - np.repeat(cumulative(counts)[:-1], counts)
         within = np.maximum(number * np.repeat(each, counts) - np.repeat(before, counts), 0)
         if self.bitmap is None:
             return np.append(np.repeat(self.starts[:-1], counts) + within, self.starts[-1])
@@ -307,7 +301,8 @@ class Names(Sequence[str]):
         return f"{self._name(int(shard[0]))}#{int(row[0])}"
 
 
-def _cumulative(rows: Array) -> Array:
+def cumulative(rows: Array) -> Array:
+    """Sums the rows before each, int64, with the end."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(rows, dtype=np.int64)])
 
 

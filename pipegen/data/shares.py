@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import write
 from pipegen.memory import ram_budget
+from pipegen.ops.sources.listing.wording import count as counted
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -26,10 +27,7 @@ def rows_of(size: int, index: int, count: int) -> tuple[int, int]:
 def share_problem(size: int, count: int, *, uneven: bool) -> tuple[str, tuple[str, ...]] | None:
     """Describes why hosts cannot share a global batch, and the ways out; `None` if they can.
 
-    Args:
-        size: Examples of the batch.
-        count: Hosts.
-        uneven: Allow some hosts to take more examples than others.
+    With `uneven`, some hosts may take more examples than others.
     """
     if size < count:
         return f"a global batch of {size} has less than one example for each of {count} hosts", (f"use {count} or more",)
@@ -41,20 +39,12 @@ def share_problem(size: int, count: int, *, uneven: bool) -> tuple[str, tuple[st
 
 
 def last_batch(spec: PipelineSpec, split: str, examples: int, hosts: int, locate: Locate) -> Iterator[Diagnostic]:
-    """Checks that hosts can share the last batch of an epoch.
-
-    Args:
-        spec: The spec, or the resolved one of a stage.
-        split: The split.
-        examples: Examples in an epoch.
-        hosts: Number of hosts.
-        locate: Finds the place of a key.
-    """
+    """Checks that hosts can share the last batch of an epoch of a spec, or of the resolved one of a stage."""
     rest = examples % spec.batch.size
     if not _ends_short(spec, split) or not 0 < rest < hosts:
         yield from unequal_parts(spec, split, examples, hosts, "hosts", locate)
         return
-    message = f"the last batch of split `{split}` has {_count(rest)}, fewer than the {hosts} hosts"
+    message = f"the last batch of split `{split}` has {counted(rest, 'example')}, fewer than the {hosts} hosts"
     help_ = write(f"batch: {{remainder: {{{split}: pad}}}}", "spec", "use {}, so that every host takes the same number of steps")
     yield make("PG412", message, locate(("batch",)), help=(help_,))
 
@@ -72,7 +62,7 @@ def unequal_parts(spec: PipelineSpec, split: str, examples: int, count: int, who
         message, help_ = f"batches of {size} do not divide among {count} {who}", (f"use a multiple of {count}",)
     elif rest % count:
         drop = write("batch: {remainder: {train: drop}}", "spec", "use {}, which is the default")
-        message, help_ = f"the last batch of split `{split}`, {_count(rest)}, does not divide among {count} {who}", (drop,)
+        message, help_ = f"the last batch of split `{split}`, {counted(rest, 'example')}, does not divide among {count} {who}", (drop,)
     else:
         return
     weighed = "or weigh each host's gradients by its examples" if who == "hosts" else "or compile with `pipegen.WeightedMean(loss)`"
@@ -81,10 +71,6 @@ def unequal_parts(spec: PipelineSpec, split: str, examples: int, count: int, who
 
 def _ends_short(spec: PipelineSpec, split: str) -> bool:
     return spec.batch.remainder_for(split) == "keep" and (split != "train" or spec.epoch == "pass")
-
-
-def _count(examples: int) -> str:
-    return f"{examples} example{'' if examples == 1 else 's'}"
 
 
 USUAL = 2**30

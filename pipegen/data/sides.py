@@ -16,7 +16,7 @@ from pipegen.data.shares import last_batch
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
-from pipegen.kept import INDEXES, keep, kept_folder, open_kept
+from pipegen.kept import INDEXES, keep_or_warn, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import mounted
 from pipegen.ops.buckets import Columns, nearest
@@ -30,7 +30,6 @@ from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count
 from pipegen.spec.models import ShardIndex
 from pipegen.spec.variants import bucketed
-from pipegen.terminal import log
 from pipegen.types import times
 
 if TYPE_CHECKING:
@@ -138,12 +137,13 @@ def _kept_or_read(
             found[some] = [(0, 0, 0, 0) if own is None else (*own.upright[::-1], *own.stored[::-1]) for own in each]
             if progress is not None:
                 progress(begin + len(some))
-    _keep(folder, f"{key}.sides", found, "the sizes of images")
+    if folder is not None:
+        keep_or_warn(folder, f"{key}.sides.{INDEXES}", [found.tobytes()], "the sizes of images")
     return found, False
 
 
 def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int) -> Array | None:
-    """Reads an array that `_keep` wrote; `None` if it is missing or has another length."""
+    """Reads a kept array; `None` if it is missing or has another length."""
     if folder is None:
         return None
     try:
@@ -152,15 +152,6 @@ def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int
     except (OSError, ValueError):
         return None
     return held if len(held) == length else None
-
-
-def _keep(folder: Path | None, name: str, values: Array, what: str) -> None:
-    if folder is None:
-        return
-    try:
-        keep(folder, f"{name}.{INDEXES}", [values.tobytes()])
-    except OSError as error:
-        log.warning("%s cannot be kept in %s: %s", what, folder, (error.strerror or str(error)).lower())
 
 
 _LOOKED_AT = 32
@@ -201,7 +192,8 @@ def _turned(
     odd = np.flatnonzero(orientations > 1)
     if not len(odd):
         return listing
-    stored = np.array([_stored(files[i]) for i in odd.tolist()], np.float64)[:, ::-1]
+    read = [sides_of(files[i]) for i in odd.tolist()]
+    stored = np.array([(0, 0) if own is None else own.stored[::-1] for own in read], np.float64)
     said = np.full((len(odd), 2), np.nan) if listing.sides is None else np.asarray(listing.sides, np.float64)[odd]
     swaps = (orientations[odd] >= 5) & (stored[:, 0] != stored[:, 1])
     as_stored, as_upright = swaps & (said == stored).all(1), swaps & (said == stored[:, ::-1]).all(1)
@@ -258,11 +250,6 @@ def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Seq
     return Note("PG661", message, "if they were drawn on the stored pixels, begin with `decode: {exif: ignore}`")
 
 
-def _stored(path: str) -> tuple[int, int]:
-    found = sides_of(path)
-    return (0, 0) if found is None else found.stored
-
-
 def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Sequence[str], progress: Callable[[int], None] | None) -> Array:
     """Reads the EXIF orientation of each image, uint8 `(n,)`."""
     total = len(files)
@@ -278,7 +265,8 @@ def _orientations(spec: PipelineSpec, listing: Listing, image: str, files: Seque
         _look(pool, files, first, found, progress)
         if len(first) < total and (found > 1).any():
             _look(pool, files, range(total), found, progress)
-    _keep(folder, f"{key}.turns", found, "the orientations of images")
+    if folder is not None:
+        keep_or_warn(folder, f"{key}.turns.{INDEXES}", [found.tobytes()], "the orientations of images")
     return found
 
 

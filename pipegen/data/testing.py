@@ -1,8 +1,7 @@
-"""Runs the tests of a spec that need only its listed data, and makes the results of all tests."""
+"""The tests of a spec: which to run, the listed data that they see, and their results."""
 
 from __future__ import annotations
 
-import time
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +12,7 @@ from pipegen.data.verdict import ClassCounts, class_counts
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.suggest import closest
-from pipegen.errors import InternalError, OpError
+from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.data_test import ExampleTest, Failure
 from pipegen.ops.kinds.registry import kind_of
@@ -21,7 +20,7 @@ from pipegen.spec.steps import ids_of
 from pipegen.terminal import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -90,15 +89,9 @@ def choose(spec: PipelineSpec, select: Sequence[str] = ()) -> list[Chosen]:
 
 
 class ListedData:
-    """The listed data as tests see it.
+    """The listed data as tests see it; `find_copies` reads the files of splits for `copies`."""
 
-    Args:
-        known: The facts about the spec.
-        manifest: The data.
-        find_copies: Reads the files of splits for `copies`.
-    """
-
-    def __init__(self, known: Known, manifest: Manifest, find_copies: FindCopies | None = None) -> None:
+    def __init__(self, known: Known, manifest: Manifest, find_copies: FindCopies) -> None:
         self.known = known
         self.manifest = manifest
         self._find_copies = find_copies
@@ -141,8 +134,7 @@ class ListedData:
                 self._cells[column] = np.array(listing.cells(column, ""), object)
             except OpError as error:
                 raise OpError("PG702", error.message, help=error.help) from None
-        found: list[str] = self._cells[column][self.manifest.members[split]].tolist()
-        return found
+        return self._cells[column][self.manifest.members[split]].tolist()
 
     def numbers(self, split: str, feature: str) -> Array | None:
         """The values of a numeric feature held in memory, `(n, ...)`; `None` for other features."""
@@ -163,17 +155,11 @@ class ListedData:
 
     def copies(self, splits: Sequence[str], near: bool) -> tuple[Sequence[Copies], int]:
         """Finds pairs of copies between splits, and counts the records compared."""
-        if self._find_copies is None:
-            raise InternalError("a test reads files although it needs only the listing")
         return self._find_copies(splits, near)
 
 
 class Report:
-    """A maker of results, whose findings point at the tests.
-
-    Args:
-        locate: Finds the places in the spec.
-    """
+    """A maker of results, whose findings point at the tests."""
 
     def __init__(self, locate: Locate) -> None:
         self._locate = locate
@@ -188,10 +174,6 @@ class Report:
         """Makes the result of a test that could not run: an error, whatever its severity."""
         finding = self._finding(chosen, Failure(error.code, error.message, error.field, error.lines), Severity.ERROR)
         return self._made(chosen, "failed", error.message, seconds, (finding,))
-
-    def skipped(self, chosen: Chosen, why: str) -> DataTestResult:
-        """Makes the result of a test that was left out."""
-        return self._made(chosen, "skipped", why, 0.0, ())
 
     def _made(self, chosen: Chosen, status: Status, seen: str, seconds: float, findings: tuple[Diagnostic, ...]) -> DataTestResult:
         label = self._locate(_path(chosen), key=True)
@@ -209,36 +191,7 @@ def _path(chosen: Chosen) -> KeyPath:
     return ("tests", chosen.index, chosen.test.op)
 
 
-def run_listed(
-    chosen: Iterable[Chosen], data: ListedData, report: Report, progress: Callable[[int], None] | None = None
-) -> Iterator[tuple[Chosen, DataTestResult | None]]:
-    """Runs the tests that read only the listing, in order.
-
-    Yields:
-        Each test with its result; `None` for one that reads more.
-    """
-    for done, each in enumerate(chosen, 1):
-        yield each, _timed(each, lambda test=each.test: _listed_outcome(test, data), report)  # type: ignore[misc]
-        if progress is not None:
-            progress(done)
-
-
-def run_files(chosen: Iterable[Chosen], data: ListedData, report: Report) -> Iterator[tuple[Chosen, DataTestResult | None]]:
-    """Runs the tests that read files, in order; yields like `run_listed`."""
-    for each in chosen:
-        yield each, _timed(each, lambda test=each.test: test.run(data) if test.reads == "files" else None, report)  # type: ignore[misc]
-
-
-def _timed(each: Chosen, run: Callable[[], Outcome | None], report: Report) -> DataTestResult | None:
-    start = time.perf_counter()
-    try:
-        outcome = run()
-    except OpError as error:
-        return report.error(each, error, time.perf_counter() - start)
-    return None if outcome is None else report.result(each, outcome, time.perf_counter() - start)
-
-
-def _listed_outcome(test: DataTest, data: ListedData) -> Outcome | None:
+def listed_outcome(test: DataTest, data: ListedData) -> Outcome | None:
     """Runs a test that needs only the listing; `None` for others."""
     if not isinstance(test, ExampleTest):
         return test.run(data) if test.reads == "listing" else None

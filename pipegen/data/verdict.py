@@ -220,14 +220,7 @@ def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list
 
 @dataclass(frozen=True, slots=True)
 class ClassCounts:
-    """Counts of the classes in a split.
-
-    Attributes:
-        names: The classes.
-        counts: Examples, or items, of each class.
-        total: Examples, or items, in all.
-        each: What has a class: an `example`, or an `item` on it, such as a box.
-    """
+    """Counts of the classes in a split, and of all: of examples, or of items on them, such as boxes."""
 
     names: tuple[str, ...]
     counts: list[int]
@@ -236,14 +229,7 @@ class ClassCounts:
 
 
 def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool) -> ClassCounts | None:
-    """Counts the classes of a label; `None` if it is not in the listing.
-
-    Args:
-        manifest: The data.
-        split: The split.
-        feature: The label.
-        main: The label is the one that gives the data its classes.
-    """
+    """Counts the classes of a label; `None` if it is not in the listing. The main label is the one that gives the data its classes."""
     listing, name = manifest.listing, feature or ""
     names = listing.column_classes.get(name, listing.class_names)
     each: list[Any] = [part.columns(split).get(name) for part in manifest.of(split).values()]

@@ -59,15 +59,8 @@ def inspect(
 ) -> Inspection:
     """Loads and checks a spec like `load`, without touching its data, and collects errors instead of raising them.
 
-    Args:
-        source: A path to a spec, or a map with its sections.
-        params: As for `load`.
-        overrides: As for `load`.
-        overrides_from: The name of the overrides in findings: `overrides=` or `--set`.
-        runtime: As for `load`.
-        text: The text of the spec, unless it comes from the file `source`.
-        git: Reads the texts of bases from git; by default they come from the nearest lock.
-        allowed: What the caller allows the spec.
+    Findings call the overrides `overrides_from`, such as `--set`. `text` is that of the spec, unless it comes from the file `source`. `git`
+    reads the texts of bases from git; by default they come from the nearest lock.
     """
     given: dict[str, Any] = {"params": params or {}, "overrides": overrides or {}, "overrides_from": overrides_from}
     loaded = load_spec(source, **given, runtime=runtime, text=text, git=git, allowed=allowed)
@@ -144,10 +137,7 @@ def load(
         allowed = allowed | (source.loaded.allowed if source.loaded.file is not None else CHECKED)
         source = source.loaded.file if source.loaded.file is not None else source.loaded.raw
     path = source if isinstance(source, (Mapping, str)) else Path(source)
-    found = inspect(path, params=params, overrides=overrides, runtime=runtime, allowed=allowed)
-    spec = found.spec
-    if spec is None:
-        raise SpecError(found.diagnostics.sorted())
+    spec = inspect(path, params=params, overrides=overrides, runtime=runtime, allowed=allowed).require()
     return spec if earlier is None else replace(spec, model=with_given(spec.model, earlier.model))
 
 
@@ -314,11 +304,11 @@ def optimise(
     prefers: str | None = None,
     visits: int | None = None,
 ) -> Compiled:
-    """Runs every pass over a plan.
+    """Runs every pass over the plainest plan of a split.
 
     Args:
         spec: The spec.
-        plan: The plainest plan of a split.
+        plan: The plan.
         num_examples: Examples in the split, if the data is known.
         ram_budget: Bytes that caches may take.
         file_bytes: The mean size of a stored record, if the data is known.

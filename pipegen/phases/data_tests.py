@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
+from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.ops.datatests.python import Python
@@ -15,19 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipegen.data.testing import Chosen, DataTestResult, ListedData, Report
+    from pipegen.ops.data_test import DataTest, Outcome
     from pipegen.phases.specs import BoundSpec, Spec
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of tests.
-
-    Attributes:
-        bound: The spec and its data.
-        data: The listed data as tests see it.
-        report: The maker of results.
-        results: The results so far, by the test's index in the spec.
-    """
+    """A run of tests; `results` has the results so far, by the test's index in the spec."""
 
     bound: BoundSpec
     data: ListedData
@@ -52,19 +48,37 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
         found = find_leaks(manifest, splits, near=near, runtime=model.runtime, progress=progress)
         return found.pairs, found.looked_at
 
-    return Run(
-        bound,
-        ListedData(known_of(model, bound.plans), manifest, copies),
-        Report(bound.spec.loaded.locate.label),
-        results if results is not None else {},
-    )
+    data = ListedData(known_of(model, bound.plans), manifest, copies)
+    return Run(bound, data, Report(bound.spec.loaded.locate.label), {} if results is None else results)
 
 
 def run_cheap(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
     """Runs the tests that read only the listing, and returns the others."""
-    from pipegen.data.testing import run_listed
+    from pipegen.data.testing import listed_outcome
 
-    return _left(run, run_listed(chosen, run.data, run.report))
+    return _left(run, chosen, lambda test: listed_outcome(test, run.data))
+
+
+def run_on_files(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
+    """Runs the tests that read files without TensorFlow, and returns the others."""
+    return _left(run, chosen, lambda test: test.run(run.data) if test.reads == "files" else None)
+
+
+def _left(run: Run, chosen: Sequence[Chosen], outcome_of: Callable[[DataTest], Outcome | None]) -> list[Chosen]:
+    """Runs tests in order; returns those without an outcome, which read more."""
+    left = []
+    for each in chosen:
+        start = time.perf_counter()
+        try:
+            outcome = outcome_of(each.test)
+        except OpError as error:
+            run.results[each.index] = run.report.error(each, error, time.perf_counter() - start)
+            continue
+        if outcome is None:
+            left.append(each)
+        else:
+            run.results[each.index] = run.report.result(each, outcome, time.perf_counter() - start)
+    return left
 
 
 def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
@@ -76,23 +90,6 @@ def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
     run = begin(bound)
     run_cheap(run, choose(bound.spec.model))
     return [run.results[index] for index in sorted(run.results)]
-
-
-def run_on_files(run: Run, chosen: Sequence[Chosen]) -> list[Chosen]:
-    """Runs the tests that read files without TensorFlow, and returns the others."""
-    from pipegen.data.testing import run_files
-
-    return _left(run, run_files(chosen, run.data, run.report))
-
-
-def _left(run: Run, done: Any) -> list[Chosen]:
-    left = []
-    for each, result in done:
-        if result is None:
-            left.append(each)
-        else:
-            run.results[each.index] = result
-    return left
 
 
 def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str, ...]) -> list[Chosen]:

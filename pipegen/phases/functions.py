@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pipegen.arguments import got
 from pipegen.diagnostics.catalog import make
@@ -31,43 +31,13 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.datatests.python import Python
     from pipegen.phases.specs import Spec
     from pipegen.plan.nodes import Plan
     from pipegen.spec.source_map import KeyPath
 
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-
-
-class Calls(Protocol):
-    """A step or a test that calls a function."""
-
-    op: ClassVar[str]
-
-    @property
-    def function(self) -> str:
-        """The function, as `module:function`."""
-        ...
-
-    @property
-    def module(self) -> str:
-        """The function's module."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """The function's name in the module."""
-        ...
-
-    @property
-    def call(self) -> str:
-        """The call as text, such as `fn(image)`."""
-        ...
-
-    @property
-    def num_arguments(self) -> int:
-        """Number of arguments in the call."""
-        ...
 
 
 class _Unusable(Exception):
@@ -114,7 +84,9 @@ def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
     return replace(spec, model=spec.model.model_copy(update={"transforms": tuple(steps)}))
 
 
-def find_functions(calls: Mapping[int, tuple[Calls, KeyPath]], spec: Spec, allowed: tuple[str, ...]) -> dict[int, Callable[..., Any]]:
+def find_functions(
+    calls: Mapping[int, tuple[CustomTransform | Python, KeyPath]], spec: Spec, allowed: tuple[str, ...]
+) -> dict[int, Callable[..., Any]]:
     """Imports the functions of steps or tests, which are given with their places in the spec.
 
     Raises:
@@ -133,7 +105,7 @@ def find_functions(calls: Mapping[int, tuple[Calls, KeyPath]], spec: Spec, allow
     return found
 
 
-def _found(step: Calls, allowed: tuple[str, ...]) -> Callable[..., Any]:
+def _found(step: CustomTransform | Python, allowed: tuple[str, ...]) -> Callable[..., Any]:
     if not is_allowed(step.module, allowed):
         message = f"`{step.op}` calls `{step.function}`, and the module `{step.module}` is not allowed"
         raise _Unusable("PG240", message, _how_to_allow(step.module))
@@ -151,8 +123,7 @@ def _found(step: Calls, allowed: tuple[str, ...]) -> Callable[..., Any]:
         message = f"`{step.function}` comes from the module `{home}`, which is not allowed"
         raise _Unusable("PG240", message, _how_to_allow(home))
     _check_call(step, found)
-    callee: Callable[..., Any] = found
-    return callee
+    return found
 
 
 def _how_to_allow(module: str) -> tuple[str, ...]:
@@ -163,7 +134,7 @@ def _how_to_allow(module: str) -> tuple[str, ...]:
     )
 
 
-def _imported(step: Calls) -> ModuleType:
+def _imported(step: CustomTransform | Python) -> ModuleType:
     try:
         return importlib.import_module(step.module)
     except ModuleNotFoundError as error:
@@ -187,7 +158,7 @@ def _near_modules(missing: str) -> tuple[str, ...]:
     return (*hint, "install it, or put its folder on PYTHONPATH")
 
 
-def _check_call(step: Calls, function: Callable[..., Any]) -> None:
+def _check_call(step: CustomTransform | Python, function: Callable[..., Any]) -> None:
     """Checks that a function accepts the number of arguments that the step passes."""
     try:
         signature = inspect.signature(function)

@@ -11,6 +11,7 @@ from pipegen.data.shares import share_problem
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
+from pipegen.ops.sources.listing.wording import count as counted
 from pipegen.spec.models import ShardIndex
 
 if TYPE_CHECKING:
@@ -26,13 +27,7 @@ ALONE = ("`runtime: {shard: none}` gives this process whole batches", "`runtime:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One process' share of each global batch.
-
-    Attributes:
-        index: The number of the share, from 0.
-        count: The number of shares.
-        origin: The setting or launcher that says so, or "".
-    """
+    """One process' share of each global batch, counted from 0; `origin` is the setting or launcher that says so, or ""."""
 
     index: int = 0
     count: int = 1
@@ -50,13 +45,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """A program or library that starts processes, or joins them.
+    """A program or library that starts processes, or joins them; its name has the variables that reveal it.
 
-    Attributes:
-        name: Its name, with the variables that reveal it.
-        level: Its distance from this process, if one launches another: the lower one is nearer.
-        ask: Reads the process's number and their count from the environment; `None` if it did not launch this process. Raises
-            `ValueError` for malformed variables.
+    Of launchers that launch each other, the one of the lower level is nearer to this process. `ask` reads the process's number and their
+    count from the environment; `None` if it did not launch this process. It raises `ValueError` for malformed variables.
     """
 
     name: str
@@ -209,15 +201,11 @@ def check_rest(split: str, extent: Extent, at: Position, locate: Locate) -> None
     if not extent.ends_short or not at.origin or not 0 < rest < hosts:
         return
     message = (
-        f"the rest of epoch {at.epoch} of split `{split}`, {_examples(left)}, ends in a batch of {_examples(rest)}, fewer than the "
-        f"{hosts} hosts"
+        f"the rest of epoch {at.epoch} of split `{split}`, {counted(left, 'example')}, ends in a batch of {counted(rest, 'example')}, "
+        f"fewer than the {hosts} hosts"
     )
     near = sorted(range(hosts, 4 * extent.batch + 1, hosts), key=lambda size: abs(size - extent.batch))
     size = next((size for size in near if left % size == 0 or left % size >= hosts), None)
     ways = [f"with batches of {size}"] if size is not None else []
-    ways.append(f"on {rest} host{'s' if rest > 1 else ''}")
+    ways.append(f"on {counted(rest, 'host')}")
     raise SpecError([make("PG412", message, locate(("batch",)), help=(f"go on {' or '.join(ways)} to the end of the epoch",))])
-
-
-def _examples(count: int) -> str:
-    return f"{count} example{'' if count == 1 else 's'}"

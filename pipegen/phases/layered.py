@@ -77,8 +77,7 @@ def layer_config(evaluation: Plan, splits: Iterable[Plan]) -> dict[str, Any]:
             steps.append({step.op: given | {"feature": feature}})
             numbers.append(_numbers(step, feature))
     output = evaluation.emit.output.model_dump(mode="json", include={"x", "dtype", "channels"})
-    plain: dict[str, Any] = json.loads(json.dumps({"entry": entry, "steps": steps, "numbers": numbers, "output": output}))
-    return plain
+    return json.loads(json.dumps({"entry": entry, "steps": steps, "numbers": numbers, "output": output}))
 
 
 def _has_views(plan: Plan) -> bool:
@@ -110,11 +109,7 @@ def plan_of_layer(config: Mapping[str, Any]) -> tuple[PipelineSpec, Plan]:
 def before_layer(plain: Plan, evaluation: Plan, config: Mapping[str, Any], locate: Locate) -> Plan:
     """Removes the stages that the layer does from a split's plainest plan; they must be its last ones.
 
-    Args:
-        plain: The plainest plan of the split.
-        evaluation: The plainest plan of the evaluation steps.
-        config: The result of `layer_config`.
-        locate: Finds the places for findings.
+    `evaluation` is the plainest plan of the evaluation steps, and `config` the result of `layer_config`.
 
     Raises:
         SpecError: `PG544` if random steps are among them, or the layer would get another type.

@@ -41,15 +41,8 @@ _FACTORS = (0.01, 100.0)
 class Tuned:
     """The settings that `pipegen tune` found for one spec. A setting of `None` stays as pipegen chooses it.
 
-    Attributes:
-        threads: The setting `threads`.
-        prefetch: The setting `prefetch`.
-        cache: The setting `cache`: `memory` or `none`.
-        times: The speed-up over pipegen's own choice.
-        low: The lower bound of its confidence interval.
-        high: The upper bound.
-        examples: Examples in the measured split.
-        date: The date of the measurement, such as 2026-11-23.
+    `times` is the speed-up over pipegen's own choice, `low` and `high` are the bounds of its confidence interval. The measured split had so
+    many `examples`; the date is such as 2026-11-23.
     """
 
     threads: int | None = None
@@ -85,10 +78,8 @@ class Tuned:
 class Machine:
     """The measurements of this machine.
 
-    Attributes:
-        factors: Measured cost over modelled cost, by kind of work; see `plan/cost.py`.
-        fitted: The date of the factors, or "".
-        tuned: The settings that `pipegen tune` found, by `phases/specs.py::tuned_key` of the spec.
+    `factors` has measured cost over modelled cost, by kind of work (see `plan/cost.py`), and `fitted` their date, or "". `tuned` has the
+    settings that `pipegen tune` found, by `phases/specs.py::tuned_key` of the spec.
     """
 
     factors: Mapping[str, float] = field(default_factory=dict)
@@ -131,14 +122,9 @@ def machine_file() -> Path | None:
 def circumstances(
     spec: PipelineSpec, cores: int, *, examples: int | None = None, file_bytes: float | None = None, stored: int | None = None
 ) -> Circumstances:
-    """Collects what the cost of a split depends on.
+    """Collects what the cost of a split depends on; the examples and the sizes in bytes are known only with the data.
 
-    Args:
-        spec: The spec.
-        cores: Cores that this process may use.
-        examples: Examples in the split, if the data is known.
-        file_bytes: The mean size of a stored record, if the data is known.
-        stored: The bytes that its source keeps in memory, if the data is known.
+    `file_bytes` is the mean size of a stored record, `stored` what the source keeps in memory.
     """
     used = cores if spec.runtime.threads == "auto" else spec.runtime.threads
     hosts = resolve_share(spec.runtime).count

@@ -36,10 +36,8 @@ TENSORFLOW = 512 << 20
 class Held:
     """The expected memory of a spec while it trains, without that of TensorFlow itself.
 
-    Attributes:
-        parts: The bytes of each part: `cache`, `stored`, `examples`, `batches`, `prefetch`.
-        batch: The bytes of a finished batch.
-        cached: The number of examples in the caches.
+    `parts` has the bytes of `cache`, `stored`, `examples`, `batches` and `prefetch`; `batch` are the bytes of a finished batch, and
+    `cached` is the number of examples in the caches.
     """
 
     parts: Mapping[str, int]
@@ -116,11 +114,7 @@ def _stored(model: PipelineSpec, manifest: Manifest, split: str, plan: Plan, fou
 def memory_findings(spec: Spec, manifest: Manifest, compiled: Mapping[str, Compiled], root: Path = Path("/")) -> list[Diagnostic]:
     """Warns if a compiled spec is expected to need more memory than its budget, or than its process may have.
 
-    Args:
-        spec: The spec.
-        manifest: Its data.
-        compiled: Its splits after every pass.
-        root: The folder of `proc` and `sys`.
+    `root` is the folder of `proc` and `sys`.
     """
     held, limit = memory_held(spec, manifest, compiled), _limit(spec.model, root)
     if limit is None or held.bytes <= limit.bytes:

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.phases.machine import machine
 from pipegen.spec.models import ALWAYS
@@ -28,14 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The result of `inspect`: the spec, if it could be loaded, and every finding.
+    """The result of `inspect`: the spec, if it could be loaded, and every finding; the same for each stage of training.
 
-    Attributes:
-        loaded: The loaded spec.
-        plans: The plainest plan of each split that has one.
-        compiled: The same plans after every pass; empty after an error.
-        diagnostics: Every finding.
-        stages: The same for each stage of training.
+    `plans` has the plainest plan of each split that has one, `compiled` the same plans after every pass; it is empty after an error.
     """
 
     loaded: Loaded
@@ -51,6 +47,16 @@ class Inspection:
             return None
         stages = tuple(Spec(s.loaded.spec, s.loaded, s.plans, s.diagnostics, s.compiled) for s in self.stages if s.loaded.spec is not None)
         return Spec(self.loaded.spec, self.loaded, self.plans, self.diagnostics, self.compiled, stages=stages)
+
+    def require(self) -> Spec:
+        """The spec.
+
+        Raises:
+            SpecError: With every finding, after an error.
+        """
+        if (spec := self.spec) is None:
+            raise SpecError(self.diagnostics.sorted())
+        return spec
 
 
 @dataclass(frozen=True)
@@ -134,16 +140,9 @@ class BoundSpec:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The statistics of one feature that a step has learned.
+    """The statistics of one feature that a step, given by its number, has learned from `examples`; `file` keeps them.
 
-    Attributes:
-        step: The number of the step in the spec.
-        feature: The feature.
-        numbers: The statistics.
-        examples: The number of examples that they come from.
-        file: The file that keeps them, or `None`.
-        measured: They were measured now, not read from the file.
-        persistable: They may be kept, since they do not depend on Python code that can change unnoticed.
+    They are `measured` now, or read from the file. They are `persistable` if they do not depend on Python code that can change unnoticed.
     """
 
     step: int

@@ -51,14 +51,9 @@ def make_state(spec: PipelineSpec, own_hash: str, fingerprint: str, extent: Exte
 def position_from(
     state: Mapping[str, Any], spec: PipelineSpec, own_hash: str, fingerprint: str, extent_at: Callable[[int], Extent]
 ) -> Position:
-    """Finds the position of a state.
+    """Finds the position of a state from `make_state`, perhaps of a spec with other batch sizes.
 
-    Args:
-        state: A state from `make_state`, perhaps of a spec with other batch sizes.
-        spec: The spec.
-        own_hash: The hash of the spec.
-        fingerprint: The hash of the data.
-        extent_at: Finds the extent of an epoch of the training split.
+    `own_hash` is that of the spec, `fingerprint` that of the data; `extent_at` finds the extent of an epoch of the training split.
 
     Raises:
         StateError: If the state does not fit the spec or the data.
@@ -176,13 +171,9 @@ UNCOUNTED = (
 
 @dataclass(frozen=True)
 class Place:
-    """The place where `fit` continues.
+    """The place where `fit` continues: its epoch, the batches `done` of it, and those of the pipeline over all of its epochs.
 
-    Attributes:
-        epoch: The epoch of `fit`.
-        done: Batches done of it.
-        batches: Batches done of the pipeline, over all of its epochs.
-        at: The position of the pipeline, unless it follows from `batches`.
+    `at` is the position of the pipeline, unless it follows from `batches`.
     """
 
     epoch: int
@@ -383,10 +374,8 @@ class Checkpoints:
     def mend(self, *, dated: bool) -> None:
         """Replaces damaged weights, left by a process that was killed while Keras wrote, by older ones.
 
-        Keras does so itself with `double_checkpoint=True`, but only for some kinds of damage, and not for its record of the epoch.
-
-        Args:
-            dated: Give the older weights the time of the state, which is not older than they are.
+        Keras does so itself with `double_checkpoint=True`, but only for some kinds of damage, and not for its record of the epoch. With
+        `dated`, the older weights get the time of the state, which is not older than they are.
 
         Raises:
             StateError: If there are weights, but none of them can be read.

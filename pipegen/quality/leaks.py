@@ -17,13 +17,11 @@ from pipegen.spec.models import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
 
     from pipegen.data.manifest import Manifest
 
 
-if TYPE_CHECKING:
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 _ALIKE = 4
 """The most records of a split with equal pHashes that a record elsewhere is compared with."""
@@ -83,8 +81,7 @@ def find_candidates(looks: Array, home: Array, content: Array, most: int, room: 
 def _nearest(pairs: Array) -> Array:
     """Keeps the candidates among the nearest of one of their records, each once, in order of distance."""
     pairs = np.unique(pairs[:, [2, 0, 1, 3]], axis=0)[:, [1, 2, 0, 3]]
-    kept: Array = pairs[(_places(pairs[:, 0]) < _NEAREST) | (_places(pairs[:, 1]) < _NEAREST)]
-    return kept
+    return pairs[(_places(pairs[:, 0]) < _NEAREST) | (_places(pairs[:, 1]) < _NEAREST)]
 
 
 def _places(values: Array) -> Array:
@@ -315,8 +312,7 @@ def find_leaks(
 
 def content_numbers(looks: Array, records: Array) -> Array:
     """Numbers the contents of records: equal ones have one number."""
-    numbers: Array = np.unique(looks["digest"][records], axis=0, return_inverse=True)[1].reshape(-1)
-    return numbers
+    return np.unique(looks["digest"][records], axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def equal_contents(records: Array, content: Array) -> list[list[int]]:

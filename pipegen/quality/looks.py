@@ -16,27 +16,24 @@ from PIL import Image
 from PIL import __version__ as pillow_version
 
 from pipegen.frozen import dataclass
-from pipegen.kept import LOOKS, keep, kept_folder, open_kept
+from pipegen.kept import LOOKS, keep_or_warn, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.library import ready_for
 from pipegen.ops.sources.records.archives.archive import split_path
 from pipegen.quality.perceptual import GRAYS, frequencies, gray, phash, shrink
-from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-    from typing import TypeAlias
 
     from pipegen.data.manifest import Manifest
     from pipegen.spec.models import Runtime
     from pipegen.types import Interval
 
 
-if TYPE_CHECKING:
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 SIDE = 128
 """The sides of a small picture in pixels, whatever the aspect of the stored one."""
@@ -51,14 +48,7 @@ class NotAPictureError(ValueError):
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as it is compared.
-
-    Attributes:
-        digest: BLAKE2b of the stored bytes, 16 bytes.
-        width: Width of the stored picture in pixels.
-        height: Height of the stored picture in pixels.
-        small: float32 `(128, 128, 3)`, RGB from 0 to 255.
-    """
+    """A picture as it is compared: BLAKE2b of the stored bytes, their size in pixels, and float32 `(128, 128, 3)`, RGB from 0 to 255."""
 
     digest: bytes
     width: int
@@ -67,16 +57,12 @@ class Picture:
 
 
 class Pictures:
-    """The pictures of a manifest's records, by number; of several pictures of a record, the first.
-
-    Args:
-        manifest: The records.
-    """
+    """The pictures of a manifest's records, by number; of several pictures of a record, the first."""
 
     def __init__(self, manifest: Manifest) -> None:
         self.keys = manifest.every_key
         parts = manifest.by_part().values()
-        self._parts = [_InFiles(part) if _are_files(part) else _InReader(part) for part in parts]
+        self._parts = [_InFiles(part) if part.listing.in_files and part.listing.shards is None else _InReader(part) for part in parts]
         self._firsts = np.cumsum([0, *(part.total for part in parts)]).tolist()
 
     def read(self, record: int) -> Picture:
@@ -112,10 +98,6 @@ class Pictures:
     def _stored(self, record: int) -> tuple[Any, Interval | None]:
         part, own = self._found(record)
         return part.stored(own)
-
-
-def _are_files(manifest: Manifest) -> bool:
-    return manifest.listing.in_files and manifest.listing.shards is None
 
 
 class _InFiles:
@@ -275,19 +257,14 @@ CHUNK = 16
 
 def flat(looks: Array) -> Array:
     """Finds pictures with too little contrast for hashes: bool `(n,)`."""
-    few: Array = looks["contrast"] < _FLAT
-    return few
+    return looks["contrast"] < _FLAT
 
 
 def look_at(manifest: Manifest, runtime: Runtime, *, progress: Callable[[int], None] | None = None) -> Array:
     """Looks at the picture of every record in a split, in several threads; takes those of earlier runs from a file.
 
-    After an interruption, the looks so far are kept.
-
-    Args:
-        manifest: The records.
-        runtime: The section with the number of threads, and the cache in which looks are kept.
-        progress: Called with the number of records done.
+    After an interruption, the looks so far are kept. `runtime` sets the number of threads and the folder of kept looks; `progress` is
+    called with the number of records done.
 
     Returns:
         `LOOK (n,)`, for each record of the listing; the state is `UNREADABLE` without a picture, and `UNSEEN` for records in no split.
@@ -338,11 +315,6 @@ def _look(pictures: Pictures, record: int) -> Array:
     except (OSError, NotAPictureError):
         look["state"] = UNREADABLE
         return look
-    _describe(look, picture)
-    return look
-
-
-def _describe(look: Array, picture: Picture) -> None:
     luma = gray(picture.small)
     look["state"] = SEEN
     look["digest"] = np.frombuffer(picture.digest, "<u8")
@@ -354,6 +326,7 @@ def _describe(look: Array, picture: Picture) -> None:
     look["sharpness"] = (4 * luma[1:-1, 1:-1] - luma[:-2, 1:-1] - luma[2:, 1:-1] - luma[1:-1, :-2] - luma[1:-1, 2:]).var()
     scaled = picture.small / 255
     look["means"], look["squares"] = scaled.mean((0, 1)), (scaled**2).mean((0, 1))
+    return look
 
 
 class _Kept:
@@ -375,7 +348,7 @@ class _Kept:
         self._keys = np.zeros(len(looks), _KEY)
         for record in wanted.tolist():
             self._keys[record] = _key(self._pictures.source(record))
-        keys, rows = self._read()
+        keys, rows = self._read(self._folder)
         places = {key.tobytes(): i for i, key in enumerate(keys)}
         for i, record in enumerate(wanted.tolist()):
             place = places.get(self._keys[record].tobytes())
@@ -383,13 +356,11 @@ class _Kept:
                 looks[record], known[i] = rows[place], True
         return known
 
-    def _read(self) -> tuple[Array, Array]:
+    def _read(self, folder: Path) -> tuple[Array, Array]:
         """Reads the keys and the looks of the file; empty without a valid one."""
         nothing: tuple[Array, Array] = np.zeros(0, _KEY), np.zeros(0, LOOK)
-        if self._folder is None:
-            return nothing
         try:
-            with open_kept(self._folder, self._name) as stream:
+            with open_kept(folder, self._name) as stream:
                 content = stream.read()
         except OSError:
             return nothing
@@ -403,10 +374,7 @@ class _Kept:
         if self._folder is None or not self._keys["changed"].any():
             return
         seen = ((looks["state"] == SEEN) & (self._keys["changed"] != 0)).nonzero()[0]
-        try:
-            keep(self._folder, self._name, (self._keys[seen].tobytes(), looks[seen].tobytes()))
-        except OSError as error:
-            log.warning("the looks at pictures cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())
+        keep_or_warn(self._folder, self._name, (self._keys[seen].tobytes(), looks[seen].tobytes()), "the looks at pictures")
 
 
 def _key(source: tuple[str, str] | None) -> Array:

@@ -15,9 +15,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TypeAlias
 
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 GRAYS, LOW = 32, 8
 _COSINES = np.cos(np.pi * np.arange(LOW)[:, None] * (2 * np.arange(GRAYS)[None] + 1) / (2 * GRAYS)).astype(np.float64)
@@ -27,21 +26,18 @@ _EQUAL = 3
 
 def gray(small: Array) -> Array:
     """Computes the luma (Rec. 601) of RGB: float32 `(..., height, width)` from `(..., height, width, 3)`."""
-    weighted: Array = small @ np.array([0.299, 0.587, 0.114], np.float32)
-    return weighted
+    return small @ np.array([0.299, 0.587, 0.114], np.float32)
 
 
 def shrink(picture: Array, side: int) -> Array:
     """Averages an image `(height, width, ...)` in `side` × `side` cells."""
     height, width = picture.shape[:2]
-    averaged: Array = picture.reshape(side, height // side, side, width // side, *picture.shape[2:]).mean((1, 3))
-    return averaged
+    return picture.reshape(side, height // side, side, width // side, *picture.shape[2:]).mean((1, 3))
 
 
 def frequencies(grays: Array) -> Array:
     """Computes the lowest frequencies of an image, float64 `(8, 8)`: a DCT-II (not normalised) of `(32, 32)`."""
-    low: Array = _COSINES @ grays.astype(np.float64) @ _COSINES.T
-    return low
+    return _COSINES @ grays.astype(np.float64) @ _COSINES.T
 
 
 def phash(low: Array) -> tuple[int, int]:
@@ -62,8 +58,7 @@ def distance(a: Array, b: Array) -> Array:
     x = x - ((x >> np.uint64(1)) & ones[0])
     x = (x & ones[1]) + ((x >> np.uint64(2)) & ones[1])
     x = (x + (x >> np.uint64(4))) & ones[2]
-    counted: Array = ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.uint8)
-    return counted
+    return ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.uint8)
 
 
 def near_pairs(hashes: Array, most: int) -> Iterator[Array]:

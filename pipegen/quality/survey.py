@@ -19,7 +19,6 @@ from pipegen.spec.variants import joined, relocate_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TypeAlias
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic, Label
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from pipegen.spec.source_map import KeyPath
 
 
-if TYPE_CHECKING:
-    Array: TypeAlias = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 DARK, BRIGHT, BLURRY, SIZES, ASPECTS = 32.0, 224.0, 20.0, 8.0, 2.0
 """Limits of oddities: a mean luma below the first is dark, above the second bright; a variance of the Laplacian below the third is blurry;
@@ -43,14 +41,7 @@ FEW, UNEVEN = 0.1, 0.8
 
 @dataclass(frozen=True, eq=False)
 class Odd:
-    """The pictures with one kind of oddity.
-
-    Attributes:
-        code: The code of the finding.
-        name: The kind, in a word.
-        records: The numbers of the records, the oddest first: int64 `(n,)`.
-        words: The oddity of each, such as `mean 3 of 255`.
-    """
+    """The pictures with one kind of oddity: int64 `(n,)`, the oddest first, and the oddity of each, such as `mean 3 of 255`."""
 
     code: str
     name: str
@@ -60,12 +51,9 @@ class Odd:
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of the training split.
+    """The classes of the training split: its examples, or items on examples, of each class, by name.
 
-    Attributes:
-        split: The split.
-        counts: Its examples, or items on examples, of each class, by name.
-        entropy: The entropy of its labels, relative to the highest for this number of classes: 0 to 1.
+    `entropy` is that of its labels, relative to the highest for this number of classes: 0 to 1.
     """
 
     split: str
@@ -151,17 +139,9 @@ def _groups(looks: Array, records: Array) -> list[list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The results for a spec's data.
+    """The results for a spec's data: `LOOK (n,)`, for each record of the listing, and what follows from it.
 
-    Attributes:
-        manifest: The records and their splits.
-        looks: `LOOK (n,)`, for each record of the listing.
-        leaks: The leaks between splits.
-        odd: The odd pictures, by kind.
-        repeats: The groups of records of a split with equal contents, with their split.
-        contradictions: The groups of records with equal contents and different classes.
-        classes: The classes of the training split; `None` without labels.
-        unreadable: The keys of records that could not be read.
+    `repeats` are groups of records of a split with equal contents, `contradictions` groups of equal contents and different classes.
     """
 
     manifest: Manifest

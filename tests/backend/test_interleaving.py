@@ -10,10 +10,11 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mix_walk import interleave
 
 from pipegen.backend.index.interleaving import WINDOW, Counts, MixedOrder
 from pipegen.backend.index.order import Order
-from pipegen.data.mix_counts import Mixture, interleave, mixture, part_seed
+from pipegen.data.mix_counts import Mixture, mixture, part_seed
 
 pytestmark = pytest.mark.tf
 

@@ -46,13 +46,9 @@ _LATER = (408, 425, 429)
 
 
 class Remote(NamedTuple):
-    """A remote file.
+    """A remote file, in bytes; `key` is its path relative to the address that it belongs to.
 
-    Attributes:
-        name: Its name in its file system.
-        key: Its path relative to the address that it belongs to.
-        size: In bytes.
-        version: Its ETag, or something else that changes with its contents; "" if its file system has nothing.
+    `version` is its ETag, or something else that changes with its contents; "" if its file system has nothing.
     """
 
     name: str
@@ -203,12 +199,7 @@ def locked(folder: Path, name: str) -> Iterator[None]:
 
 
 class BlockCache:
-    """Keeps blocks of remote files in a folder.
-
-    Args:
-        folder: The folder; it is made if needed.
-        size: The most bytes of the blocks; 0 keeps nothing.
-    """
+    """Keeps blocks of remote files in a folder, made if needed: at most `size` bytes; 0 keeps nothing."""
 
     def __init__(self, folder: Path, size: int) -> None:
         self._folder, self._locks, self.size = folder / "blocks", folder / "locks", size
@@ -228,18 +219,14 @@ class BlockCache:
             return b""
         spans = _spans(offset, length)
         name = self._name(fs, file)
-        parts: dict[int, bytes] = {}
-        for number, (low, high) in spans.items():
-            found = self._here(name, file, number, low, high)
-            if found is not None:
-                parts[number] = found
+        here = {number: self._here(name, file, number, *span) for number, span in spans.items()}
+        parts = {number: found for number, found in here.items() if found is not None}
         runs = _runs([number for number in spans if number not in parts])
         fetched = [self.fetch(fs, file, runs[0])] if len(runs) == 1 else self._pool.map(partial(self.fetch, fs, file), runs)
         for blocks in fetched if runs else ():
             for number, block in blocks.items():
                 if number in spans:
-                    low, high = spans[number]
-                    parts[number] = block[low:high]
+                    parts[number] = block[slice(*spans[number])]
         return b"".join(parts[number] for number in spans)
 
     def here(self, fs: AbstractFileSystem, file: Remote, offset: int, length: int) -> bytes | None:

@@ -42,12 +42,7 @@ class FullError(Exception):
 
 
 class RemoteCache:
-    """Keeps whole remote files in a folder.
-
-    Args:
-        folder: The folder; it is made if needed.
-        size: The most bytes of the files.
-    """
+    """Keeps whole remote files in a folder, made if needed: at most `size` bytes."""
 
     def __init__(self, folder: Path, size: int) -> None:
         self._folder, self._files, self._about = folder, folder / "files", folder / "about"
@@ -57,11 +52,8 @@ class RemoteCache:
     def hold(self, place: Sequence[str], files: Sequence[Remote], fs: AbstractFileSystem, progress: Callable[[int], None]) -> Path:
         """Fetches the files that are missing or stale, and returns the folder of all.
 
-        Args:
-            place: The folders below the cache that stand for the files' address.
-            files: The files, with paths relative to the address.
-            fs: The file system that fetches them.
-            progress: Called with the bytes that are cached now, from one thread at a time.
+        `place` are the folders below the cache that stand for the files' address. `progress` is called with the bytes that are cached now,
+        from one thread at a time.
 
         Raises:
             FullError: If they need more than the limit of the cache.
@@ -86,8 +78,7 @@ class RemoteCache:
                     progress(total[0])
 
                 with ThreadPoolExecutor(AT_ONCE) as pool:
-                    for _ in pool.map(lambda file: self._fetch(place, file, fs, more), stale):
-                        pass
+                    list(pool.map(lambda file: self._fetch(place, file, fs, more), stale))
             for file in files:
                 os.utime(self._about_of(place, file.key))
         return root

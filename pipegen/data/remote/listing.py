@@ -35,12 +35,9 @@ class FolderError(Exception):
 
 
 def file_system(address: Address, field: str, *, by_tensorflow: bool) -> AbstractFileSystem:
-    """Opens the file system that lists and fetches the files of an address.
+    """Opens the file system that lists and fetches the files of an address; `field` is its argument, for errors.
 
-    Args:
-        address: The address.
-        field: The address's argument, for errors.
-        by_tensorflow: Use TensorFlow; otherwise it is used only for `gs://` without a library.
+    TensorFlow is used if `by_tensorflow` is set, else only for `gs://` without a library.
 
     Raises:
         OpError: `PG565` for an unsupported scheme, `PG566` if the address cannot be reached, `PG744` if TensorFlow lacks the scheme.
@@ -105,8 +102,7 @@ def _is_file(fs: AbstractFileSystem, name: str) -> bool:
 def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
     """Lists the files below a folder; retries each folder, while fsspec's generic `find` skips folders after an error."""
     if not _walks(fs):
-        found: dict[str, dict[str, Any]] = patiently(lambda: fs.find(name, detail=True))
-        return found
+        return patiently(lambda: fs.find(name, detail=True))
     files, folders = {}, [name]
     while folders:
         folder = folders.pop()

@@ -50,13 +50,7 @@ _FAR = 8
 class RemoteMount:
     """A mount that reads files below an address; see `pipegen.mounts.Mount`.
 
-    Args:
-        address: The address, without secrets.
-        fs: The file system that fetches.
-        cache: The cache of blocks.
-        wholes: The cache of whole files.
-        place: The folders in `wholes` that stand for the address.
-        direct: TensorFlow reads the addresses itself.
+    `place` are the folders in the cache of whole files, `wholes`, that stand for the address.
     """
 
     def __init__(
@@ -116,8 +110,7 @@ class RemoteMount:
 
     def check(self, keys: Sequence[str]) -> None:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for _ in pool.map(lambda key: self._confirm(self._file(key)), keys):
-                pass
+            list(pool.map(lambda key: self._confirm(self._file(key)), keys))
 
     def whole(self, keys: Sequence[str]) -> list[str]:
         files = [self._file(key) for key in keys]
@@ -160,10 +153,7 @@ class RemoteMount:
 def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -> None:
     """Fills a folder with stand-ins: sparse files with the names and sizes of remote ones, and times that depend on their versions.
 
-    Args:
-        root: The folder.
-        files: The remote files.
-        ours: Decides if a relative path would be among `files`, if it still existed; such stand-ins are removed.
+    Stand-ins of files that no longer exist are removed: those for which `ours` is true, given their relative path.
     """
     due = {file.key: file for file in files}
     here: dict[str, os.stat_result] = {}
@@ -195,16 +185,12 @@ def _written(version: str) -> int:
 
 
 S = TypeVar("S", bound=BaseModel)
+_block_cache = cache(BlockCache)
 
 
 @dataclass(frozen=True)
 class Localised(Generic[S]):
-    """A source whose addresses were replaced by local folders and files.
-
-    Attributes:
-        source: The source.
-        mounts: The mount of each folder of stand-ins.
-    """
+    """A source whose addresses were replaced by local folders and files; `mounts` has the mount of each folder of stand-ins."""
 
     source: S
     mounts: Mapping[str, RemoteMount] = field(default_factory=dict)
@@ -278,7 +264,11 @@ class _Place:
             if not files:
                 raise FileNotFoundError
             place = address.place[:-1] if single else address.place
-            root = self._whole(fs, place, files) if self.mode == "whole" else self._mounted(fs, place, files, mounts, single=single)
+            if self.mode == "whole":
+                with progress(f"fetching {address}", sum(file.size for file in files)) as fetched:
+                    root = self._wholes.hold(place, files, fs, fetched)
+            else:
+                root = self._mounted(fs, place, files, mounts, single=single)
         except FolderError as error:
             message = f"{error} is a folder or a page of the web, not a file"
             raise OpError("PG401", message, field=self.field, help="for a folder, write a `/` at the end of the address") from None
@@ -309,10 +299,6 @@ class _Place:
         else:
             help_ = "check the address; a folder ends in `/`"
         return OpError("PG401", message, field=self.field, help=help_)
-
-    def _whole(self, fs: AbstractFileSystem, place: tuple[str, ...], files: list[Remote]) -> Path:
-        with progress(f"fetching {self.address}", sum(file.size for file in files)) as fetched:
-            return self._wholes.hold(place, files, fs, fetched)
 
     def _mounted(
         self, fs: AbstractFileSystem, place: tuple[str, ...], files: list[Remote], mounts: dict[str, RemoteMount], *, single: bool
@@ -350,8 +336,3 @@ class _Place:
             help_ = "name one: `runtime: {remote_cache: {path: …}}`"
             raise OpError("PG566", "no folder for remote files: this user has no home folder", field=self.field, help=help_)
         return kept
-
-
-@cache
-def _block_cache(folder: Path, size: int) -> BlockCache:
-    return BlockCache(folder, size)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.kept import INDEXES, keep, open_kept
+from pipegen.kept import INDEXES, keep_or_warn, open_kept
 from pipegen.memory import available_cores
-from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -267,12 +266,7 @@ class _Kept:
             self._whole = None
 
     def _write(self, name: str, entries: Sequence[tuple[_Entry, ShardRecords]]) -> bool:
-        if self._folder is None:
-            return False
-        try:
-            keep(self._folder, name, _content(entries))
-        except OSError as error:
-            log.warning("the index of the records cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())
+        if not keep_or_warn(self._folder, name, _content(entries), "the index of the records"):
             return False
         self._names = [*dict.fromkeys([*self._names, name])]
         return True

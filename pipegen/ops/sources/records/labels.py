@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.kept import INDEXES, keep, open_kept
+from pipegen.kept import INDEXES, keep_or_warn, open_kept
 from pipegen.memory import available_cores
 from pipegen.ops.sources.features.classes import as_values, read_labels
 from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
-from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -211,7 +210,5 @@ class LabelColumn:
         if self._folder is None:
             return
         texts, numbers = (values.texts, values.codes) if values.numbers is None else (None, values.numbers)
-        try:
-            keep(self._folder, self._file, [_MAGIC, json.dumps(texts).encode(), b"\n", numbers.astype("<i8").tobytes()])
-        except OSError as error:
-            log.warning("the labels of the records cannot be kept in %s: %s", self._folder, (error.strerror or str(error)).lower())
+        content = [_MAGIC, json.dumps(texts).encode(), b"\n", numbers.astype("<i8").tobytes()]
+        keep_or_warn(self._folder, self._file, content, "the labels of the records")
