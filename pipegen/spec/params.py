@@ -17,9 +17,9 @@ from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, flow, resolve
 from pipegen.spec.expect import one_of, shorten, show
-from pipegen.spec.homeless import homeless
 from pipegen.spec.locate import Filled, Locator, Place
 from pipegen.spec.models import Param
+from pipegen.spec.rebase import absolute, homeless
 from pipegen.spec.source_map import KeyPath, Tree, format_path
 from pipegen.spec.validate import check
 from pipegen.terminal import masked_value
@@ -242,11 +242,6 @@ def _declaration(value: Any) -> str:
     if kind is None or len(str(value)) > _LONGEST_VALUE or "$" in str(value) or (kind == "float" and not math.isfinite(value)):
         return "{type: int, default: 224}"
     return flow({"type": kind, "default": value})
-
-
-def absolute(path: str, folder: Path) -> str:
-    """`path` from `folder`, with `~` expanded; addresses such as `gs://` stay."""
-    return path if "://" in path else os.path.abspath(os.path.join(folder, os.path.expanduser(path)))
 
 
 def _convert(param: Param, value: Any) -> Any:
