@@ -13,7 +13,7 @@ from pipegen.diagnostics.diagnostic import Span, relative_path
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import flow
 from pipegen.spec.rebase import ADDRESS, places, settings
-from pipegen.spec.source_map import KeyPath, format_path
+from pipegen.spec.source_map import KeyPath, format_path, lookup
 from pipegen.spec.spec_hash import ARITHMETIC, LONGEST_RUN, Effect, alike, differences, in_words
 from pipegen.terminal import masked_value
 
@@ -222,11 +222,9 @@ def _paths(spec: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
         value = node[key]
         yield path, masked_value(value) if isinstance(value, str) else value
     for path in settings(spec):
-        at: Any = spec
-        for part in path:
-            at = at.get(part) if isinstance(at, dict) else None
-        if at is not None and path[0] != "runtime":
-            yield path, at
+        value = lookup(spec, path)
+        if value is not None and path[0] != "runtime":
+            yield path, value
 
 
 def word_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
@@ -303,7 +301,7 @@ def step_changes(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[Change], Dr
     gone = [step for step in old if step.index not in paired[0]]
     fresh = [step for step in new if step.index not in paired[1]]
     shifted = {after.op for before, after in pairs if before.id != after.id and after.draws}
-    found += [_gone(step, step.op in shifted) for step in gone] + [_fresh(step, step.op in shifted) for step in fresh]
+    found += [_unpaired(step, step.op in shifted, is_new=new) for new, steps in ((False, gone), (True, fresh)) for step in steps]
     return found, _draws(pairs, (a["seed"], b["seed"]))
 
 
@@ -396,18 +394,13 @@ def _longest_rise(numbers: list[int]) -> set[int]:
     return found
 
 
-def _gone(step: Step, shifts: bool) -> Change:
+def _unpaired(step: Step, shifts: bool, *, is_new: bool) -> Change:
+    """The change about a step that only one spec has; `shifts` if the ids of other steps of its name differ, too."""
     if step.effect is None:
-        return Change("nothing", step.path, "it is no longer written out", "it is the default")
+        return Change("nothing", step.path, "it is written out" if is_new else "it is no longer written out", "it is the default")
+    text, effect = ("it is new", "one more step acts") if is_new else (GONE, "it acts no more")
     kept = "; no other step's draws move" if step.draws and not shifts else ""
-    return Change("numbers", step.path, GONE, f"it acts no more{kept}", step.reach)
-
-
-def _fresh(step: Step, shifts: bool) -> Change:
-    if step.effect is None:
-        return Change("nothing", step.path, "it is written out", "it is the default")
-    kept = "; no other step's draws move" if step.draws and not shifts else ""
-    return Change("numbers", step.path, "it is new", f"one more step acts{kept}", step.reach)
+    return Change("numbers", step.path, text, f"{effect}{kept}", step.reach)
 
 
 def _draws(pairs: list[tuple[Step, Step]], seeds: tuple[Any, Any]) -> Draws:

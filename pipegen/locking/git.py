@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from pipegen.spec.shared_bases import BaseProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from pipegen.spec.shared_bases import GitFile
 
@@ -45,18 +43,10 @@ _OF_ANOTHER_REPOSITORY = (
 
 @dataclass(slots=True)
 class Repositories:
-    """Repositories, each fetched at most once; a context manager."""
+    """Repositories, each fetched at most once, into a temporary folder of the caller."""
 
-    _folder: tempfile.TemporaryDirectory[str] | None = field(default=None, init=False)
+    folder: Path
     _fetched: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
-
-    def __enter__(self) -> Repositories:
-        self._folder = tempfile.TemporaryDirectory(prefix="pipegen-lock-")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
 
     def resolve(self, address: GitFile) -> str:
         """Resolves a tag or a branch to its present commit; a commit stays itself.
@@ -104,21 +94,16 @@ class Repositories:
         return _git(["cat-file", "blob", blob], address, folder, remote=False)
 
     def _refs(self, address: GitFile, patterns: Sequence[str]) -> dict[str, str]:
-        lines = _git(["ls-remote", "--", address.url, *patterns], address, self._home()).decode(errors="replace").splitlines()
+        lines = _git(["ls-remote", "--", address.url, *patterns], address, self.folder).decode(errors="replace").splitlines()
         return {ref: commit for commit, _, ref in (line.partition("\t") for line in lines)}
-
-    def _home(self) -> Path:
-        if self._folder is None:
-            raise RuntimeError("`Repositories` is used outside of `with`")
-        return Path(self._folder.name)
 
     def _at(self, address: GitFile, commit: str) -> Path:
         """Fetches one commit into a bare repository, and returns its folder."""
         key = (address.url, commit)
         if key not in self._fetched:
-            folder = self._home() / str(len(self._fetched))
+            folder = self.folder / str(len(self._fetched))
             kind = f"--object-format={'sha256' if len(commit) == 64 else 'sha1'}"
-            _git(["init", "--quiet", "--bare", "--template=", kind, str(folder)], address, self._home(), remote=False)
+            _git(["init", "--quiet", "--bare", "--template=", kind, str(folder)], address, self.folder, remote=False)
             _git(["config", "remote.origin.url", address.url], address, folder, remote=False)
             options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", f"--filter=blob:limit={_LARGEST}"]
             _git(["fetch", *options, "origin", commit], address, folder)

@@ -145,14 +145,7 @@ def fetches_blocks(source: Source, runtime: Runtime) -> bool:
 
 
 def fetched(source: Source | None, path: tuple[str, ...], address: Address, runtime: Runtime) -> Literal["blocks", "whole", "none"]:
-    """The way to fetch an address: that of `runtime.remote_cache.fetch`, or of `auto` if the source does not support it.
-
-    Args:
-        source: The source.
-        path: The key path of the argument.
-        address: The address.
-        runtime: The runtime section.
-    """
+    """The way to fetch the address at `path`: that of `runtime.remote_cache.fetch`, or of `auto` if the source does not support it."""
     wanted = runtime.remote_cache.fetch
     if source is None or next(name for name in reversed(path) if name in SOURCE_PATHS) not in source.fetched_as_read():
         return "whole"

@@ -104,7 +104,8 @@ def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
         help_ = ("write each test on its own line, such as `- examples: {split: train, min: 1000}`", "for no tests, leave `tests` out")
         place.add(make("PG104", f"`tests` is a list of tests, got {show(value)}", place.label(), help=help_))
         return ()
-    tests = tuple(_build_test(item, place.at(i)) or AnyTest() for i, item in enumerate(value))
+    chosen = (_chosen(item, "test", place.at(i)) for i, item in enumerate(value))
+    tests: tuple[DataTest, ...] = tuple((check(*one) if one is not None else None) or AnyTest() for one in chosen)
     ids = ids_of(tests)
     for i, test_id in enumerate(ids):
         if test_id in ids[:i]:
@@ -114,15 +115,6 @@ def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
                 make("PG703", message, second.label("again here"), first.label("first here"), help=("give one of them another `id`",))
             )
     return tests
-
-
-def _build_test(value: Any, place: Place) -> DataTest | None:
-    chosen = _chosen(value, "test", place)
-    if chosen is None:
-        return None
-    cls, given, here = chosen
-    result: DataTest | None = check(cls, given, here)
-    return result
 
 
 def build_source(value: Any, place: Place) -> Source | None:

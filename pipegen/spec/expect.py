@@ -234,9 +234,7 @@ def _plural(annotation: Any) -> str:
     return words[s.kind] + _range(s).replace(" of ", ", each ") if s.kind in words else "values"
 
 
-@lru_cache(maxsize=256)
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(annotation)
+_adapter = lru_cache(maxsize=256)(TypeAdapter)
 
 
 def valid(annotation: Any, value: Any) -> bool:

@@ -187,17 +187,7 @@ def _built(
     whole: Loaded,
     stage: tuple[TrainingStage, int] | None = None,
 ) -> tuple[Tree, Draft | None] | None:
-    """Fills params, values from outside and absolute paths into a tree, and builds its spec; `None` if it becomes too large.
-
-    Args:
-        tree: The tree, with merged bases.
-        locate: The places of its values.
-        values: The values of params.
-        section: The section `params`.
-        runtime: Settings merged over the `runtime` section.
-        whole: The spec that is loaded.
-        stage: A stage with its number, to build the spec of that stage.
-    """
+    """Fills values of params, `runtime=`, a stage, and absolute paths into a tree, and builds its spec; `None` if it becomes too large."""
     out = section.out
     substitution = Substitution(values, locate, out)
     if not substitution.apply(tree):

@@ -16,7 +16,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.ops.registry import sources
 from pipegen.spec.compose import flow
 from pipegen.spec.locate import Locator, Place
-from pipegen.spec.source_map import KeyPath, format_path
+from pipegen.spec.source_map import KeyPath, format_path, lookup
 
 PATHS: tuple[KeyPath, ...] = (
     ("errors", "exclude"),
@@ -63,9 +63,7 @@ def is_part_splits(path: KeyPath) -> bool:
 def make_absolute(spec: dict[str, Any], place: Place) -> None:
     """Makes paths absolute, in place, and reports relative ones of shared bases."""
     for *parents, last in settings(spec):
-        at: Any = spec
-        for key in parents:
-            at = at.get(key) if isinstance(at, dict) else None
+        at = lookup(spec, tuple(parents))
         if isinstance(at, dict) and last in at:
             at[last] = _absolute(at[last], (*parents, last), place)
     for node, key, path in [*places(spec.get("source"), ("source",))]:
@@ -100,10 +98,8 @@ def settings(spec: dict[str, Any]) -> Iterator[KeyPath]:
 
 def _parts(spec: dict[str, Any]) -> dict[str, Any]:
     """The parts of a mix by name, as written; none for another source."""
-    at: Any = spec
-    for key in _PARTS:
-        at = at.get(key) if isinstance(at, dict) else None
-    return at if isinstance(at, dict) else {}
+    parts = lookup(spec, _PARTS)
+    return parts if isinstance(parts, dict) else {}
 
 
 def _absolute(value: Any, path: KeyPath, place: Place) -> Any:

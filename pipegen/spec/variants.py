@@ -78,12 +78,7 @@ def of_branch(spec: PipelineSpec, name: str | None) -> PipelineSpec:
 
 
 def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> PipelineSpec:
-    """The spec of the first view alone, without `views`.
-
-    Args:
-        spec: The spec.
-        features: The features that can have views, each with its image, to adapt the output to one view.
-    """
+    """The spec of the first view alone, without `views`; its output is adapted to the features that can have views, each with its image."""
     if spec.views == 1:
         return spec
     first = _first(spec)
