@@ -131,6 +131,7 @@ _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
     (("order",), "examples are seen earlier or later in training", "train"),
     (("batch", "size"), "the same examples in batches of another size, and another number of steps", ""),
     (("batch", "remainder"), "a last batch that is not full is treated otherwise", ""),
+    (("batch", "buckets"), "images of other sizes are batched together", ""),
     (("images",), "images that no other one is aligned with draw other numbers", "train"),
     (("views",), "the model sees other views of an example", "train"),
     (("output",), "what the model receives has another form", ""),

@@ -117,6 +117,12 @@ def test_one_difference(old: str, new: str, kind: str, path: str, text: str | No
     assert {change.kind for change in back.changes} == {kind}
 
 
+def test_buckets_that_only_one_spec_has_are_other_numbers() -> None:
+    buckets = SPEC.replace("size: 24", "size: bucket").replace("size: 8", "size: 8, buckets: {sizes: [[24, 32], [32, 24]]}")
+    for found in (of(SPEC, buckets), of(buckets, SPEC)):
+        assert {change.path for change in found.of("numbers")} >= {("batch", "buckets")}
+
+
 def test_nothing_differs() -> None:
     found = of(SPEC, SPEC)
     assert (found.changes, found.same_numbers, verdict(found)) == ((), True, "Nothing differs.")
