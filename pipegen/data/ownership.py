@@ -13,7 +13,7 @@ from pipegen.diagnostics.diagnostic import Label, Severity
 from pipegen.files import is_foreign
 from pipegen.kept import ForeignFolderError, claim
 from pipegen.ops.sources.listing.wording import nearest_folder
-from pipegen.spec.addresses import replaced
+from pipegen.spec.addresses import addresses_in
 from pipegen.spec.models import DiskCache
 from pipegen.spec.rebase import ADDRESS, SNAPSHOT, places
 from pipegen.spec.source_map import format_path
@@ -22,7 +22,6 @@ from pipegen.spec.trust import REPORT
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.errors import OpError
-    from pipegen.spec.addresses import Address
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
@@ -33,7 +32,7 @@ def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     folders: list[tuple[tuple[str, ...], str]] = []
     if isinstance(spec.runtime.cache, DiskCache):
         folders.append((("runtime", "cache", "disk"), spec.runtime.cache.disk))
-    if spec.runtime.remote_cache.path is not None and _has_addresses(spec):
+    if spec.runtime.remote_cache.path is not None and addresses_in(spec.source):
         folders.append((("runtime", "remote_cache", "path"), spec.runtime.remote_cache.path))
     for path, folder in folders:
         try:
@@ -52,17 +51,6 @@ def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         if not above.is_dir():
             message = f"{skip.report!r} cannot be written: {str(above)!r} is not a folder"
             yield make("PG674", message, locate(REPORT), help="name a file below a folder")
-
-
-def _has_addresses(spec: PipelineSpec) -> bool:
-    found: list[str] = []
-
-    def look(address: Address, _path: tuple[str, ...], _of: object) -> str:
-        found.append(address.scheme)
-        return address.text
-
-    replaced(spec.source, look)
-    return bool(found)
 
 
 def path_only(path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:  # noqa: ARG001
