@@ -34,7 +34,6 @@ from pipegen.spec.compose import bool_trap, has_one_reading, number_trap, quoted
 from pipegen.spec.expect import accepts, describe, field_type, one_of, schedules_of, shape, show, valid, validated, with_arguments, words_of
 from pipegen.spec.locate import Place
 from pipegen.spec.source_map import KeyPath, format_path
-from pipegen.spec.translate import anywhere, entries_in, entry_fix, instead_of_key, wrong_value
 from pipegen.types import FeatureType
 
 _MOST_SPLITS = 100
@@ -86,6 +85,8 @@ def _meant_by_word(annotation: Any, value: Any, place: Place) -> tuple[list[str]
 
 def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
     """Help for a value of another type: its likely meaning."""
+    from pipegen.spec.translate import wrong_value
+
     key = str(place.path[-1]) if place.path else ""
     if value is None:
         return ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
@@ -161,6 +162,8 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
 
     `place` is that of the map, and `values` is the whole map.
     """
+    from pipegen.spec.translate import anywhere, entries_in, instead_of_key
+
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
     taken = {name: None for name in given if name in model.model_fields}  # meant by other unknown keys
@@ -189,6 +192,8 @@ def unknown_key(
         help_.append(f"put a space after the colon: `{key.replace(':', ': ', 1)}`")
     fix = None
     if advice is not None:
+        from pipegen.spec.translate import entry_fix
+
         fix = entry_fix(advice, place, key)
     elif near is not None and (is_slip(key, near) or near in meanings(key)) and (span := here.locate.spans.keys.get(here.path)) is not None:
         fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),), certain(is_certain(key, near, known)))

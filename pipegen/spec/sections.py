@@ -10,7 +10,7 @@ from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, Severity, Span, write
-from pipegen.diagnostics.foreign import meanings, rows
+from pipegen.diagnostics.foreign import meanings, rows, split_named
 from pipegen.diagnostics.suggest import closest
 from pipegen.frozen import dataclass
 from pipegen.ops.registry import sources
@@ -26,7 +26,6 @@ from pipegen.spec.models import Param, PipelineSpec
 from pipegen.spec.overrides import endless
 from pipegen.spec.source_map import Tree, lookup
 from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
-from pipegen.spec.translate import anywhere, in_its_section, instead_of_key, split_named
 from pipegen.spec.validate import check
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
@@ -140,6 +139,8 @@ def _sections(raw: dict[str, Any], place: Place) -> dict[str, Any]:
     known = ["extends", *PipelineSpec.model_fields]
     for key, value in raw.items():
         if key not in PipelineSpec.model_fields:
+            from pipegen.spec.translate import anywhere, in_its_section, instead_of_key
+
             near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
             names_section = any(name in PipelineSpec.model_fields for row in rows(key, "key") for name in row.names)

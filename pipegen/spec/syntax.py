@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 from pipegen.frozen import dataclass
+from pipegen.spec.source_map import LONGEST_KEY
 
 if TYPE_CHECKING:
     from yaml.error import Mark, MarkedYAMLError
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 _GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")
 """A key whose colon is not followed by a space."""
-LONGEST_KEY = 1000
-"""The most characters of a key; the limit of YAML is 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
