@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipegen.comparing.changes import KINDS, Change, Comparison, Draws, fold_runs, path_changes, runtime_changes, word_changes
-from pipegen.comparing.sides import LockSide, RevisionError, Side, lock_changes, meaning_changes, read_side
+from pipegen.comparing.changes import Comparison, path_changes, runtime_changes, word_changes
+from pipegen.comparing.sides import LockSide, RevisionError, Side, lock_changes, read_side
 from pipegen.ops.sources.prepared import Prepared
+from pipegen.spec.changes import KINDS, Change, Draws, fold_runs, meaning_changes
 from pipegen.spec.expect import one_of
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.spec_hash import digest_of

@@ -11,16 +11,16 @@ from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pipegen.comparing.changes import GONE, Change, Draws, Kind, fold_runs, section_changes, step_changes
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Span
 from pipegen.errors import PipegenError
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import inspect
 from pipegen.phases.specs import Spec
+from pipegen.spec.changes import GONE, Change, Kind, in_words, meaning_changes
 from pipegen.spec.compose import MAX_BYTES, compose, decode
 from pipegen.spec.lock_file import Data, Entry, FunctionSource, Lock, read_lock
 from pipegen.spec.source_map import KeyPath
-from pipegen.spec.spec_hash import in_words, meaning
+from pipegen.spec.spec_hash import meaning
 
 _TIMEOUT = 60
 """The time limit of a git command in seconds."""
@@ -334,13 +334,6 @@ def _entry_changes(a: Entry, b: Entry) -> list[Change]:
         names = [name for name in {**a.texts, **b.texts} if a.texts.get(name) != b.texts.get(name)]
         found.append(Change("nothing", ("texts",), ", ".join(names), "the texts differ, and mean the same"))
     return found
-
-
-def meaning_changes(a: dict[str, object], b: dict[str, object]) -> tuple[list[Change], Draws]:
-    """Compares two meanings; also returns the effects on the draws."""
-    a, b, folded = fold_runs(a, b)
-    steps, draws = step_changes(a, b)
-    return [*section_changes(a, b), *steps, *folded], draws
 
 
 def _data(a: Data | None, b: Data | None) -> Iterator[Change]:
