@@ -1,4 +1,4 @@
-"""The identity of a pipeline: a hash of its meaning, and descriptions of the differences between two."""
+"""The identity of a pipeline: its meaning as plain values, and the hash of that."""
 
 from __future__ import annotations
 
