@@ -64,7 +64,8 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
             return found
     if isinstance(value, (int, float)) and plain_text and not accepts(annotation, "int", "float"):
         return _unquoted(value, name, expected, place)
-    code = "PG105" if _same_kind(annotation, value) else "PG104"
+    kinds = next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ())
+    code = "PG105" if accepts(annotation, *kinds) else "PG104"  # if the type is right, the value is wrong
     help_, fix = _meant_by_word(annotation, value, place) or (_meant_by_value(annotation, value, place), None)
     sized = place.path[:2] == ("splits", "parts")
     if isinstance(value, float) and not sized and value.is_integer() and accepts(annotation, "int") and valid(annotation, int(value)):
@@ -308,11 +309,6 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
     help_ = (write(text, "value"), *provenance(place))
     fix = replacement(place, text, Applicability.SAFE)
     return make("PG104", f"{name} is {expected}, but {show(value)} is {given}", *labels(place), help=help_, fix=fix)
-
-
-def _same_kind(annotation: Any, value: Any) -> bool:
-    """Tests if the type of a value is accepted, so that only the value is wrong."""
-    return accepts(annotation, *next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ()))
 
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)
