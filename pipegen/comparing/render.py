@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pipegen.comparing.changes import Comparison
+from pipegen.comparing.comparison import Comparison
 from pipegen.diagnostics.diagnostic import is_address, relative_path
 from pipegen.diagnostics.machine import workflow_command
 from pipegen.spec.changes import KINDS, Kind

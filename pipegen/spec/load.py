@@ -13,8 +13,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, FullError, Label
 from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed, granted
-from pipegen.spec.compose import decode
-from pipegen.spec.extends import Files, follow, merge, read_file, read_text
+from pipegen.spec.extends import Files, follow, merge, read_bytes, read_file, read_text
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import PipelineSpec, Stretch, TrainingStage
 from pipegen.spec.overrides import Outside, lay_over, plain, split
@@ -254,11 +253,7 @@ def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, f
         return None
     if text is None:
         return read_file(Path(file), file, files, out)
-    decoded = decode(text, file) if isinstance(text, bytes) else text
-    if not isinstance(decoded, str):
-        out.add(decoded)
-        return None
-    return read_text(decoded, file, base, files, out)
+    return read_bytes(text, file, base, files, out) if isinstance(text, bytes) else read_text(text, file, base, files, out)
 
 
 def _laid_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Diagnostics) -> Tree:

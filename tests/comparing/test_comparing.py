@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipegen.comparing.changes import Comparison
-from pipegen.comparing.comparison import compare
+from pipegen.comparing.comparison import Comparison, compare
 from pipegen.comparing.render import render_github, render_text, verdict
 from pipegen.comparing.sides import RevisionError, UnreadableSideError
 from pipegen.spec.changes import _longest_rise, step_changes
