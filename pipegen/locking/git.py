@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, hints
 from pipegen.spec.lock_file import Pin, digest, kept_text, text_path
 from pipegen.spec.shared_bases import BaseProblem
 
@@ -78,9 +78,8 @@ class Repositories:
         if not listed:
             names = _git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], address, folder, remote=False)
             every = names.decode(errors="replace").split("\0")
-            near = closest(address.file, [name for name in every if name.endswith((".yaml", ".yml"))])
-            hint = (f"did you mean `{near}`?",) if near else ()
-            raise BaseProblem("PG533", f"{address.place} has no file {address.file}", *hint)
+            near = hints(address.file, [name for name in every if name.endswith((".yaml", ".yml"))])
+            raise BaseProblem("PG533", f"{address.place} has no file {address.file}", *near)
         if mode not in (b"100644", b"100755"):
             raise BaseProblem("PG533", f"{address.file} in {address.place} is a link or a folder, not a file", "name the file itself")
         blob = rest.split()[1].decode()

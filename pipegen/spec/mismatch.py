@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, write
 from pipegen.diagnostics.foreign import meanings
-from pipegen.diagnostics.suggest import closest, is_certain
+from pipegen.diagnostics.suggest import closest, hints, is_certain
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import BUCKET
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform
@@ -114,9 +114,8 @@ def _meant_by_map(annotation: Any, value: dict[str, Any]) -> list[str]:
     if not schedules:
         takes_none = list(value) in (["linear"], ["cosine"], ["step"], ["table"])
         return ["this argument takes no schedule; the `probability` of a step takes one"] if takes_none else []
-    near = closest(next(iter(value), ""), schedules)
     form = f"a schedule over the epochs is {one_of(schedules)} with its arguments: `{{linear: {{from, to, epochs: [0, 20]}}}}`"
-    return [f"did you mean `{near}`?", form] if near else [form]
+    return [*hints(next(iter(value), ""), schedules, form)]
 
 
 def _as_first(annotation: Any, value: Any) -> str | None:

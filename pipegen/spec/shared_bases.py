@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from pipegen.diagnostics.diagnostic import GIT, PACKAGE
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, hints
 from pipegen.files import read_regular
 from pipegen.frozen import dataclass
 
@@ -233,10 +233,9 @@ def _folders(address: PackageFile) -> list[Path]:
     packed = [Path(entry, top, *below) for entry in sys.path if os.path.isfile(entry) and any(_packed(Path(entry), f"{top}/"))]
     if packed:
         return packed
-    near = closest(top, [found.name for found in pkgutil.iter_modules()])
-    hint = (f"did you mean `{near}`?",) if near else ()
     install = "install it into the environment of pipegen (shown by `pipegen version`)"
-    raise BaseProblem("PG113", f"the package `{top}` is not installed", *hint, install)
+    help_ = hints(top, [found.name for found in pkgutil.iter_modules()], install)
+    raise BaseProblem("PG113", f"the package `{top}` is not installed", *help_)
 
 
 def _in_zip(path: Path) -> tuple[Path, str] | None:
