@@ -98,10 +98,7 @@ class _Wanted:
     """The edits of a map; invalid ones are reported and left out.
 
     Attributes:
-        base: The spec whose steps are edited.
-        over: The spec with the map.
-        out: The collector of findings.
-        by: The beginning of their messages.
+        base, over, out, by: See `edit_steps`.
         replaced: The replacements, by the ids of the replaced steps.
         removed: The removed ids, with the paths where they are named.
         beside: New steps `before` and `after` each id.

@@ -180,7 +180,7 @@ def _copied(tree: Tree, locate: Locator) -> tuple[Tree, Locator]:
 def _built(
     tree: Tree,
     locate: Locator,
-    values: Mapping[str, Value],
+    values: dict[str, Value],
     section: Params,
     runtime: Mapping[str, Any] | None,
     whole: Loaded,
@@ -206,7 +206,7 @@ def _stages(
     spec: PipelineSpec,
     written: Tree,
     places: Locator,
-    values: Mapping[str, Value],
+    values: dict[str, Value],
     section: Params,
     runtime: Mapping[str, Any] | None,
     whole: Loaded,
