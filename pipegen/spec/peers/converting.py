@@ -59,11 +59,11 @@ def by_chance(op: str, default: float = 0.5, **arguments: Any) -> Callable[..., 
     return convert
 
 
-def without(why: str, nearest: str | dict[str, Any] = "", arguments: str = "") -> Callable[..., Steps]:
+def without(why: str, nearest: str | dict[str, Any] | None = None, arguments: str = "") -> Callable[..., Steps]:
     """The refusal of a library's step with these arguments; the name of the nearest step of ours stands for its example."""
 
     def convert(**_: Any) -> Steps:
-        refuse(why, nearest=_example(nearest) if isinstance(nearest, str) and nearest else nearest or None)
+        refuse(why, nearest=_example(nearest) if isinstance(nearest, str) else nearest)
 
     names = arguments.split()
     convert.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in names])  # type: ignore[attr-defined]
