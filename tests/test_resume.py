@@ -104,12 +104,12 @@ def test_runtime_names_and_paths_do_not_matter(pipe: Any, photo_folder: Path, tm
 
 
 @pytest.mark.parametrize(("own", "words"), [
-    ({"seed": 5}, "seed: 0 -> 5"),
-    ({"transforms": [*GEOMETRY, "grayscale"]}, "transforms[4]: grayscale is new"),
+    ({"seed": 5}, "seed: 0 → 5"),
+    ({"transforms": [*GEOMETRY, "grayscale"]}, "transforms[4].grayscale: it is new"),
     ({"transforms": [*GEOMETRY[:2], {"random_rotation": {"degrees": 10}}, GEOMETRY[3]]}, "transforms[2].random_rotation.degrees: 25"),
-    ({"shuffle": "none"}, "shuffle: global -> none"),
-    ({"splits": {"parts": {"train": 0.5, "validation": 0.5}}}, "splits.parts.train: 0.75 -> 0.5"),
-    ({"batch": {"size": 4, "remainder": "keep"}}, "batch.size: 8 -> 4"),
+    ({"shuffle": "none"}, "shuffle: global → none"),
+    ({"splits": {"parts": {"train": 0.5, "validation": 0.5}}}, "splits.parts.train: 0.75 → 0.5"),
+    ({"batch": {"size": 4, "remainder": "keep"}}, "batch.size: 8 → 4"),
 ], ids=["seed", "step", "argument", "shuffle", "splits", "remainder"])  # fmt: skip
 def test_a_mismatch_says_in_words_what_differs(pipe: Any, photo_folder: Path, own: dict[str, Any], words: str) -> None:
     saved = standing(pipe, 1)

@@ -119,7 +119,7 @@ def test_a_state_goes_on_within_any_stage() -> None:
                 rest += [row.numpy().tolist() for _, row in stage.train]
         assert rest == [row for _, row in whole[number + 1 :]], number
     other = numbered(8, 4, stages=[STAGES[0], {"epochs": 2, "batch": 4}, STAGES[2]])
-    with pytest.raises(StateError, match=r"stages\.1\.epochs: 1 -> 2"):
+    with pytest.raises(StateError, match=r"stages\[1\]\.epochs: 1 → 2"):
         other.restore(whole[0][0])
     with pytest.raises(StateError, match="is at step 9 of an epoch that has 2"):
         pipe.restore({**whole[8][0], "step": 9})

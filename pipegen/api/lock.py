@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipegen.api.fitting import kept_numbers
@@ -261,7 +262,8 @@ def lock_specs(
     for file in files:
         by_lock.setdefault(_lock_of(file), []).append(file)
     met = set[str]()
-    with Repositories() as repositories:
+    with TemporaryDirectory(prefix="pipegen-lock-") as folder:
+        repositories = Repositories(Path(folder))
         runs = [_Run(path, Resolving(path, {}, update, repositories), content, overrides, progress) for path in by_lock]
         for run, names in zip(runs, by_lock.values(), strict=True):
             for name in names:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pipegen.comparing.changes import KINDS, Change, Comparison, Kind
+from pipegen.comparing.comparison import Comparison
 from pipegen.diagnostics.diagnostic import is_address, relative_path
 from pipegen.diagnostics.machine import workflow_command
-from pipegen.spec.source_map import format_path
+from pipegen.spec.changes import KINDS, Kind
 
 _TITLES: dict[Kind, str] = {
     "numbers": "other numbers",
@@ -39,7 +39,7 @@ def render_text(comparison: Comparison, strong: Callable[[str], str] = str) -> s
             lines += ["", strong(_TITLES[kind])]
         for change in changes:
             where = f"  ({change.span})" if change.span is not None else ""
-            lines += [f"  {_what(change)}{where}", f"      {_effect(change)}"]
+            lines += [f"  {change}{where}", f"      {change.whole_effect}"]
     return "".join(f"{line}\n" for line in [*lines, *_draws(comparison)])
 
 
@@ -55,21 +55,13 @@ def _commands(comparison: Comparison) -> Iterator[str]:
             properties = {"file": relative_path(change.span.file), "line": str(change.span.line)}
         command = "warning" if change.kind in ("numbers", "perhaps") else "notice"
         properties["title"] = f"pipegen diff: {_TITLES[change.kind]}"
-        yield workflow_command(command, properties, f"{_what(change)}\n{_effect(change)}")
+        yield workflow_command(command, properties, f"{change}\n{change.whole_effect}")
     yield workflow_command("notice", {"title": "pipegen diff"}, "\n".join([verdict(comparison), *_draws(comparison)[1:]]))
 
 
 def _at_revision(file: str, comparison: Comparison) -> bool:
     """Decides if a file is at a revision or in a package, not in the working tree."""
     return is_address(file) or any(file.startswith(f"{name.partition(':')[0]}:") for name in comparison.names if ":" in name)
-
-
-def _what(change: Change) -> str:
-    return f"{format_path(change.path)}: {change.text}" if change.path else change.text
-
-
-def _effect(change: Change) -> str:
-    return f"{change.splits}: {change.effect}" if change.splits else change.effect
 
 
 def _draws(comparison: Comparison) -> list[str]:

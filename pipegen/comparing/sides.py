@@ -11,16 +11,16 @@ from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pipegen.comparing.changes import GONE, Change, Draws, Kind, fold_runs, section_changes, step_changes
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Span
 from pipegen.errors import PipegenError
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import inspect
 from pipegen.phases.specs import Spec
+from pipegen.spec.changes import GONE, Change, Kind, in_words, meaning_changes
 from pipegen.spec.compose import MAX_BYTES, compose, decode
 from pipegen.spec.lock_file import Data, Entry, FunctionSource, Lock, read_lock
 from pipegen.spec.source_map import KeyPath
-from pipegen.spec.spec_hash import in_words, meaning
+from pipegen.spec.spec_hash import meaning
 
 _TIMEOUT = 60
 """The time limit of a git command in seconds."""
@@ -307,8 +307,7 @@ def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
             how = "it is new" if name not in a.specs else GONE
             yield Change("nothing", (name,), how, "the spec is locked now" if name not in a.specs else "the spec is not locked any more")
         else:
-            for change in entry_changes(a.specs[name], b.specs[name])[0]:
-                yield replace(change, path=(name, *change.path))
+            yield from (replace(change, path=(name, *change.path)) for change in _entry_changes(a.specs[name], b.specs[name]))
     for name in {**a.git, **b.git}:
         old, new = a.git.get(name), b.git.get(name)
         if old != new:
@@ -316,18 +315,15 @@ def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
             yield Change("nothing", ("git", name), " → ".join(commits), "its effects are listed with the specs that extend it")
 
 
-def entry_changes(a: Entry, b: Entry) -> tuple[list[Change], Draws]:
-    """Compares two entries of a spec in locks; also returns the effects on its draws."""
-    found: list[Change] = []
-    draws = Draws()
-    if a.hash != b.hash:
-        found, draws = meaning_changes(a.meaning, b.meaning)
+def _entry_changes(a: Entry, b: Entry) -> list[Change]:
+    """Compares two entries of a spec in locks."""
+    found = meaning_changes(a.meaning, b.meaning)[0] if a.hash != b.hash else []
     found += _data(a.data, b.data)
-    for step in {**a.fitted, **b.fitted}:
-        if step in a.fitted and step in b.fitted and a.fitted[step] != b.fitted[step]:
+    for step, numbers in a.fitted.items():
+        if b.fitted.get(step, numbers) != numbers:
             found.append(Change("numbers", ("fitted", step), "other numbers were learned", "the step works with those"))
-    for name in {**a.functions, **b.functions}:
-        found += _function(name, a.functions.get(name), b.functions.get(name))
+    for name, source in a.functions.items():
+        found += _function(name, source, b.functions.get(name, source))
     for what, old, new in (("packages", a.packages, b.packages), ("versions", a.versions, b.versions)):
         for name in {**old, **new}:
             if old.get(name) != new.get(name):
@@ -337,14 +333,7 @@ def entry_changes(a: Entry, b: Entry) -> tuple[list[Change], Draws]:
     if not found and a.texts != b.texts:
         names = [name for name in {**a.texts, **b.texts} if a.texts.get(name) != b.texts.get(name)]
         found.append(Change("nothing", ("texts",), ", ".join(names), "the texts differ, and mean the same"))
-    return found, draws
-
-
-def meaning_changes(a: dict[str, object], b: dict[str, object]) -> tuple[list[Change], Draws]:
-    """Compares two meanings; also returns the effects on the draws."""
-    a, b, folded = fold_runs(a, b)
-    steps, draws = step_changes(a, b)
-    return [*section_changes(a, b), *steps, *folded], draws
+    return found
 
 
 def _data(a: Data | None, b: Data | None) -> Iterator[Change]:
@@ -362,10 +351,8 @@ def _data(a: Data | None, b: Data | None) -> Iterator[Change]:
         yield Change("numbers", (*path, "classes"), f"{a.classes} → {b.classes}", "labels have other values")
 
 
-def _function(name: str, a: FunctionSource | None, b: FunctionSource | None) -> Iterator[Change]:
-    if a is None or b is None or a == b:
-        return
+def _function(name: str, a: FunctionSource, b: FunctionSource) -> Iterator[Change]:
     if a.function != b.function:
         yield Change("numbers", ("functions", name), "its source differs", _OTHER_CODE)
-    else:
+    elif a.module != b.module:
         yield Change("perhaps", ("functions", name), "its module differs", f"its own lines are the same; {_OTHER_CODE} if it uses the rest")

@@ -13,7 +13,7 @@ from pipegen.diagnostics.diagnostic import Label, Severity
 from pipegen.files import is_foreign
 from pipegen.kept import ForeignFolderError, claim
 from pipegen.ops.sources.listing.wording import nearest_folder
-from pipegen.spec.addresses import replaced
+from pipegen.spec.addresses import addresses_in
 from pipegen.spec.models import DiskCache
 from pipegen.spec.rebase import ADDRESS, SNAPSHOT, places
 from pipegen.spec.source_map import format_path
@@ -32,7 +32,7 @@ def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     folders: list[tuple[tuple[str, ...], str]] = []
     if isinstance(spec.runtime.cache, DiskCache):
         folders.append((("runtime", "cache", "disk"), spec.runtime.cache.disk))
-    if spec.runtime.remote_cache.path is not None and replaced(spec.source, lambda *_: "") is not None:
+    if spec.runtime.remote_cache.path is not None and addresses_in(spec.source):
         folders.append((("runtime", "remote_cache", "path"), spec.runtime.remote_cache.path))
     for path, folder in folders:
         try:

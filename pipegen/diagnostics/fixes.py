@@ -55,8 +55,8 @@ def _overlap(a: _Change, b: _Change) -> bool:
 
 
 _IGNORE = re.compile(r"#\s*pipegen:\s*ignore\b[ \t]*(?:\[([^\]\n]*)\])?")
-_OPENS = frozenset(" \t[{,:-")
-"""Characters that may precede a quoted text."""
+_QUOTED_OR_COMMENT = re.compile(r"""(?<![^ \t\[{,:-])(?:'[^']*(?:'|$)|"(?:\\.|[^"\\])*(?:"|\\?$))|(?<![^ \t])#""", re.DOTALL)
+"""A quoted text, which may be open at the end of the line, or the sign of a comment."""
 
 
 @dataclass(slots=True)
@@ -117,21 +117,7 @@ def _comments(file: str, text: str) -> Iterator[_Comment]:
 
 def _comment_start(line: str) -> int | None:
     """Finds the start of the comment of a line: a `#` after a blank and outside of quotes."""
-    quote = ""
-    i = 0
-    while i < len(line):
-        char = line[i]
-        if quote:
-            if quote == '"' and char == "\\":
-                i += 1
-            elif char == quote:
-                quote = ""
-        elif char in "'\"" and (i == 0 or line[i - 1] in _OPENS):
-            quote = char
-        elif char == "#" and (i == 0 or line[i - 1] in " \t"):
-            return i
-        i += 1
-    return None
+    return next((found.start() for found in _QUOTED_OR_COMMENT.finditer(line) if found[0] == "#"), None)
 
 
 def _unused(comment: _Comment) -> Diagnostic:

@@ -81,6 +81,11 @@ def member(word: str) -> str:
     return f"; `{found[0].lines}` is {found[0].remark}" if found else ""
 
 
+def split_named(word: str) -> str | None:
+    """Our name of a split with another name, if any."""
+    return next((row.lines for row in rows(word, "split")), None)
+
+
 def meanings(word: str) -> tuple[str, ...]:
     """The names that a word of another library may mean, the likeliest first."""
     return tuple(dict.fromkeys(name for row in _table().get(plain(word), ()) for name in row.names))

@@ -78,16 +78,12 @@ def _annotation(d: Diagnostic) -> str:
 def workflow_command(command: str, properties: Mapping[str, str], text: str) -> str:
     """Renders one of GitHub's workflow commands, such as `notice`, as a line; the text may have several."""
     order = ("file", "line", "col", "endLine", "endColumn", "title")
-    listed = ",".join(f"{k}={_property(properties[k])}" for k in order if k in properties)
+    listed = ",".join(f"{k}={_data(properties[k]).replace(':', '%3A').replace(',', '%2C')}" for k in order if k in properties)
     return f"::{command} {listed}::{_data(text)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -38,6 +38,12 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     return _inflected(letters, by_plain) or _part(word, names) or _slip(letters, by_plain)
 
 
+def hints(word: str, candidates: Iterable[str], *further: str) -> tuple[str, ...]:
+    """Help for a wrong word: the candidate that was probably meant, if any, and further lines."""
+    near = closest(word, candidates)
+    return (f"did you mean `{near}`?", *further) if near else further
+
+
 _LONG_ENOUGH = 5
 """Letters from which on a word with one typo is certain."""
 _ALONE = 3

@@ -8,24 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipegen.cache.store import tensorflow_version
-from pipegen.comparing.sides import meaning_changes
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import is_address
 from pipegen.locking.functions import distribution_of, function_source, python_functions
 from pipegen.release import __version__
+from pipegen.spec.changes import meaning_changes
 from pipegen.spec.extends import through_chain
 from pipegen.spec.lock_file import Data, Entry, digest
 from pipegen.spec.shared_bases import PackageFile, parse
-from pipegen.spec.source_map import format_path
 from pipegen.spec.spec_hash import meaning
 from pipegen.spec.steps import ids_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pipegen.comparing.changes import Change
     from pipegen.data.manifest import Manifest
-    from pipegen.diagnostics.diagnostic import Diagnostic, Label
+    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.phases.specs import Learned, Spec
 
 
@@ -87,7 +85,8 @@ def differences(spec: Spec, old: Entry, new: Entry) -> list[Diagnostic]:
     changes = meaning_changes(old.meaning, new.meaning)[0] if old.hash != new.hash else []
     meaning = [c for c in changes if c.kind in ("numbers", "perhaps")]
     texts = [*_texts(old, new), *_packages(old, new)]
-    found = [_of_meaning(change, where(() if change.gone else change.path), texts) for change in meaning]
+    places = [where(() if change.gone else change.path) for change in meaning]
+    found = [make(MOVED, f"since the lock, {c}", at, help=(c.whole_effect, *texts, _AGAIN)) for c, at in zip(meaning, places, strict=True)]
     if not meaning:
         found += [make(ALIKE, f"{what}, and the spec means the same", where(()), help=(_AGAIN,)) for what in texts]
     moved = [*_functions(spec, old, new), *_data(old.data, new.data), *_fitted(old, new)]
@@ -95,11 +94,6 @@ def differences(spec: Spec, old: Entry, new: Entry) -> list[Diagnostic]:
     precision = "from version to version numbers agree to rounding, and within one to the bit"
     found += [make(ALIKE, what, where(()), help=(precision, _AGAIN)) for what in _versions(old, new)]
     return through_chain(found, spec.loaded.locate.files)
-
-
-def _of_meaning(change: Change, at: Label, texts: list[str]) -> Diagnostic:
-    effect = f"{change.splits}: {change.effect}" if change.splits else change.effect
-    return make(MOVED, f"since the lock, {format_path(change.path)}: {change.text}", at, help=(effect, *texts, _AGAIN))
 
 
 def _texts(old: Entry, new: Entry) -> Iterator[str]:

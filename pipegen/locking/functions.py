@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
-import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.spec.lock_file import FunctionSource, digest
-from pipegen.spec.shared_bases import package_file, search_path
+from pipegen.spec.shared_bases import find_top, package_file, search_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,8 +84,7 @@ def _defines(node: ast.stmt) -> Iterator[str]:
 def _module_path(module: str) -> Path | None:
     """Finds the source of a module by its top-level name, so that packages on the way are not run."""
     top, *below = module.split(".")
-    spec = next((s for s in (_find(finder, top) for finder in sys.meta_path) if s is not None), None)
-    spec = spec or PathFinder.find_spec(top, [os.getcwd()])
+    spec = find_top(top) or PathFinder.find_spec(top, [os.getcwd()])
     if spec is None:
         return None
     if not below and spec.origin is not None and spec.origin.endswith(".py"):
@@ -97,11 +95,6 @@ def _module_path(module: str) -> Path | None:
             if path.is_file():
                 return path
     return None
-
-
-def _find(finder: object, top: str) -> ModuleSpec | None:
-    find = getattr(finder, "find_spec", None)
-    return find(top, None) if find is not None else None
 
 
 _LISTS = ("RECORD", "SOURCES.txt", "installed-files.txt")

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, hints
 from pipegen.spec.lock_file import Pin, digest, kept_text, text_path
 from pipegen.spec.shared_bases import BaseProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from pipegen.spec.shared_bases import GitFile
 
@@ -45,18 +43,10 @@ _OF_ANOTHER_REPOSITORY = (
 
 @dataclass(slots=True)
 class Repositories:
-    """Repositories, each fetched at most once; a context manager."""
+    """Repositories, each fetched at most once, into a temporary folder of the caller."""
 
-    _folder: tempfile.TemporaryDirectory[str] | None = field(default=None, init=False)
+    folder: Path
     _fetched: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
-
-    def __enter__(self) -> Repositories:
-        self._folder = tempfile.TemporaryDirectory(prefix="pipegen-lock-")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
 
     def resolve(self, address: GitFile) -> str:
         """Resolves a tag or a branch to its present commit; a commit stays itself.
@@ -88,9 +78,8 @@ class Repositories:
         if not listed:
             names = _git(["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit], address, folder, remote=False)
             every = names.decode(errors="replace").split("\0")
-            near = closest(address.file, [name for name in every if name.endswith((".yaml", ".yml"))])
-            hint = (f"did you mean `{near}`?",) if near else ()
-            raise BaseProblem("PG533", f"{address.place} has no file {address.file}", *hint)
+            near = hints(address.file, [name for name in every if name.endswith((".yaml", ".yml"))])
+            raise BaseProblem("PG533", f"{address.place} has no file {address.file}", *near)
         if mode not in (b"100644", b"100755"):
             raise BaseProblem("PG533", f"{address.file} in {address.place} is a link or a folder, not a file", "name the file itself")
         blob = rest.split()[1].decode()
@@ -104,21 +93,16 @@ class Repositories:
         return _git(["cat-file", "blob", blob], address, folder, remote=False)
 
     def _refs(self, address: GitFile, patterns: Sequence[str]) -> dict[str, str]:
-        lines = _git(["ls-remote", "--", address.url, *patterns], address, self._home()).decode(errors="replace").splitlines()
+        lines = _git(["ls-remote", "--", address.url, *patterns], address, self.folder).decode(errors="replace").splitlines()
         return {ref: commit for commit, _, ref in (line.partition("\t") for line in lines)}
-
-    def _home(self) -> Path:
-        if self._folder is None:
-            raise RuntimeError("`Repositories` is used outside of `with`")
-        return Path(self._folder.name)
 
     def _at(self, address: GitFile, commit: str) -> Path:
         """Fetches one commit into a bare repository, and returns its folder."""
         key = (address.url, commit)
         if key not in self._fetched:
-            folder = self._home() / str(len(self._fetched))
+            folder = self.folder / str(len(self._fetched))
             kind = f"--object-format={'sha256' if len(commit) == 64 else 'sha1'}"
-            _git(["init", "--quiet", "--bare", "--template=", kind, str(folder)], address, self._home(), remote=False)
+            _git(["init", "--quiet", "--bare", "--template=", kind, str(folder)], address, self.folder, remote=False)
             _git(["config", "remote.origin.url", address.url], address, folder, remote=False)
             options = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", f"--filter=blob:limit={_LARGEST}"]
             _git(["fetch", *options, "origin", commit], address, folder)

@@ -13,7 +13,7 @@ from pipegen.errors import StateError
 from pipegen.files import remove_parts, whole_file
 from pipegen.frozen import dataclass
 from pipegen.physical.extent import Position
-from pipegen.spec.spec_hash import explain_difference, meaning, spec_hash
+from pipegen.spec.spec_hash import meaning, spec_hash
 from pipegen.spec.variants import bucketed
 from pipegen.terminal import log
 
@@ -67,7 +67,11 @@ def position_from(
     if state["spec_hash"] != own_hash:
         saved = _with_saved_batches(state, spec)
         if state["spec_hash"] != spec_hash(saved):
-            lines = "\n".join(f"  {line}" for line in explain_difference(state["spec"], meaning(spec)))
+            from pipegen.spec.changes import meaning_changes
+
+            changes, _ = meaning_changes(state["spec"], meaning(spec))
+            told = [change for change in changes if change.kind == "numbers"] or changes
+            lines = "\n".join(f"  {change}" for change in told)
             raise StateError(f"the spec is not the one that the state was saved with:\n{lines}")
     extent = extent_at(epoch)
     size = _batch_at(saved, epoch)

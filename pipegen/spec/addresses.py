@@ -132,27 +132,25 @@ def _inside(value: Any, path: tuple[str, ...], of: Source | None, change: Change
     return None if address is None else change(address, path, of)
 
 
-def fetches_blocks(source: Source, runtime: Runtime) -> bool:
-    """Tests if records of a source are at an address and are fetched in blocks as they are read."""
-    found: list[bool] = []
+def addresses_in(source: Source) -> list[tuple[Address, tuple[str, ...], Source | None]]:
+    """The addresses of a source, each with its key path and the source around it."""
+    found: list[tuple[Address, tuple[str, ...], Source | None]] = []
 
     def look(address: Address, path: tuple[str, ...], of: Source | None) -> str:
-        found.append(fetched(of, path, address, runtime) == "blocks")
+        found.append((address, path, of))
         return address.text
 
     replaced(source, look)
-    return any(found)
+    return found
+
+
+def fetches_blocks(source: Source, runtime: Runtime) -> bool:
+    """Tests if records of a source are at an address and are fetched in blocks as they are read."""
+    return any(fetched(of, path, address, runtime) == "blocks" for address, path, of in addresses_in(source))
 
 
 def fetched(source: Source | None, path: tuple[str, ...], address: Address, runtime: Runtime) -> Literal["blocks", "whole", "none"]:
-    """The way to fetch an address: that of `runtime.remote_cache.fetch`, or of `auto` if the source does not support it.
-
-    Args:
-        source: The source.
-        path: The key path of the argument.
-        address: The address.
-        runtime: The runtime section.
-    """
+    """The way to fetch the address at `path`: that of `runtime.remote_cache.fetch`, or of `auto` if the source does not support it."""
     wanted = runtime.remote_cache.fetch
     if source is None or next(name for name in reversed(path) if name in SOURCE_PATHS) not in source.fetched_as_read():
         return "whole"
@@ -168,19 +166,13 @@ _FETCH = ("runtime", "remote_cache", "fetch")
 def check_fetching(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     """Finds a source that cannot read its files in the way of `runtime.remote_cache.fetch`."""
     wanted = spec.runtime.remote_cache.fetch
-    odd: list[tuple[tuple[str, ...], str]] = []
-
-    def look(address: Address, path: tuple[str, ...], of: Source | None) -> str:
+    if wanted in ("auto", "whole"):
+        return
+    for address, path, of in addresses_in(spec.source):
         done = fetched(of, path, address, spec.runtime)
         beside = done == "whole" and of is not None and of.fetched_as_read()  # such as a table of image files
         if done != wanted and not beside:
-            odd.append((path, done))
-        return address.text
-
-    if wanted in ("auto", "whole"):
-        return
-    replaced(spec.source, look)
-    for path, done in odd[:1]:
-        needs = "whole files" if done == "whole" else "parts of files, which TensorFlow cannot read from addresses"
-        labels = (locate(_FETCH), locate(("source", spec.source.op, *path), "this address"))
-        yield make("PG743", f"`{spec.source.op}` reads {needs}, but `fetch` is `{wanted}`", *labels, help=f"use `fetch: {done}`")
+            needs = "whole files" if done == "whole" else "parts of files, which TensorFlow cannot read from addresses"
+            labels = (locate(_FETCH), locate(("source", spec.source.op, *path), "this address"))
+            yield make("PG743", f"`{spec.source.op}` reads {needs}, but `fetch` is `{wanted}`", *labels, help=f"use `fetch: {done}`")
+            return

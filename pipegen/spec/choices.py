@@ -25,9 +25,7 @@ from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import one_of, show, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import AnyTest, arguments, bad_key, is_slip, rejected, too_many
-from pipegen.spec.peers.words import is_elsewhere
 from pipegen.spec.steps import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of
-from pipegen.spec.translate import bare_arguments, instead_of_source, instead_of_step, step_fix
 from pipegen.spec.validate import check
 
 _What = Literal["step", "source", "test"]
@@ -104,7 +102,8 @@ def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
         help_ = ("write each test on its own line, such as `- examples: {split: train, min: 1000}`", "for no tests, leave `tests` out")
         place.add(make("PG104", f"`tests` is a list of tests, got {show(value)}", place.label(), help=help_))
         return ()
-    tests = tuple(_build_test(item, place.at(i)) or AnyTest() for i, item in enumerate(value))
+    chosen = (_chosen(item, "test", place.at(i)) for i, item in enumerate(value))
+    tests: tuple[DataTest, ...] = tuple((check(*one) if one is not None else None) or AnyTest() for one in chosen)
     ids = ids_of(tests)
     for i, test_id in enumerate(ids):
         if test_id in ids[:i]:
@@ -114,15 +113,6 @@ def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
                 make("PG703", message, second.label("again here"), first.label("first here"), help=("give one of them another `id`",))
             )
     return tests
-
-
-def _build_test(value: Any, place: Place) -> DataTest | None:
-    chosen = _chosen(value, "test", place)
-    if chosen is None:
-        return None
-    cls, given, here = chosen
-    result: DataTest | None = check(cls, given, here)
-    return result
 
 
 def build_source(value: Any, place: Place) -> Source | None:
@@ -257,6 +247,8 @@ def _as_map(name: str, given: Any, what: _What) -> str:
         return said.replace("{}", f"`{form}`") if what == "test" else write(form, what, said)
     if what == "test":
         return f"such as `{cls.examples[0]}`"
+    from pipegen.spec.translate import bare_arguments
+
     meant = bare_arguments(name, given)
     if meant is not None:
         return meant
@@ -306,10 +298,14 @@ def _without_arguments(name: str, what: _What) -> str:
 
 
 def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
+    from pipegen.spec.peers.words import is_elsewhere
+    from pipegen.spec.translate import instead_of_source, instead_of_step, step_fix
+
     near = closest(name, _classes(what))
     listed = "`pipegen ops` lists every step" if what == "step" else f"{what}s are {one_of(_classes(what), 'and')}"
     fix = None
-    advice = _instead(what, name, given)
+    instead = {"step": instead_of_step, "source": instead_of_source}.get(what)
+    advice: list[str] = [*instead(name, given)] if instead is not None else []
     several = any(isinstance(one, Advice) and "\n" in one.lines for one in advice)  # several steps, none of which is meant alone
     other = several or near not in meanings(name)
     if advice and ((what == "step" and is_elsewhere(name)) or (other and plain(near or "") != plain(name))):
@@ -331,13 +327,6 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     elif what == "source" and not near and ("/" in name or "." in name):
         help_.append(write(f"image_folder: {flow({'path': name})}", "source", "for a folder of images, write {}"))
     return make("PG103", f"unknown {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
-
-
-def _instead(what: _What, name: str, given: Any) -> list[str]:
-    """Help for a name from another library; none for tests."""
-    if what == "test":
-        return []
-    return list((instead_of_step if what == "step" else instead_of_source)(name, given))
 
 
 def _not_yet(what: str, place: Place, when: str = "", *, key: bool = True) -> Diagnostic:

@@ -13,8 +13,7 @@ from yaml import events as ev
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label, Span, is_binary
 from pipegen.errors import InternalError
-from pipegen.spec.source_map import Tree
-from pipegen.spec.syntax import LONGEST_KEY, explain_syntax
+from pipegen.spec.source_map import LONGEST_KEY, Tree
 from pipegen.terminal import ODD
 
 if TYPE_CHECKING:
@@ -177,6 +176,8 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
     except _StopError as stop:
         out.add(stop.args[0])
     except yaml.MarkedYAMLError as error:
+        from pipegen.spec.syntax import explain_syntax
+
         out.add(explain_syntax(error, text, file))
     except yaml.reader.ReaderError as error:
         out.add(_unprintable(error, text, file))

@@ -15,7 +15,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.ops.registry import transforms
 from pipegen.spec.compose import needs_quotes, quoted
 from pipegen.spec.expect import one_of, show
-from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
+from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path, lookup
 from pipegen.spec.steps import INNER, arguments_of, inner_steps, own_id, raw_ids, step_name
 
 STEPS = "transforms"
@@ -73,17 +73,24 @@ def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: di
     for path in moves.named:
         span = base.spans.values.get(path) or base.spans.keys.get(path)
         if span is not None:
-            at = (*path, _word(base, path), "id")
+            at = (*path, step_name(lookup(base.value, path)) or "", "id")
             base.spans.values[at] = span
     return list(moves.over.values())
 
 
 @dataclass(slots=True)
-class _New:
-    """A step of the map, with its path there."""
+class _Entry:
+    """A step of the base or of the map (`ours`), with its path there, and its id, once known."""
 
     step: Any
     path: KeyPath
+    ours: bool
+    id: str | None
+
+    @classmethod
+    def new(cls, step: Any, path: KeyPath) -> _Entry:
+        """A step of the map."""
+        return cls(step, path, True, own_id(step))
 
 
 @dataclass(slots=True)
@@ -91,10 +98,7 @@ class _Wanted:
     """The edits of a map; invalid ones are reported and left out.
 
     Attributes:
-        base: The spec whose steps are edited.
-        over: The spec with the map.
-        out: The collector of findings.
-        by: The beginning of their messages.
+        base, over, out, by: See `edit_steps`.
         replaced: The replacements, by the ids of the replaced steps.
         removed: The removed ids, with the paths where they are named.
         beside: New steps `before` and `after` each id.
@@ -105,10 +109,10 @@ class _Wanted:
     over: Tree
     out: Diagnostics
     by: str
-    replaced: dict[str, _New] = field(default_factory=dict)
+    replaced: dict[str, _Entry] = field(default_factory=dict)
     removed: dict[str, KeyPath] = field(default_factory=dict)
-    beside: dict[str, dict[str, list[_New]]] = field(default_factory=lambda: {"before": {}, "after": {}})
-    appended: list[_New] = field(default_factory=list)
+    beside: dict[str, dict[str, list[_Entry]]] = field(default_factory=lambda: {"before": {}, "after": {}})
+    appended: list[_Entry] = field(default_factory=list)
     _ids: list[str] = field(default_factory=list)
 
     def read(self) -> None:
@@ -137,7 +141,7 @@ class _Wanted:
         elif name in self.removed:
             self._twice(f"`{name}` is removed and replaced", path, self.removed[name])
         else:
-            self.replaced[name] = _New(value, path)
+            self.replaced[name] = _Entry.new(value, path)
 
     def _removals(self, value: Any, path: KeyPath) -> None:
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -154,9 +158,9 @@ class _Wanted:
             else:
                 self.removed[name] = here
 
-    def _steps(self, value: Any, path: KeyPath) -> list[_New]:
+    def _steps(self, value: Any, path: KeyPath) -> list[_Entry]:
         if isinstance(value, list):
-            return [_New(step, (*path, i)) for i, step in enumerate(value)]
+            return [_Entry.new(step, (*path, i)) for i, step in enumerate(value)]
         self._add("PG104", f"`{format_path(path)}` is a list of steps, got {show(value)}", self._at(path), "begin each step with a dash")
         return []
 
@@ -230,16 +234,6 @@ class _Moves:
         base.update(moved)
 
 
-@dataclass(slots=True)
-class _Entry:
-    """A step of the new list: its old path, whether that is in the map (`ours`), and its id, once known."""
-
-    step: Any
-    path: KeyPath
-    ours: bool
-    id: str | None
-
-
 def _edit_list(steps: list[Any], wanted: _Wanted, moves: _Moves, old: KeyPath, new: KeyPath, above: str) -> list[Any]:
     """Edits a list of steps, and the lists inside of them; its path changes from `old` to `new`."""
     entries = list(_entries(steps, wanted, old, above))
@@ -268,22 +262,19 @@ def _edit_list(steps: list[Any], wanted: _Wanted, moves: _Moves, old: KeyPath, n
 
 def _entries(steps: list[Any], wanted: _Wanted, old: KeyPath, above: str) -> Iterator[_Entry]:
     """Yields the steps of the edited list, in order."""
-
-    def fresh(new: list[_New]) -> Iterator[_Entry]:
-        yield from (_Entry(one.step, one.path, True, own_id(one.step)) for one in new)
-
     for i, (step, step_id) in enumerate(zip(steps, raw_ids(steps, above), strict=True)):
-        yield from fresh(wanted.beside["before"].pop(step_id, []))
+        yield from wanted.beside["before"].pop(step_id, [])
         if step_id in wanted.replaced:
             by = wanted.replaced.pop(step_id)
             # The id stays if a user chose it, or if the new step has the same name and so keeps the draws.
             stays = own_id(step) is not None or step_name(step) == step_name(by.step)
-            yield _Entry(by.step, by.path, True, own_id(by.step) or (step_id if stays else None))
+            by.id = by.id or (step_id if stays else None)
+            yield by
         elif step_id not in wanted.removed:
             yield _Entry(step, (*old, i), False, step_id)
-        yield from fresh(wanted.beside["after"].pop(step_id, []))
+        yield from wanted.beside["after"].pop(step_id, [])
     if not above:
-        yield from fresh(wanted.appended)
+        yield from wanted.appended
 
 
 def _give_ids(entries: list[_Entry], above: str) -> None:
@@ -304,11 +295,3 @@ def _every_id(steps: list[Any], above: str = "") -> Iterator[str]:
     for step, step_id in zip(steps, raw_ids(steps, above), strict=True):
         yield step_id
         yield from _every_id(inner_steps(step) or [], f"{step_id}/")
-
-
-def _word(tree: Tree, path: KeyPath) -> str:
-    """The word of the step at a path."""
-    at: Any = tree.value
-    for part in path:
-        at = at[part]
-    return step_name(at) or ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -234,9 +234,7 @@ def _plural(annotation: Any) -> str:
     return words[s.kind] + _range(s).replace(" of ", ", each ") if s.kind in words else "values"
 
 
-@lru_cache(maxsize=256)
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(annotation)
+_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=256)(TypeAdapter)
 
 
 def valid(annotation: Any, value: Any) -> bool:

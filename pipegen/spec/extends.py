@@ -88,11 +88,12 @@ def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label |
         return None
     folder = Path(os.path.abspath(path)).parent
     if (at is None and not path.is_symlink()) or os.path.realpath(path).endswith(_ENDINGS):
-        return _read_bytes(data, file, folder, files, out)
+        return read_bytes(data, file, folder, files, out)
     return _read_guarded(data, file, folder, files, out, at or Label(None, path=file))
 
 
-def _read_bytes(data: bytes, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
+def read_bytes(data: bytes, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
+    """Reads the tree of a text in UTF-8 with the name `file`."""
     text = decode(data, file)
     if not isinstance(text, str):
         out.add(text)
@@ -103,7 +104,7 @@ def _read_bytes(data: bytes, file: str, folder: Path, files: Files, out: Diagnos
 def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagnostics, at: Label) -> Tree | None:
     """Reads the tree of a spec; for another file, reports one finding without any of its content."""
     found, own = Diagnostics(most=out.most), Files()
-    tree = _read_bytes(data, file, folder, own, found)
+    tree = read_bytes(data, file, folder, own, found)
     if says_so(data[:MAX_BYTES]) if tree is None else _is_spec(tree.value):
         files.texts |= own.texts
         files.folders |= own.folders
@@ -234,7 +235,7 @@ class _Layers:
             except OSError as error:
                 self.out.add(_unreadable(Path(name), name, error, at))
                 return None
-        read = _read_bytes if name.endswith(_ENDINGS) else partial(_read_guarded, at=at)
+        read = read_bytes if name.endswith(_ENDINGS) else partial(_read_guarded, at=at)
         return read(data, name, base.folder, self.files, self.out)
 
 

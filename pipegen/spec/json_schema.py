@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -52,7 +52,8 @@ def json_schema() -> dict[str, Any]:
     names = {m.op: name for name, m in used.items() if issubclass(m, (Source, Transform)) and m.op in (*sources(), *transforms())}
     choices: dict[str, Any] = {"source": {"$ref": "#/$defs/Source"}, "transforms": {"anyOf": [_STEPS, {"$ref": "#/$defs/Edits"}]}}
     tests = {m.op: name for name, m in used.items() if issubclass(m, DataTest) and m.op in datatests()}
-    result |= {"ParamReference": _param_reference(), "Source": _source(names), "Step": _step(names), "Edits": _edits()}
+    result |= {"ParamReference": _param_reference(), "Source": _source(names), "Edits": _edits()}
+    result["Step"] = _choice(transforms(), {op: _reference(cls, names[op]) for op, cls in transforms().items()})
     result["Test"] = _test(tests, result)
     choices["tests"] = {"type": "array", "items": {"$ref": "#/$defs/Test"}}
     for name, schema in choices.items():
@@ -144,8 +145,9 @@ def _param_reference() -> dict[str, Any]:
     return {"description": text, "type": "string", "pattern": rf"^\$({name}|\{{{name}\}})$"}
 
 
-def _choice(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a word, or a map with one key."""
+def _choice(classes: Mapping[str, type[Any]], properties: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a word, for what needs no arguments, or a map with one key."""
+    words = [op for op, cls in classes.items() if goes_bare(cls)]
     option = {"type": "object", "properties": properties, "additionalProperties": False, "minProperties": 1, "maxProperties": 1}
     return {"anyOf": [*([{"enum": words}] if words else []), option, _REFERENCE]}
 
@@ -154,20 +156,10 @@ def _summary(cls: type[Model]) -> str:
     return " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
 
 
-def _bare(classes: dict[str, type[Any]]) -> list[str]:
-    """The ops that need no arguments."""
-    return [op for op, cls in classes.items() if goes_bare(cls)]
-
-
 def _reference(cls: type[Any], name: str) -> dict[str, Any]:
     """A reference to the model of an op, without the empty map if it needs an argument."""
     least = {} if goes_bare(cls) else {"minProperties": 1}
     return {"description": _summary(cls), "$ref": f"#/$defs/{name}", **least}
-
-
-def _step(names: dict[str, str]) -> dict[str, Any]:
-    properties = {op: _reference(cls, names[op]) for op, cls in transforms().items()}
-    return _choice(_bare(dict(transforms())), properties)
 
 
 def _edits() -> dict[str, Any]:
@@ -194,7 +186,7 @@ def _test(names: dict[str, str], models: dict[str, Any]) -> dict[str, Any]:
             bare = {key: value for key, value in argument.items() if key not in ("description", "default")}
             text = properties[op].pop("description")
             properties[op] = {"description": text, "anyOf": [bare, properties[op]]}
-    return _choice(_bare(dict(datatests())), properties)
+    return _choice(datatests(), properties)
 
 
 def _source(names: dict[str, str]) -> dict[str, Any]:
@@ -205,4 +197,4 @@ def _source(names: dict[str, str]) -> dict[str, Any]:
             properties[op] = {"description": _summary(cls), "type": "object", **each, "minProperties": 1}
         else:
             properties[op] = _reference(cls, names[op])
-    return _choice(_bare(dict(sources())), properties)
+    return _choice(sources(), properties)

@@ -13,8 +13,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, FullError, Label
 from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed, granted
-from pipegen.spec.compose import decode
-from pipegen.spec.extends import Files, follow, merge, read_file, read_text
+from pipegen.spec.extends import Files, follow, merge, read_bytes, read_file, read_text
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.models import PipelineSpec, Stretch, TrainingStage
 from pipegen.spec.overrides import Outside, lay_over, plain, split
@@ -35,34 +34,6 @@ SHARED: tuple[KeyPath, ...] = (("source",), ("splits",), ("seed",), ("errors", "
 _SIZE: KeyPath = ("batch", "size")
 
 
-@dataclass(frozen=True)
-class Written:
-    """A spec with its places before params are filled in, from which each stage is made."""
-
-    tree: Tree
-    locate: Locator
-
-    @classmethod
-    def of(cls, tree: Tree, locate: Locator) -> Written:
-        """Copies a tree in its present state."""
-        spans = SourceMap(dict(tree.spans.values), dict(tree.spans.keys))
-        known = Locator(spans, locate.files, locate.base, dict(locate.origins), dict(locate.params), outside=dict(locate.outside))
-        return cls(Tree(deepcopy(tree.value), spans, dict(tree.odd_keys), tree.partial), known)
-
-    def copy(self) -> tuple[Tree, Locator]:
-        """A copy of the spec without its stages, with its places."""
-        spans = SourceMap(dict(self.tree.spans.values), dict(self.tree.spans.keys))
-        values = {key: deepcopy(value) for key, value in self.tree.value.items() if key != "stages"}
-        known = self.locate
-        locate = Locator(spans, known.files, known.base, dict(known.origins), dict(known.params), outside=dict(known.outside))
-        return Tree(values, spans, dict(self.tree.odd_keys), self.tree.partial), locate
-
-
-def in_stage(stage: TrainingStage, number: int, section: Params) -> dict[str, Value]:
-    """The values of the params of a stage; invalid ones are reported."""
-    return {name: section.in_stage(name, value, ("stages", number, "params", name)) for name, value in stage.params.items()}
-
-
 def with_batch(tree: Tree, stage: TrainingStage, number: int, locate: Locator) -> None:
     """Replaces the batch size of the spec by that of a stage, with its place."""
     if stage.batch is None:
@@ -78,26 +49,16 @@ def with_batch(tree: Tree, stage: TrainingStage, number: int, locate: Locator) -
             spans.setdefault(_SIZE[:1], spans[at])
 
 
-def stretch_of(stage: TrainingStage, spec: PipelineSpec, at: Stretch) -> tuple[Stretch, Stretch]:
-    """The epochs of a stage with the given spec, and the begin of the next stage; `at` is the begin of this one."""
-    end = at.first + stage.epochs
-    examples = 0 if spec.epoch == "pass" else stage.epochs * spec.epoch.steps * spec.batch.size
-    return Stretch(at.first, end, at.examples), Stretch(end, None, at.examples + examples)
-
-
 def beyond_reach(stage: TrainingStage, number: int, locate: Locator) -> Iterable[Diagnostic]:
     """Finds params of a stage that change a setting that all stages share."""
+    help_ = "leave it out here, or train with a spec of its own: the stages share one set of records in one order"
     for name in stage.params:
-        reached = [path for path, names in locate.params.items() if name in names and any(path[: len(s)] == s for s in SHARED)]
-        for path in reached[:1]:
-            what = format_path(next(shared for shared in SHARED if path[: len(shared)] == shared))
-            places = locate.label(("stages", number, "params", name), key=True), locate.label(path, "used here")
-            yield make(
-                "PG560",
-                f"the param `{name}` changes `{what}`, which all stages share",
-                *places,
-                help=("leave it out here, or train with a spec of its own: the stages share one set of records in one order",),
-            )
+        used = (path for path, names in locate.params.items() if name in names)
+        reached = next(((path, shared) for path in used for shared in SHARED if path[: len(shared)] == shared), None)
+        if reached is not None:
+            places = locate.label(("stages", number, "params", name), key=True), locate.label(reached[0], "used here")
+            message = f"the param `{name}` changes `{format_path(reached[1])}`, which all stages share"
+            yield make("PG560", message, *places, help=help_)
 
 
 def of_stage(found: Iterable[Diagnostic], known: Iterable[Diagnostic], number: int, locate: Locator) -> list[Diagnostic]:
@@ -185,101 +146,92 @@ def load(
         if tree is None:
             return nothing
         tree = follow(tree, base, file if named else None, files, out)
-        outside = _outside(tree, Outside(params, "params="), Outside(overrides, overrides_from))
-        env = os.environ if env is None else env
-        done = _resolved(tree, outside, runtime, env, Locator(tree.spans, files, cwd), out, allowed)
-        if done is None:
+        given, paths = _outside(tree, Outside(params, "params="), Outside(overrides, overrides_from))
+        locate = Locator(tree.spans, files, cwd)
+        lay_over(tree, paths, locate, out)
+        section = Params(locate, cwd, given, os.environ if env is None else env, out, tree.partial, allowed)
+        values = section.evaluate(tree.value.get("params"))
+        written = _copied(tree, locate) if "stages" in tree.value else None
+        built = _built(tree, locate, values, section, runtime, nothing)
+        if built is None:
             return nothing
-        check_trust(done.tree.value, done.place, base, allowed, env)
-        draft = build(done.tree, done.place, file, done.section.declared)
     except FullError:
         out.most = None
         out.add(make("PG003", f"more than {_MOST:,} findings: the rest of the spec was not checked", Label(None, path=file or "the spec")))
         return nothing
+    tree, draft = built
     spec = draft.spec if draft is not None and not out.has_errors else None
-    found = Loaded(spec, None, out, done.locate, base, file, done.tree.value, files.texts, allowed=allowed)
-    if spec is not None and done.written is not None:
-        found.stages = _stages(spec, done.written, done.section, done.values, runtime, found)
+    found = Loaded(spec, None, out, locate, base, file, tree.value, files.texts, allowed=allowed)
+    if spec is not None and written is not None:
+        found.stages = _stages(spec, *written, values, section, runtime, found)
         found.spec = spec = spec if not out.has_errors else None
     found.draft = draft if spec is None else None
-    found.written = done.written.tree.value if done.written is not None else {}
+    found.written = written[0].value if written is not None else {}
     return found
 
 
-@dataclass(slots=True)
-class _Resolved:
-    """A spec's plain values with params, values from outside and absolute paths filled in.
-
-    Attributes:
-        tree: The values.
-        place: The root place, for the builders of sections.
-        locate: The places of values.
-        section: The section `params`.
-        values: The values of params.
-        written: The values before params were filled in, of a spec with stages.
-    """
-
-    tree: Tree
-    place: Place
-    locate: Locator
-    section: Params
-    values: dict[str, Value]
-    written: Written | None
+def _copied(tree: Tree, locate: Locator) -> tuple[Tree, Locator]:
+    """Copies a spec with its places, before params are filled in."""
+    spans = SourceMap(dict(tree.spans.values), dict(tree.spans.keys))
+    known = Locator(spans, locate.files, locate.base, outside=dict(locate.outside))
+    return Tree(deepcopy(tree.value), spans, dict(tree.odd_keys), tree.partial), known
 
 
-def _resolved(
+def _built(
     tree: Tree,
-    outside: tuple[dict[str, Given], Outside],
-    runtime: Mapping[str, Any] | None,
-    env: Mapping[str, str],
     locate: Locator,
-    out: Diagnostics,
-    allowed: Allowed,
-) -> _Resolved | None:
-    """Fills params and values from outside into a tree; `None` if it becomes too large."""
-    given, values = outside
-    lay_over(tree, values, locate, out)
-    section = Params(locate, Path.cwd(), given, env, out, tree.partial, allowed)
-    params = section.evaluate(tree.value.get("params"))
-    written = Written.of(tree, locate) if "stages" in tree.value else None
-    substitution = Substitution(params, locate, out)
+    values: dict[str, Value],
+    section: Params,
+    runtime: Mapping[str, Any] | None,
+    whole: Loaded,
+    stage: tuple[TrainingStage, int] | None = None,
+) -> tuple[Tree, Draft | None] | None:
+    """Fills values of params, `runtime=`, a stage, and absolute paths into a tree, and builds its spec; `None` if it becomes too large."""
+    out = section.out
+    substitution = Substitution(values, locate, out)
     if not substitution.apply(tree):
         return None
     if runtime:
         tree = _laid_over(tree, runtime, locate, out)
+    if stage is not None:
+        with_batch(tree, *stage, locate)
     place = Place(locate, (), out, substitution.spoiled, tree.partial)
     make_absolute(tree.value, place)
     locate.raw = tree.value
-    return _Resolved(tree, place, locate, section, params, written)
+    check_trust(tree.value, place, whole.base, section.allowed, section.env)
+    return tree, build(tree, place, whole.file, section.declared)
 
 
 def _stages(
-    spec: PipelineSpec, written: Written, section: Params, values: dict[str, Value], runtime: Mapping[str, Any] | None, whole: Loaded
+    spec: PipelineSpec,
+    written: Tree,
+    places: Locator,
+    values: dict[str, Value],
+    section: Params,
+    runtime: Mapping[str, Any] | None,
+    whole: Loaded,
 ) -> tuple[Loaded, ...]:
     """Builds the spec of each stage; adds findings to those of the whole, unless it has them already."""
     loaded: list[Loaded] = []
-    following = Stretch()
+    first = examples = 0
     for number, stage in enumerate(spec.stages):
+        own = {name: section.in_stage(name, value, ("stages", number, "params", name)) for name, value in stage.params.items()}
         found = Diagnostics(most=_MOST)
-        tree, locate = written.copy()
-        own = in_stage(stage, number, section)
-        substitution = Substitution({**values, **own}, locate, found)
-        if not substitution.apply(tree):
+        tree, locate = _copied(written, places)
+        del tree.value["stages"]
+        built = _built(tree, locate, {**values, **own}, replace(section, out=found), runtime, whole, (stage, number))
+        if built is None:
             whole.diagnostics.extend(found.items)
             continue
-        tree = _laid_over(tree, runtime, locate, found) if runtime else tree
-        with_batch(tree, stage, number, locate)
-        place = Place(locate, (), found, substitution.spoiled)
-        make_absolute(tree.value, place)
-        locate.raw = tree.value
-        check_trust(tree.value, place, whole.base, whole.allowed, section.env)
-        draft = build(tree, place, whole.file, section.declared)
+        tree, draft = built
         whole.diagnostics.extend(beyond_reach(stage, number, locate))
         whole.diagnostics.extend(of_stage(found.items, whole.diagnostics.items, number, locate))
         if draft is not None and not whole.diagnostics.has_errors:
-            if draft.spec is not None:
-                draft.spec._stretch, following = stretch_of(stage, draft.spec, following)
-            stage._resolved = draft.spec
+            stage._resolved, begin = draft.spec, first
+            first += stage.epochs
+            draft.spec._stretch = Stretch(begin, first, examples)
+            if draft.spec.epoch != "pass":
+                examples += stage.epochs * draft.spec.epoch.steps * draft.spec.batch.size
             loaded.append(Loaded(draft.spec, None, found, locate, whole.base, whole.file, tree.value, whole.texts, allowed=whole.allowed))
     return tuple(loaded) if len(loaded) == len(spec.stages) else ()
 
@@ -301,11 +253,7 @@ def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, f
         return None
     if text is None:
         return read_file(Path(file), file, files, out)
-    decoded = decode(text, file) if isinstance(text, bytes) else text
-    if not isinstance(decoded, str):
-        out.add(decoded)
-        return None
-    return read_text(decoded, file, base, files, out)
+    return read_bytes(text, file, base, files, out) if isinstance(text, bytes) else read_text(text, file, base, files, out)
 
 
 def _laid_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Diagnostics) -> Tree:

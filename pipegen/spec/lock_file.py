@@ -169,12 +169,13 @@ class LockedTexts:
         Raises:
             BaseProblem: `PG116` if it is in no lock, `PG117` if its text differs from the locked one.
         """
-        path = self._read[0] if self._read is not None else find_lock(self.folder)
-        if path is None:
-            raise BaseProblem("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", *unlocked())
         if self._read is None:
-            self._read = path, read_lock(path)
-        pin = self._read[1].git.get(address.place)
+            found = find_lock(self.folder)
+            if found is None:
+                raise BaseProblem("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", *unlocked())
+            self._read = found, read_lock(found)
+        path, lock = self._read
+        pin = lock.git.get(address.place)
         wanted = pin.texts.get(address.file) if pin is not None else None
         if pin is None or wanted is None:
             what = address.place if pin is None else address

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, write
 from pipegen.diagnostics.foreign import meanings
-from pipegen.diagnostics.suggest import closest, is_certain
+from pipegen.diagnostics.suggest import closest, hints, is_certain
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import BUCKET
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform
@@ -34,7 +34,6 @@ from pipegen.spec.compose import bool_trap, has_one_reading, number_trap, quoted
 from pipegen.spec.expect import accepts, describe, field_type, one_of, schedules_of, shape, show, valid, validated, with_arguments, words_of
 from pipegen.spec.locate import Place
 from pipegen.spec.source_map import KeyPath, format_path
-from pipegen.spec.translate import anywhere, entries_in, entry_fix, instead_of_key, wrong_value
 from pipegen.types import FeatureType
 
 _MOST_SPLITS = 100
@@ -65,7 +64,8 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
             return found
     if isinstance(value, (int, float)) and plain_text and not accepts(annotation, "int", "float"):
         return _unquoted(value, name, expected, place)
-    code = "PG105" if _same_kind(annotation, value) else "PG104"
+    kinds = next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ())
+    code = "PG105" if accepts(annotation, *kinds) else "PG104"  # if the type is right, the value is wrong
     help_, fix = _meant_by_word(annotation, value, place) or (_meant_by_value(annotation, value, place), None)
     sized = place.path[:2] == ("splits", "parts")
     if isinstance(value, float) and not sized and value.is_integer() and accepts(annotation, "int") and valid(annotation, int(value)):
@@ -86,6 +86,8 @@ def _meant_by_word(annotation: Any, value: Any, place: Place) -> tuple[list[str]
 
 def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
     """Help for a value of another type: its likely meaning."""
+    from pipegen.spec.translate import wrong_value
+
     key = str(place.path[-1]) if place.path else ""
     if value is None:
         return ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
@@ -112,9 +114,8 @@ def _meant_by_map(annotation: Any, value: dict[str, Any]) -> list[str]:
     if not schedules:
         takes_none = list(value) in (["linear"], ["cosine"], ["step"], ["table"])
         return ["this argument takes no schedule; the `probability` of a step takes one"] if takes_none else []
-    near = closest(next(iter(value), ""), schedules)
     form = f"a schedule over the epochs is {one_of(schedules)} with its arguments: `{{linear: {{from, to, epochs: [0, 20]}}}}`"
-    return [f"did you mean `{near}`?", form] if near else [form]
+    return [*hints(next(iter(value), ""), schedules, form)]
 
 
 def _as_first(annotation: Any, value: Any) -> str | None:
@@ -161,6 +162,8 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
 
     `place` is that of the map, and `values` is the whole map.
     """
+    from pipegen.spec.translate import anywhere, entries_in, instead_of_key
+
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
     taken = {name: None for name in given if name in model.model_fields}  # meant by other unknown keys
@@ -189,6 +192,8 @@ def unknown_key(
         help_.append(f"put a space after the colon: `{key.replace(':', ': ', 1)}`")
     fix = None
     if advice is not None:
+        from pipegen.spec.translate import entry_fix
+
         fix = entry_fix(advice, place, key)
     elif near is not None and (is_slip(key, near) or near in meanings(key)) and (span := here.locate.spans.keys.get(here.path)) is not None:
         fix = Fix(f"rename `{key}` to `{near}`", (Edit(span, near),), certain(is_certain(key, near, known)))
@@ -303,11 +308,6 @@ def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnosti
     help_ = (write(text, "value"), *provenance(place))
     fix = replacement(place, text, Applicability.SAFE)
     return make("PG104", f"{name} is {expected}, but {show(value)} is {given}", *labels(place), help=help_, fix=fix)
-
-
-def _same_kind(annotation: Any, value: Any) -> bool:
-    """Tests if the type of a value is accepted, so that only the value is wrong."""
-    return accepts(annotation, *next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ()))
 
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Label
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import hints
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import MAX_DEPTH, compose, resolve
 from pipegen.spec.edits import FORMS, STEPS, edit_steps, is_edit
@@ -238,6 +238,5 @@ def _index(entries: list[Any], part: str | int, path: KeyPath) -> int:
     ids = raw_ids(entries)
     if part in ids:
         return ids.index(part)
-    near = closest(part, ids)
     listed = f"{where} has {one_of(ids, 'and')}" if any(ids) else f"{where} has no steps"
-    raise _WrongPathError(f"{where} has no `{part}`", *([f"did you mean `{near}`?"] if near else []), listed)
+    raise _WrongPathError(f"{where} has no `{part}`", *hints(part, ids, listed))

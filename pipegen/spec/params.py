@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label, write
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, hints
 from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, flow, resolve
 from pipegen.spec.expect import one_of, shorten, show
-from pipegen.spec.homeless import homeless
 from pipegen.spec.locate import Filled, Locator, Place
 from pipegen.spec.models import Param
+from pipegen.spec.rebase import absolute, homeless
 from pipegen.spec.source_map import KeyPath, Tree, format_path
 from pipegen.spec.validate import check
 from pipegen.terminal import masked_value
@@ -118,10 +118,8 @@ class Params:
         return _WRONG
 
     def _unknown(self, name: str, known: list[str]) -> None:
-        near = closest(name, known)
-        listed = f"the spec declares {one_of(known, 'and')}" if known else "the spec declares no params"
         paths = "to set any other value, use its path, such as `batch.size` (`--set`, `overrides=`)"
-        help_ = (f"did you mean `{near}`?", listed, paths) if near else (listed, paths)
+        help_ = hints(name, known, _declared(known), paths)
         self._wrong(f"{self.given[name][1]}: unknown param `{name}`", help_, self.locate.label(("params",), key=True))
 
     def _one(self, name: str, raw: Any) -> Value:
@@ -184,9 +182,7 @@ class Params:
         place = self.locate.label(path, key=True)
         param = self.declared.get(name)
         if param is None:
-            near = closest(name, list(self.declared))
-            listed = f"the spec declares {one_of(self.declared, 'and')}" if self.declared else "the spec declares no params"
-            return self._wrong(f"unknown param `{name}`", (f"did you mean `{near}`?", listed) if near else listed, place)
+            return self._wrong(f"unknown param `{name}`", hints(name, self.declared, _declared(self.declared)), place)
         origin = self.locate.origin(path)
         origin = format_path(path) if origin == "given" else origin
         try:
@@ -236,17 +232,16 @@ def is_secret(variable: str) -> bool:
     return is_named or variable.upper().startswith("AWS_")
 
 
+def _declared(known: Collection[str]) -> str:
+    return f"the spec declares {one_of(known, 'and')}" if known else "the spec declares no params"
+
+
 def _declaration(value: Any) -> str:
     """The declaration of a param for which only a value was given."""
     kind = {bool: "bool", int: "int", float: "float", str: "str"}.get(type(value))
     if kind is None or len(str(value)) > _LONGEST_VALUE or "$" in str(value) or (kind == "float" and not math.isfinite(value)):
         return "{type: int, default: 224}"
     return flow({"type": kind, "default": value})
-
-
-def absolute(path: str, folder: Path) -> str:
-    """`path` from `folder`, with `~` expanded; addresses such as `gs://` stay."""
-    return path if "://" in path else os.path.abspath(os.path.join(folder, os.path.expanduser(path)))
 
 
 def _convert(param: Param, value: Any) -> Any:

@@ -5,15 +5,18 @@ A shared base cannot have relative paths: the folder of a package or of a lock h
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.ops.registry import sources
-from pipegen.spec.homeless import homeless
-from pipegen.spec.locate import Place
-from pipegen.spec.params import absolute
-from pipegen.spec.source_map import KeyPath
+from pipegen.spec.compose import flow
+from pipegen.spec.locate import Locator, Place
+from pipegen.spec.source_map import KeyPath, format_path, lookup
 
 PATHS: tuple[KeyPath, ...] = (
     ("errors", "exclude"),
@@ -60,9 +63,7 @@ def is_part_splits(path: KeyPath) -> bool:
 def make_absolute(spec: dict[str, Any], place: Place) -> None:
     """Makes paths absolute, in place, and reports relative ones of shared bases."""
     for *parents, last in settings(spec):
-        at: Any = spec
-        for key in parents:
-            at = at.get(key) if isinstance(at, dict) else None
+        at = lookup(spec, tuple(parents))
         if isinstance(at, dict) and last in at:
             at[last] = _absolute(at[last], (*parents, last), place)
     for node, key, path in [*places(spec.get("source"), ("source",))]:
@@ -97,10 +98,8 @@ def settings(spec: dict[str, Any]) -> Iterator[KeyPath]:
 
 def _parts(spec: dict[str, Any]) -> dict[str, Any]:
     """The parts of a mix by name, as written; none for another source."""
-    at: Any = spec
-    for key in _PARTS:
-        at = at.get(key) if isinstance(at, dict) else None
-    return at if isinstance(at, dict) else {}
+    parts = lookup(spec, _PARTS)
+    return parts if isinstance(parts, dict) else {}
 
 
 def _absolute(value: Any, path: KeyPath, place: Place) -> Any:
@@ -108,3 +107,24 @@ def _absolute(value: Any, path: KeyPath, place: Place) -> Any:
         return value
     place.at(*path).add(homeless(value, path, place.locate))
     return absolute(value, place.locate.folder(path))
+
+
+def absolute(path: str, folder: Path) -> str:
+    """`path` from `folder`, with `~` expanded; addresses such as `gs://` stay."""
+    return path if "://" in path else os.path.abspath(os.path.join(folder, os.path.expanduser(path)))
+
+
+def homeless(value: str, path: KeyPath, locate: Locator) -> Diagnostic | None:
+    """The finding about a relative path in a shared base; `None` for other paths."""
+    if "://" in value or os.path.isabs(os.path.expanduser(value)) or not locate.in_shared_base(path):
+        return None
+    said: Any = value
+    for key in reversed(path):
+        said = [said] if isinstance(key, int) else {key: said}
+    help_: list[str] = [write(flow(said)[1:-1], "spec", "set the path in the spec that extends the base: {}")]
+    if path[0] == "params":
+        help_.append("or, in the base, leave the default out, so that each spec that extends it sets the path of its data")
+    else:
+        help_.append("or, in the base, declare `params: {data: {type: path}}` without a default, and use `$data` here")
+    message = f"`{format_path(path)}` is the relative path `{value}` in a shared base, which has no folder of data"
+    return make("PG114", message, locate.label(path), help=tuple(help_))

@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostics, Edit, Fix, Label, Severity, Span, write
-from pipegen.diagnostics.foreign import meanings, rows
+from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, Severity, Span, write
+from pipegen.diagnostics.foreign import meanings, rows, split_named
 from pipegen.diagnostics.suggest import closest
 from pipegen.frozen import dataclass
 from pipegen.ops.registry import sources
@@ -18,16 +18,14 @@ from pipegen.ops.sampling import Splits
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 from pipegen.spec.choices import build_source, build_steps, build_tests, steps_of_each
-from pipegen.spec.compose import has_one_reading, number_trap
+from pipegen.spec.compose import flow, has_one_reading, number_trap
 from pipegen.spec.expect import field_type, one_of, show
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import AnyStep, UnknownStep, certain, keeps_shape, name_of, replacement, stand_ins, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
 from pipegen.spec.overrides import endless
 from pipegen.spec.source_map import Tree, lookup
-from pipegen.spec.split_sizes import bare_sizes
 from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
-from pipegen.spec.translate import anywhere, in_its_section, instead_of_key
 from pipegen.spec.validate import check
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
@@ -109,6 +107,7 @@ def _stand_in(source: Any) -> Source | None:
 
 
 VERSION = 1
+_SPLITS = frozenset({"train", "validation", "test", "predict"})
 _BY_HAND = ("pipegen", "params", "source", "transforms", "tests")
 
 
@@ -140,6 +139,8 @@ def _sections(raw: dict[str, Any], place: Place) -> dict[str, Any]:
     known = ["extends", *PipelineSpec.model_fields]
     for key, value in raw.items():
         if key not in PipelineSpec.model_fields:
+            from pipegen.spec.translate import anywhere, in_its_section, instead_of_key
+
             near = closest(key, [k for k in known if k not in raw or place.locate.is_outside((key,))])
             listed = f"sections are {one_of(known, 'and')}"
             names_section = any(name in PipelineSpec.model_fields for row in rows(key, "key") for name in row.names)
@@ -153,7 +154,7 @@ def _sections(raw: dict[str, Any], place: Place) -> dict[str, Any]:
             place.at(key).add(unknown_key(key, near, known, f"unknown section `{key}`", listed, place, advice))
         elif key not in _BY_HAND:
             kept = value
-            if key == "splits" and isinstance(value, dict) and (bare := bare_sizes(value, place.at(key))) is not None:
+            if key == "splits" and isinstance(value, dict) and (bare := _bare_sizes(value, place.at(key))) is not None:
                 place.out.add(bare[0])
                 kept = {name: inner for name, inner in value.items() if name not in bare[1]}
             right = key != "views" or steps_of_each(kept, place.at(key))
@@ -265,6 +266,44 @@ def _parts(splits: Splits | None, place: Place) -> None:
         else:
             meant = ("to name a value in the data, use `method: folder` or `method: {column: NAME}`",)
             here.add(make("PG104", f"{name_of(here.path)} is {expected}, got {show(size)}", here.label(), help=meant))
+
+
+def _bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[str]] | None:
+    """Finds sizes of splits outside of `parts`; returns the finding and their keys."""
+    found = {key: size for key, size in value.items() if key not in Splits.model_fields and _is_size(key, size)}
+    if not found or "parts" in value:
+        return None
+    named = {key: key if key in _SPLITS else split_named(key) or key for key in found}
+    parts = _part_sizes({named[key]: size for key, size in found.items()})
+    kept = {key: inner for key, inner in value.items() if key not in found}
+    if any(isinstance(size, str) for size in parts.values()):
+        kept["method"] = "folder"
+    lines = flow({"parts": parts, **kept})
+    first, *others = (place.at(key).label(key=True) for key in found)
+    help_ = write(f"splits: {lines}", "sections")
+    message = f"`splits` has no key `{next(iter(found))}`: sizes of splits belong in `parts`"
+    kept_names = list(named) == list(named.values()) and list(parts.values()) == list(found.values())
+    return make("PG102", message, first, *others, help=help_, fix=_with_parts(lines, place, kept_names=kept_names)), set(found)
+
+
+def _is_size(key: str, size: Any) -> bool:
+    if isinstance(size, bool) or not isinstance(size, (int, float, str)):
+        return False
+    return key in _SPLITS or split_named(key) is not None or (isinstance(size, float) and 0 < size < 1)
+
+
+def _part_sizes(given: dict[str, Any]) -> dict[str, Any]:
+    """Converts sizes for `parts`: texts such as `80%` to numbers, percentages that add up to 100 to fractions, folders to names."""
+    numbers = {name: trap[0] if isinstance(size, str) and (trap := number_trap(size)) else size for name, size in given.items()}
+    if all(isinstance(size, int) for size in numbers.values()) and sum(numbers.values()) == 100:
+        return {name: size / 100 for name, size in numbers.items()}
+    return {name: size.strip("/") if isinstance(size, str) else size for name, size in numbers.items()}
+
+
+def _with_parts(lines: str, place: Place, *, kept_names: bool) -> Fix | None:
+    """The edit of the whole section, if it is on one line; safe if it only adds `parts`."""
+    span = place.locate.editable(place.path)
+    return None if span is None else Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))
 
 
 def _stem(file: str | None) -> str | None:

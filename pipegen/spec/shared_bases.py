@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from pipegen.diagnostics.diagnostic import GIT, PACKAGE
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, hints
 from pipegen.files import read_regular
 from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from importlib.machinery import ModuleSpec
 
     from typing_extensions import Self
 
@@ -215,24 +216,26 @@ def search_path(address: PackageFile, path: Path) -> Path:
     return path.parents[len(address.file.split("/")) + address.place.count(".")]
 
 
+def find_top(name: str) -> ModuleSpec | None:
+    """Finds a package or module at the top level as `import` would, also in editable installs, without running it."""
+    finders = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
+    return next((spec for find in finders if find is not None and (spec := find(name, None)) is not None), None)
+
+
 def _folders(address: PackageFile) -> list[Path]:
     top, *below = address.place.split(".")
-    for finder in sys.meta_path:  # including those of editable installs
-        find = getattr(finder, "find_spec", None)
-        spec = find(top, None) if find is not None else None
-        if spec is None:
-            continue
-        if spec.submodule_search_locations is None:
-            raise BaseProblem("PG113", f"`{top}` is a module, not a package with files", "name the package that has the spec")
-        return [Path(folder, *below) for folder in spec.submodule_search_locations]
+    spec = find_top(top)
+    if spec is not None and spec.submodule_search_locations is None:
+        raise BaseProblem("PG113", f"`{top}` is a module, not a package with files", "name the package that has the spec")
+    if spec is not None:
+        return [Path(folder, *below) for folder in spec.submodule_search_locations or ()]
     # Before Python 3.13, a namespace package in a zip is found only if the zip lists its folders, which is rare.
     packed = [Path(entry, top, *below) for entry in sys.path if os.path.isfile(entry) and any(_packed(Path(entry), f"{top}/"))]
     if packed:
         return packed
-    near = closest(top, [found.name for found in pkgutil.iter_modules()])
-    hint = (f"did you mean `{near}`?",) if near else ()
     install = "install it into the environment of pipegen (shown by `pipegen version`)"
-    raise BaseProblem("PG113", f"the package `{top}` is not installed", *hint, install)
+    help_ = hints(top, [found.name for found in pkgutil.iter_modules()], install)
+    raise BaseProblem("PG113", f"the package `{top}` is not installed", *help_)
 
 
 def _in_zip(path: Path) -> tuple[Path, str] | None:

@@ -10,6 +10,8 @@ from pipegen.diagnostics.diagnostic import Span
 
 KeyPath = tuple[str | int, ...]
 """Keys and list positions from the top, such as `("transforms", 2, "random_flip", "probability")`."""
+LONGEST_KEY = 1000
+"""The most characters of a key; the limit of YAML is 1,024."""
 
 
 def format_path(path: KeyPath) -> str:

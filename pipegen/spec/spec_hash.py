@@ -1,4 +1,4 @@
-"""The identity of a pipeline: a hash of its meaning, and descriptions of the differences between two."""
+"""The identity of a pipeline: its meaning as plain values, and the hash of that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,6 @@ from pipegen.ops.registry import default_decoder
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec
 from pipegen.spec.rebase import PLACES, own_places
-from pipegen.spec.source_map import KeyPath, format_path
 from pipegen.spec.steps import ids_of
 from pipegen.spec.variants import branches, joined, of_branch
 from pipegen.types import ElementType, FeatureType
@@ -29,8 +27,6 @@ from pipegen.types import ElementType, FeatureType
 _SECTIONS = ("pipegen", "splits", "seed", "shuffle", "epoch", "batch", "output")
 _UNMEANT = PLACES | {"time_limit", "verify"}
 """Arguments of sources that change no number."""
-_ABSENT = "nothing"
-_SHOWN_LONGEST = 60
 
 
 def canonical(spec: PipelineSpec) -> dict[str, Any]:
@@ -41,7 +37,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         result[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
     del result["splits"]["exclude"]  # a path; what it names is the data's identity
     dumped = spec.source.model_dump(mode="json")
-    result["source"] = _without_paths({spec.source.op: dumped})
+    result["source"] = without_places({spec.source.op: dumped})
     for name in spec.source.mixed():  # a regular expression of `group` stands under `path`, too
         splits = {k: v for k, v in dumped["parts"][name]["splits"].items() if k != "exclude"}
         part = result["source"][spec.source.op]["parts"][name]
@@ -70,9 +66,8 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     if spec.order is not None:
         result["order"] = spec.order.meaning()
     skip = spec.errors.skip
-    result["errors"] = {"decode": "raise" if skip is None else {"skip": {"max_fraction": skip.max_fraction}}}
-    if spec.errors.missing != "raise":  # the default came later, and hashes of older specs stay
-        result["errors"]["missing"] = spec.errors.model_dump(mode="json")["missing"]
+    decode = "raise" if skip is None else {"skip": {"max_fraction": skip.max_fraction}}
+    result["errors"] = {"decode": decode, "missing": spec.errors.model_dump(mode="json")["missing"]}
     if spec.stages:
         stages = ({"epochs": stage.epochs, **_other(canonical(stage.resolved), result)} for stage in spec.stages)
         result["stages"] = {str(number): stage for number, stage in enumerate(stages)}
@@ -138,132 +133,12 @@ def meaning(spec: PipelineSpec) -> dict[str, Any]:
     return {**canonical(spec), "effects": effects(spec), **({"inner": inner} if inner else {})}
 
 
-def alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Prepares two meanings for a comparison, without paths of data.
-
-    Steps of single views or parts with equal effects get the spelling of the first meaning.
-    """
-    old, new = ({**side, "source": _without_paths(side["source"])} if "source" in side else side for side in (a, b))
-    inner = [side.get("inner", {}) for side in (a, b)]
-    for name in _shared(inner, "views"):
-        branch = new["views"][name]
-        pairs = _effects_by_id(old, name), _effects_by_id(new, name)
-        same = [step for step in pairs[0].keys() & pairs[1].keys() if pairs[0][step] == pairs[1][step]]
-        said = {step: {**old["views"][name]["transforms"][step], "at": branch["transforms"][step]["at"]} for step in same}
-        new = {**new, "views": {**new["views"], name: {**branch, "transforms": {**branch["transforms"], **said}}}}
-    for name in _shared(inner, "parts"):
-        done = [[effect[:3] for effect in side["parts"][name] if effect is not None] for side in inner]
-        if done[0] == done[1]:
-            (word, mix), known = next(iter(new["source"].items())), next(iter(old["source"].values()))
-            part = {**mix["parts"][name], "transforms": known["parts"][name]["transforms"]}
-            new = {**new, "source": {word: {**mix, "parts": {**mix["parts"], name: part}}}}
-    return old, new
-
-
-def _shared(inner: list[Any], kind: str) -> set[str]:
-    """The views, or the parts, whose effects are in both meanings."""
-    first, second = (side.get(kind, {}).keys() for side in inner)
-    return first & second
-
-
-def _effects_by_id(side: dict[str, Any], view: str) -> dict[str, Any]:
-    """The effects of the steps of a view, by their ids."""
-    listed = side["inner"]["views"][view]
-    return {step: (listed[said["at"]] or [])[:3] for step, said in side["views"][view]["transforms"].items()}
-
-
-def explain_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    """Describes the differences between two canonical specs, a line for each setting: `batch.size: 32 -> 64`.
-
-    If both have the effects of their steps, another spelling of the same effect is not a difference.
-    """
-    *sides, places = _alike(a, b)
-    old, new = (_readable(side) for side in sides)
-    return _lines({**old, "transforms": []}, {**new, "transforms": []}, ()) + _steps(old["transforms"], new["transforms"], *places)
-
-
-def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str, str]]:
-    """Yields the path of each setting that differs between two plain values, with both values in words."""
-    if a == b:
-        return
-    if isinstance(a, dict) and isinstance(b, dict):
-        if path[:1] in (("transforms",), ("source",)) and len(path) < 3 and set(a) != set(b):
-            yield path, in_words(next(iter(a), None)), in_words(next(iter(b), None))
-            return
-        for key in (*a, *(k for k in b if k not in a)):
-            unsaid = _unsaid((*path, key))
-            yield from differences(a.get(key, unsaid), b.get(key, unsaid), (*path, key))
-    else:
-        yield path, in_words(a), in_words(b)
-
-
-def _without_paths(value: Any, unmeant: frozenset[str] = _UNMEANT) -> Any:
+def without_places(value: Any, unmeant: frozenset[str] = _UNMEANT) -> Any:
     """Removes the arguments of sources that are places."""
     if isinstance(value, dict):
         kept = {k: v for k, v in value.items() if k not in unmeant or isinstance(v, dict)}
-        return {k: _without_paths(v, _UNMEANT | own_places(value, k)) for k, v in kept.items()}
+        return {k: without_places(v, _UNMEANT | own_places(value, k)) for k, v in kept.items()}
     return value
-
-
-def _readable(spec: dict[str, Any]) -> dict[str, Any]:
-    """Turns steps into maps with one key, so that paths read as in a spec."""
-    steps = [{op: args if step_id.partition("#")[0] == op else {**args, "id": step_id}} for op, args, step_id in spec.get("transforms", [])]
-    return {**spec, "transforms": steps}
-
-
-def _lines(a: Any, b: Any, path: KeyPath) -> list[str]:
-    return [f"{format_path(at)}: {old} -> {new}" for at, old, new in differences(a, b, path)]
-
-
-def _alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[list[int]]]:
-    """Removes the effects of steps; steps of the second with equal effects get the spelling of the first.
-
-    A `decode` that stands for nothing is left out, so the places of the other steps in their specs come with them.
-    """
-    from difflib import SequenceMatcher
-
-    sides = [{k: v for k, v in side.items() if k not in ("effects", "inner")} for side in alike(a, b)]
-    if not (a.get("effects") and b.get("effects")):
-        return sides[0], sides[1], [list(range(len(side.get("transforms", [])))) for side in sides]
-    done = [[i for i, effect in enumerate(side["effects"]) if effect is not None] for side in (a, b)]
-    steps = [[side["transforms"][i] for i in kept] for side, kept in zip((a, b), done, strict=True)]
-    keys = [[json.dumps(side["effects"][i], sort_keys=True) for i in kept] for side, kept in zip((a, b), done, strict=True)]
-    for i, j, n in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks():
-        steps[1][j : j + n] = steps[0][i : i + n]
-    return {**sides[0], "transforms": steps[0]}, {**sides[1], "transforms": steps[1]}, done
-
-
-def _unsaid(path: KeyPath) -> str:
-    """The default of a setting that a canonical spec leaves out."""
-    if path[:2] == ("batch", "remainder"):
-        return Batch().remainder_for(str(path[-1]))
-    return UNENCODED if path[:2] == ("output", "encode") else _ABSENT
-
-
-def _steps(a: list[Any], b: list[Any], old_places: list[int], new_places: list[int]) -> list[str]:
-    """Describes the differences of steps by their places; if steps were only added or removed, those alone."""
-
-    def pairs(start: int, end: int) -> list[str]:
-        return [line for i in range(start, end) for line in _lines(a[i], b[i], ("transforms", new_places[i]))]
-
-    if [next(iter(s)) for s in a] == [next(iter(s)) for s in b]:
-        return pairs(0, len(a))
-    start = 0
-    while start < min(len(a), len(b)) and a[start] == b[start]:
-        start += 1
-    end = 0
-    while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
-        end += 1
-    if len(a) == len(b):
-        return pairs(start, len(a) - end)
-    removed = [f"transforms[{old_places[i]}]: {in_words(next(iter(a[i])))} is no longer there" for i in range(start, len(a) - end)]
-    return removed + [f"transforms[{new_places[i]}]: {in_words(next(iter(b[i])))} is new" for i in range(start, len(b) - end)]
-
-
-def in_words(value: Any) -> str:
-    """A value as text in a difference."""
-    text = _ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= _SHOWN_LONGEST else text[: _SHOWN_LONGEST - 1] + "…"
 
 
 ARITHMETIC = "arithmetic"

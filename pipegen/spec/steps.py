@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -18,13 +18,15 @@ def ids_of(steps: Iterable[Transform | DataTest]) -> tuple[str, ...]:
     `random_flip` is the first flip and `random_flip#2` the second, whatever is between them, so that inserting another kind of
     step keeps the draws.
     """
+    return tuple(_counted((step.op, step.id) for step in steps))
+
+
+def _counted(named: Iterable[tuple[str, str | None]], above: str = "") -> Iterator[str]:
+    """Yields the ids of steps with these names and their own ids."""
     seen: Counter[str] = Counter()
-    ids: list[str] = []
-    for step in steps:
-        seen[step.op] += 1
-        number = seen[step.op]
-        ids.append(step.id or (step.op if number == 1 else f"{step.op}#{number}"))
-    return tuple(ids)
+    for name, own in named:
+        seen[name] += 1
+        yield own or f"{above}{name}{'' if seen[name] == 1 else f'#{seen[name]}'}"
 
 
 def inner_ids(step: Transform, step_id: str) -> tuple[str, ...]:
@@ -86,13 +88,7 @@ def inner_steps(step: Any) -> list[Any] | None:
 
 def raw_ids(steps: list[Any], above: str = "") -> list[str]:
     """The ids of steps as plain values, see `ids_of`; those inside a step begin with its id, `above`."""
-    seen: dict[str, int] = {}
-    ids = []
-    for step in steps:
-        name = step_name(step) or ""
-        seen[name] = seen.get(name, 0) + 1
-        ids.append(own_id(step) or f"{above}{name}{'' if seen[name] == 1 else f'#{seen[name]}'}")
-    return ids
+    return [*_counted(((step_name(step) or "", own_id(step)) for step in steps), above)]
 
 
 def arguments_of(steps: list[Any], index: int, name: str) -> dict[str, Any]:

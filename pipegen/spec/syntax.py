@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
 from pipegen.frozen import dataclass
+from pipegen.spec.source_map import LONGEST_KEY
 
 if TYPE_CHECKING:
     from yaml.error import Mark, MarkedYAMLError
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 _GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")
 """A key whose colon is not followed by a space."""
-LONGEST_KEY = 1000
-"""The most characters of a key; the limit of YAML is 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class _Place:
 def explain_syntax(error: MarkedYAMLError, text: str, file: str) -> Diagnostic:
     """The finding for a syntax error."""
     place = _Place(file, text.splitlines() or [""], error)
-    for rule in (_tab, _long_key, _quote, _bracket, _glued, _colon, _character, _escape, _indentation, _keyless, _nothing):
+    for rule in (_tab, _long_key, _quote, _bracket, _glued, _colon, _character, _indentation, _keyless, _nothing):
         found = rule(place)
         if found is not None:
             return found
@@ -163,18 +162,12 @@ def _colon(p: _Place) -> Diagnostic | None:
 
 
 def _character(p: _Place) -> Diagnostic | None:
-    match = re.search(r"found character '(.+)' that cannot start", p.problem)
-    if match is None:
-        return None
-    return make("PG002", f"plain text cannot begin with {match[1]}", p.here(), help=("put the text in quotes",))
-
-
-def _escape(p: _Place) -> Diagnostic | None:
-    match = re.search(r"unknown escape character '(.+)'", p.problem)
-    if match is None:
-        return None
-    help_ = ("in single quotes a backslash is a backslash, which suits regular expressions: '\\d+'",)
-    return make("PG002", f"`\\{match[1]}` means nothing in double quotes", p.here(), help=help_)
+    if match := re.search(r"found character '(.+)' that cannot start", p.problem):
+        return make("PG002", f"plain text cannot begin with {match[1]}", p.here(), help="put the text in quotes")
+    if match := re.search(r"unknown escape character '(.+)'", p.problem):
+        help_ = "in single quotes a backslash is a backslash, which suits regular expressions: '\\d+'"
+        return make("PG002", f"`\\{match[1]}` means nothing in double quotes", p.here(), help=help_)
+    return None
 
 
 def _indentation(p: _Place) -> Diagnostic | None:

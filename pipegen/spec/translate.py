@@ -13,7 +13,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Edit, Fix, Span, write
-from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain, rows
+from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow
@@ -301,11 +301,6 @@ def step_fix(advice: Advice, place: Place, name: str) -> Fix | None:
     if advice.into != "step" or "\n" in advice.lines or span is None or written is None or not written.startswith(name):
         return None
     return Fix(f"write `{advice.lines}`", (Edit(span, advice.lines),), Applicability.SUGGESTION)
-
-
-def split_named(word: str) -> str | None:
-    """Our name of a split with another name, if any."""
-    return next((row.lines for row in rows(word, "split")), None)
 
 
 def _said(row: Row, where: str = "") -> str:

@@ -18,7 +18,7 @@ from pipegen.spec.allowed import Allowed
 from pipegen.spec.expect import one_of
 from pipegen.spec.locate import Place
 from pipegen.spec.rebase import ADDRESS, PLACES, SNAPSHOT, own_places, places
-from pipegen.spec.source_map import KeyPath, format_path
+from pipegen.spec.source_map import KeyPath, format_path, lookup
 from pipegen.terminal import masked_address
 
 REPORT: KeyPath = ("errors", "decode", "skip", "report")
@@ -26,15 +26,7 @@ REPORT: KeyPath = ("errors", "decode", "skip", "report")
 
 
 def check_trust(raw: Mapping[str, Any], place: Place, base: Path, allowed: Allowed, env: Mapping[str, str]) -> None:
-    """Reports values of a resolved spec that need a permission of the caller.
-
-    Args:
-        raw: The plain values, with filled-in params and absolute paths.
-        place: The root place.
-        base: The folder of the spec's file.
-        allowed: The permissions.
-        env: The environment.
-    """
+    """Reports values of a resolved spec, of which `base` is the folder, that need a permission of the caller."""
     if allowed.everything:
         return
     _addresses(raw, place, {name for name in env if name not in allowed.env})
@@ -152,11 +144,9 @@ def _is_place(path: KeyPath) -> bool:
 
 def _written(raw: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Yields the files that a spec writes."""
-    at: Any = raw
-    for key in REPORT:
-        at = at.get(key) if isinstance(at, Mapping) else None
-    if isinstance(at, str):
-        yield REPORT, at
+    report = lookup(raw, REPORT)
+    if isinstance(report, str):
+        yield REPORT, report
     for node, key, path in places(raw.get("source"), ("source",)):
         if key == SNAPSHOT and isinstance(node[key], str):
             yield path, node[key]

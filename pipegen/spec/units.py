@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_PATTERN = re.compile(r"^\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-z]{1,3})\s*$")
-_SCHEMA_PATTERN = r"^\s*\d+(\.\d+)?\s*([KMGT]iB|[kMGT]?B)\s*$"
+_TIMES = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+_AMOUNT = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-z]{1,3})\s*")
+_SIZE_PATTERN = r"^\s*\d+(\.\d+)?\s*([KMGT]iB|[kMGT]?B)\s*$"
+_TIME_PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|min|h)\s*$"
+
+
+def _amount(text: str, what: str, units: Mapping[str, float], example: str) -> float:
+    match = _AMOUNT.fullmatch(text)
+    if match is None or match[2] not in units:
+        raise ValueError(f"a {what} is a number and a unit ({', '.join(units)}), such as `{example}`; got {text!r}")
+    return float(match[1]) * units[match[2]]
 
 
 def parse_bytes(value: object) -> object:
@@ -18,12 +28,7 @@ def parse_bytes(value: object) -> object:
     Raises:
         ValueError: If the text is not a size.
     """
-    if not isinstance(value, str):
-        return value
-    match = _PATTERN.match(value)
-    if match is None or match[2] not in _UNITS:
-        raise ValueError(f"a size is a number and a unit ({', '.join(_UNITS)}), such as `512MiB`; got {value!r}")
-    return int(float(match[1]) * _UNITS[match[2]])
+    return int(_amount(value, "size", _UNITS, "512MiB")) if isinstance(value, str) else value
 
 
 def format_bytes(n: float) -> str:
@@ -39,13 +44,9 @@ ByteSize = Annotated[
     int,
     Field(ge=1),
     BeforeValidator(parse_bytes),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SCHEMA_PATTERN}]}),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SIZE_PATTERN}]}),
 ]
 """A number of bytes, or a text such as `512MiB`."""
-
-_TIMES = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
-_TIME = re.compile(r"^\s*(\d{1,9}(?:\.\d{1,9})?)\s*([a-z]{1,3})\s*$")
-_TIME_PATTERN = r"^\s*\d+(\.\d+)?\s*(ms|s|min|h)\s*$"
 
 
 def parse_seconds(value: object) -> object:
@@ -54,12 +55,7 @@ def parse_seconds(value: object) -> object:
     Raises:
         ValueError: If the text is not a time.
     """
-    if not isinstance(value, str):
-        return value
-    match = _TIME.match(value)
-    if match is None or match[2] not in _TIMES:
-        raise ValueError(f"a time is a number and a unit ({', '.join(_TIMES)}), such as `5s`; got {value!r}")
-    return float(match[1]) * _TIMES[match[2]]
+    return _amount(value, "time", _TIMES, "5s") if isinstance(value, str) else value
 
 
 Seconds = Annotated[

@@ -78,12 +78,7 @@ def of_branch(spec: PipelineSpec, name: str | None) -> PipelineSpec:
 
 
 def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> PipelineSpec:
-    """The spec of the first view alone, without `views`.
-
-    Args:
-        spec: The spec.
-        features: The features that can have views, each with its image, to adapt the output to one view.
-    """
+    """The spec of the first view alone, without `views`; its output is adapted to the features that can have views, each with its image."""
     if spec.views == 1:
         return spec
     first = _first(spec)
@@ -92,11 +87,12 @@ def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> Pip
 
 def relocated(locate: Locate, spec: PipelineSpec, name: str | None) -> Locate:
     """Maps places of the spec of a branch's view to those of the whole spec."""
-    if name is None:
-        return locate
+    return locate if name is None else _through(locate, lambda path: relocate(path, spec, name))
 
+
+def _through(locate: Locate, moved: Callable[[KeyPath], KeyPath]) -> Locate:
     def label(path: KeyPath, text: str = "", *, key: bool = False) -> Label:
-        return locate(relocate(path, spec, name), text, key=key)
+        return locate(moved(path), text, key=key)
 
     return label
 
@@ -333,11 +329,7 @@ def part_path(name: str) -> KeyPath:
 def relocated_part(locate: Locate, spec: PipelineSpec, name: str) -> Locate:
     """Maps places of a part's joined spec to those of the spec of the mix."""
     own = len(spec.source.mixed()[name].transforms)
-
-    def label(path: KeyPath, text: str = "", *, key: bool = False) -> Label:
-        return locate(relocate_part(path, name, own), text, key=key)
-
-    return label
+    return _through(locate, lambda path: relocate_part(path, name, own))
 
 
 def relocate_part(path: Sequence[str | int], name: str, own: int) -> KeyPath:

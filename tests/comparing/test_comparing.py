@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pipegen.comparing.changes import Comparison, _longest_rise, step_changes
-from pipegen.comparing.comparison import compare
+from pipegen.comparing.comparison import Comparison, compare
 from pipegen.comparing.render import render_github, render_text, verdict
 from pipegen.comparing.sides import RevisionError, UnreadableSideError
+from pipegen.spec.changes import _longest_rise, step_changes
 
 SPEC = """\
 pipegen: 1
@@ -115,6 +115,12 @@ def test_one_difference(old: str, new: str, kind: str, path: str, text: str | No
     back = compare("b.yaml", "a.yaml")
     assert back.same_numbers == found.same_numbers
     assert {change.kind for change in back.changes} == {kind}
+
+
+def test_buckets_that_only_one_spec_has_are_other_numbers() -> None:
+    buckets = SPEC.replace("size: 24", "size: bucket").replace("size: 8", "size: 8, buckets: {sizes: [[24, 32], [32, 24]]}")
+    for found in (of(SPEC, buckets), of(buckets, SPEC)):
+        assert {change.path for change in found.of("numbers")} >= {("batch", "buckets")}
 
 
 def test_nothing_differs() -> None:

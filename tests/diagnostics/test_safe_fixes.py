@@ -39,7 +39,7 @@ MAKERS = {
     "spec/sections.py _first_line": ["SAFE"],
     "spec/sections.py _odd_keys": ["SAFE"],
     "spec/sections.py _parts": ["certain"],
-    "spec/split_sizes.py _fix": ["certain"],
+    "spec/sections.py _with_parts": ["certain"],
     "spec/params.py _renamed": ["SUGGESTION"],
     "spec/syntax.py _glued": ["SAFE"],
     "spec/translate.py entry_fix": ["SUGGESTION"],

@@ -222,8 +222,8 @@ def test_ssh_takes_no_options_and_asks_nothing(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
     monkeypatch.setenv("GIT_SSH_VARIANT", "ssh")
     address = parse("git+ssh://git@host.example:2222/team/specs@v1#a.yaml")
-    with fetching.Repositories() as repositories, pytest.raises(BaseProblem) as caught:
-        repositories.resolve(address)  # type: ignore[arg-type]
+    with pytest.raises(BaseProblem) as caught:
+        fetching.Repositories(tmp_path).resolve(address)  # type: ignore[arg-type]
     assert "cannot be fetched" in caught.value.message
     assert "-p 2222 git@host.example git-upload-pack" in (tmp_path / "called").read_text()
     assert (tmp_path / "terminal").read_text()

@@ -187,7 +187,7 @@ def test_easy_examples_come_first(table: Path) -> None:
     assert "epoch 0 draws 42 examples from the 9 easiest of 42: each is seen 4.67 times an epoch" in str(pipe.explain())
     state = pipe.state()
     hard = of_table(table, order={"by": "loss", "from": "high", "pace": pace})
-    with pytest.raises(StateError, match=r"order\.from: low -> high"):
+    with pytest.raises(StateError, match=r"order\.from: low → high"):
         hard.restore(state)
 
 

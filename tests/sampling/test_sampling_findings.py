@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipegen.comparing.changes import section_changes
 from pipegen.phases.compilation import inspect, load
+from pipegen.spec.changes import section_changes
 from pipegen.spec.spec_hash import meaning, spec_hash
 
 FEATURES = {

@@ -3,6 +3,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from pipegen.spec.changes import meaning_changes
 from pipegen.spec.load import Loaded, load
 
 if TYPE_CHECKING:
@@ -45,3 +46,8 @@ def fixed(finding: Diagnostic, loaded: Loaded) -> str:
     result, count = apply_fixes(loaded.texts[span.file], [finding.fix], span.file)
     assert count == 1
     return result
+
+
+def other_numbers(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """The changes between two meanings that are other numbers, in words."""
+    return [str(change) for change in meaning_changes(a, b)[0] if change.kind == "numbers"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from pipegen.ops.registry import transforms
 from pipegen.spec.peers.converting import (
     Steps,
     around,
+    by_chance,
     filled,
     is_pair,
     number,
@@ -22,6 +23,7 @@ from pipegen.spec.peers.converting import (
     step,
     tidy,
     whole,
+    without,
     zero,
 )
 
@@ -62,7 +64,106 @@ REMARKS = {
 """Notes on what is a little different, or looks so."""
 IGNORED = frozenset({"mask_interpolation", "fill_mask", "rotate_method", "keypoint_remapping_method", "mask_drop_value", "always_apply"})
 """Arguments that change no pixel of an image here."""
-_OWN = "Albumentations' {} is drawn otherwise"
+TABLE: dict[str, Callable[..., Steps]] = {
+    "advanced_blur": without(
+        "Albumentations' kernel is drawn otherwise",
+        "random_advanced_blur",
+        "blur_limit sigma_x_limit sigma_y_limit rotate_limit beta_limit noise_limit p",
+    ),
+    "channel_shuffle": by_chance("random_channel_shuffle"),
+    "chromatic_aberration": without(
+        "Albumentations bends red and blue; `random_chromatic_aberration` enlarges them",
+        arguments="primary_distortion_limit secondary_distortion_limit mode interpolation p",
+    ),
+    "constrained_coarse_dropout": without("pipegen has no holes on chosen objects alone", "random_coarse_dropout"),
+    "crop_and_pad": without(
+        "Albumentations crops or pads each side by a number of its own, and resizes; the nearest are `pad` and `random_resized_crop`",
+        arguments="px percent keep_size sample_independently interpolation border_mode fill p",
+    ),
+    "d4": by_chance("random_d4", 1.0),
+    "defocus": without("Albumentations blurs the disc by `alias_blur`", "random_defocus_blur", "radius alias_blur p"),
+    "fda": without("its reference images are in memory, whose `references` is a folder", "random_fourier_adaptation"),
+    "fancy_pca": without(
+        "Albumentations finds the components of each image; `random_pca_lighting` has those of ImageNet", arguments="alpha p"
+    ),
+    "frequency_masking": without("Albumentations' stripe is drawn otherwise", "random_coarse_dropout", "freq_mask_param p"),
+    "glass_blur": without("Albumentations' glass is drawn otherwise", "random_glass_blur", "sigma max_delta iterations mode p"),
+    "grid_elastic_deform": without(
+        "Albumentations moves the points on the edges, too, by whole pixels",
+        "random_piecewise_affine",
+        "num_grid_xy magnitude interpolation p",
+    ),
+    "he_stain": without("Albumentations finds the stains of each image; `random_stain` has those of haematoxylin and eosin"),
+    "histogram_matching": without("its reference images are in memory, whose `references` is a folder", "random_histogram_matching"),
+    "horizontal_flip": by_chance("random_flip"),
+    "iso_noise": without(
+        "Albumentations adds Poisson numbers to the lightness, which make images brighter", "random_iso_noise", "color_shift intensity p"
+    ),
+    "illumination": without("Albumentations' light is drawn otherwise", "random_illumination"),
+    "invert_img": by_chance("random_invert"),
+    "mask_dropout": without("pipegen has no dropout of the objects of a mask", "random_erasing"),
+    "morphological": without(
+        "Albumentations has an ellipse of the one size that `scale` is, whose squares have a drawn size",
+        "random_morphology",
+        "scale operation p",
+    ),
+    "motion_blur": without(
+        "Albumentations' line has a thickness and a place of its own in the kernel",
+        "random_motion_blur",
+        "blur_limit allow_shifted angle_range direction_range p",
+    ),
+    "overlay_elements": without("pipegen has no overlays; a function of yours can be `random_python`"),
+    "perspective": without(
+        "Albumentations moves corners inwards by normal distances; `random_perspective` by uniform ones, either way",
+        arguments="scale keep_size fit_output interpolation border_mode fill p",
+    ),
+    "piecewise_affine": without("Albumentations moves points by normal distances, by uniform ones", "random_piecewise_affine"),
+    "pixel_distribution_adaptation": without(
+        "its reference images are in memory with `match: moments`, whose `references` is a folder", "random_histogram_matching"
+    ),
+    "plasma_brightness_contrast": without("Albumentations' plasma is drawn otherwise", "random_plasma"),
+    "plasma_shadow": without("Albumentations' plasma is drawn otherwise", "random_plasma_shadow"),
+    "random_crop_from_borders": without(
+        "its images have sizes of their own", "random_resized_crop", "crop_left crop_right crop_top crop_bottom p"
+    ),
+    "random_fog": without("Albumentations' fog is drawn otherwise", "random_fog"),
+    "random_gravel": without("pipegen has no gravel; a function of yours can be `random_python`"),
+    "random_rain": without("Albumentations' rain is drawn otherwise", "random_rain"),
+    "random_rotate_90": by_chance("random_rotate_90", 1.0),
+    "random_shadow": without("Albumentations' shadow is drawn otherwise", "random_shadow"),
+    "random_sized_crop": without(
+        "Albumentations draws a height in pixels; `random_resized_crop` draws a share of the area",
+        arguments="min_max_height size w2h_ratio interpolation area_for_downscale p",
+    ),
+    "random_snow": without("Albumentations' snow is drawn otherwise", "random_snow"),
+    "random_sun_flare": without("Albumentations' flare is drawn otherwise", "random_sun_flare"),
+    "ringing_overshoot": without("pipegen has no ringing, whose halos are a Gaussian's", "random_unsharp_mask", "blur_limit cutoff p"),
+    "safe_rotate": without(
+        "Albumentations makes the turned image fit; `random_rotation` keeps its scale", arguments="limit interpolation border_mode fill p"
+    ),
+    "selective_channel_transform": without("pipegen has no steps on single channels; a function of yours can be `random_python`"),
+    "sharpen": without(
+        "Albumentations' kernel makes images brighter, too", "random_sharpness", "alpha lightness method kernel_size sigma p"
+    ),
+    "shot_noise": without("Albumentations counts in linear light", "random_shot_noise", "scale_range p"),
+    "spatter": without("Albumentations' spatter is drawn otherwise", "random_spatter"),
+    "square_symmetry": by_chance("random_d4", 1.0),
+    "superpixels": without("pipegen has no superpixels; a blur loses detail, too"),
+    "text_image": without("pipegen has no text; a function of yours can be `random_python`"),
+    "thin_plate_spline": without("Albumentations moves points by normal distances, by uniform ones", "random_thin_plate_spline"),
+    "time_masking": without("Albumentations' stripe is drawn otherwise", "random_coarse_dropout", "time_mask_param p"),
+    "time_reverse": by_chance("random_flip"),
+    "to_sepia": by_chance("random_sepia"),
+    "transpose": by_chance("random_transpose"),
+    "unsharp_mask": without(
+        "Albumentations draws the width of the blur and softens the threshold",
+        "random_unsharp_mask",
+        "blur_limit sigma_limit alpha threshold p",
+    ),
+    "vertical_flip": by_chance("random_flip", axis="vertical"),
+    "xy_masking": without("its stripes have lengths in pixels", "random_coarse_dropout"),
+}
+"""Steps whose only argument is a probability, and steps without an equivalent."""
 
 
 def additive_noise(
@@ -79,18 +180,6 @@ def additive_noise(
     if not isinstance(ranges, list) or len(ranges) != 1:
         refuse("one range for all channels can be written", "noise_params")
     return step("random_channel_shift", p, delta=zero(*pair("noise_params", ranges[0], -1, 1), 255), per_channel=True)
-
-
-def advanced_blur(
-    blur_limit: Any = (3, 7),
-    sigma_x_limit: Any = (0.2, 1.0),
-    sigma_y_limit: Any = (0.2, 1.0),
-    rotate_limit: Any = (-90, 90),
-    beta_limit: Any = (0.5, 8.0),
-    noise_limit: Any = (0.9, 1.1),
-    p: Any = 0.5,
-) -> Steps:
-    refuse(_OWN.format("kernel"), nearest=_shown("random_advanced_blur"))
 
 
 def affine(
@@ -174,20 +263,6 @@ def channel_dropout(channel_drop_range: Any = (1, 1), fill: Any = 0, p: Any = 0.
     return step("random_channel_drop", p, count=low if low == high else [low, high])
 
 
-def channel_shuffle(p: Any = 0.5) -> Steps:
-    return step("random_channel_shuffle", p)
-
-
-def chromatic_aberration(
-    primary_distortion_limit: Any = (-0.02, 0.02),
-    secondary_distortion_limit: Any = (-0.05, 0.05),
-    mode: Any = "green_purple",
-    interpolation: Any = 1,
-    p: Any = 0.5,
-) -> Steps:
-    refuse("Albumentations bends red and blue; `random_chromatic_aberration` enlarges them")
-
-
 def coarse_dropout(
     num_holes_range: Any = (1, 2), hole_height_range: Any = (0.1, 0.2), hole_width_range: Any = (0.1, 0.2), fill: Any = 0, p: Any = 0.5
 ) -> Steps:
@@ -214,10 +289,6 @@ def color_jitter(
     return step(op, p, **arguments)
 
 
-def constrained_coarse_dropout(**arguments: Any) -> Steps:
-    refuse("pipegen has no holes on chosen objects alone", nearest=_shown("random_coarse_dropout"))
-
-
 def crop(
     x_min: Any = 0,
     y_min: Any = 0,
@@ -234,31 +305,10 @@ def crop(
     return step("crop", p, size=size(bottom - top, right - left), top=top, left=left)
 
 
-def crop_and_pad(
-    px: Any = None,
-    percent: Any = None,
-    keep_size: Any = True,
-    sample_independently: Any = True,
-    interpolation: Any = 1,
-    border_mode: Any = 0,
-    fill: Any = 0,
-    p: Any = 1.0,
-) -> Steps:
-    refuse("Albumentations crops or pads each side by a number of its own, and resizes; the nearest are `pad` and `random_resized_crop`")
-
-
 def crop_non_empty_mask_if_exists(height: Any, width: Any, ignore_values: Any = None, ignore_channels: Any = None, p: Any = 1.0) -> Steps:
     only("ignore_channels", ignore_channels, None)
     background = None if ignore_values is None else [0, *[value for value in ignore_values if value != 0]]
     return step("random_crop_around", p, size=size(height, width), background=background)
-
-
-def d4(p: Any = 1.0) -> Steps:
-    return step("random_d4", p)
-
-
-def defocus(radius: Any = (3, 10), alias_blur: Any = (0.1, 0.5), p: Any = 0.5) -> Steps:
-    refuse("Albumentations blurs the disc by `alias_blur`", nearest=_shown("random_defocus_blur"))
 
 
 def downscale(scale_range: Any = (0.25, 0.25), interpolation_pair: Any = None, p: Any = 0.5) -> Steps:
@@ -310,18 +360,6 @@ def erasing(scale: Any = (0.02, 0.33), ratio: Any = (0.3, 3.3), fill: Any = 0, p
     return step("random_erasing", p, area=span(*area), aspect_ratio=span(*ratios), fill=_value(fill))
 
 
-def fda(**arguments: Any) -> Steps:
-    refuse("its reference images are in memory, whose `references` is a folder", nearest=_shown("random_fourier_adaptation"))
-
-
-def fancy_pca(alpha: Any = 0.1, p: Any = 0.5) -> Steps:
-    refuse("Albumentations finds the components of each image; `random_pca_lighting` has those of ImageNet")
-
-
-def frequency_masking(freq_mask_param: Any = 30, p: Any = 0.5) -> Steps:
-    refuse(_OWN.format("stripe"), nearest=_shown("random_coarse_dropout"))
-
-
 def gauss_noise(
     std_range: Any = (0.2, 0.44), mean_range: Any = (0.0, 0.0), per_channel: Any = True, noise_scale_factor: Any = 1, p: Any = 0.5
 ) -> Steps:
@@ -337,10 +375,6 @@ def gaussian_blur(blur_limit: Any = 0, sigma_limit: Any = (0.5, 3.0), p: Any = 0
     if blur_limit not in (0, [0, 0]):
         refuse("the width of a kernel follows from `sigma`, which is `blur_limit: 0`", "blur_limit", made)
     return made
-
-
-def glass_blur(sigma: Any = 0.7, max_delta: Any = 4, iterations: Any = 2, mode: Any = "fast", p: Any = 0.5) -> Steps:
-    refuse(_OWN.format("glass"), nearest=_shown("random_glass_blur"))
 
 
 def grid_distortion(
@@ -379,22 +413,6 @@ def grid_dropout(
     refuse("Albumentations' holes reach over the ends of their cells", nearest=nearest)
 
 
-def grid_elastic_deform(num_grid_xy: Any, magnitude: Any, interpolation: Any = 1, p: Any = 1.0) -> Steps:
-    refuse("Albumentations moves the points on the edges, too, by whole pixels", nearest=_shown("random_piecewise_affine"))
-
-
-def he_stain(**arguments: Any) -> Steps:
-    refuse("Albumentations finds the stains of each image; `random_stain` has those of haematoxylin and eosin")
-
-
-def histogram_matching(**arguments: Any) -> Steps:
-    refuse("its reference images are in memory, whose `references` is a folder", nearest=_shown("random_histogram_matching"))
-
-
-def horizontal_flip(p: Any = 0.5) -> Steps:
-    return step("random_flip", p)
-
-
 def hue_saturation_value(
     hue_shift_limit: Any = (-20, 20), sat_shift_limit: Any = (-30, 30), val_shift_limit: Any = (-20, 20), p: Any = 0.5
 ) -> Steps:
@@ -405,31 +423,15 @@ def hue_saturation_value(
     return step("random_hsv", p, hue_degrees=zero(*hue, 2), saturation_delta=zero(*sat), value_delta=zero(*val))
 
 
-def iso_noise(color_shift: Any = (0.01, 0.05), intensity: Any = (0.1, 0.5), p: Any = 0.5) -> Steps:
-    refuse("Albumentations adds Poisson numbers to the lightness, which make images brighter", nearest=_shown("random_iso_noise"))
-
-
-def illumination(**arguments: Any) -> Steps:
-    refuse(_OWN.format("light"), nearest=_shown("random_illumination"))
-
-
 def image_compression(compression_type: Any = "jpeg", quality_range: Any = (99, 100), p: Any = 0.5) -> Steps:
     only("compression_type", compression_type, "jpeg")
     nearest = step("random_jpeg", p, quality=pair("quality_range", quality_range, 1, 100))
     refuse("Albumentations encodes red in the place of blue, which JPEG keeps less of", nearest=nearest)
 
 
-def invert_img(p: Any = 0.5) -> Steps:
-    return step("random_invert", p)
-
-
 def longest_max_size(max_size: Any, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
     side = _side(max_size, max_size_hw, area_for_downscale)
     return [step("resize", p, longer_side=side, method=_method(interpolation)), step("pad", size=side)]
-
-
-def mask_dropout(**arguments: Any) -> Steps:
-    refuse("pipegen has no dropout of the objects of a mask", nearest=_shown("random_erasing"))
 
 
 def median_blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
@@ -439,19 +441,6 @@ def median_blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
     if low == high:
         return step("random_median_blur", p, side=low)
     return step("one_of", p, steps=[step("random_median_blur", 1, side=side) for side in (3, 5)])
-
-
-def morphological(scale: Any = (2, 3), operation: Any = "dilation", p: Any = 0.5) -> Steps:
-    refuse(
-        "Albumentations has an ellipse of the one size that `scale` is, whose squares have a drawn size",
-        nearest=_shown("random_morphology"),
-    )
-
-
-def motion_blur(
-    blur_limit: Any = (3, 7), allow_shifted: Any = True, angle_range: Any = (0, 360), direction_range: Any = (-1.0, 1.0), p: Any = 0.5
-) -> Steps:
-    refuse("Albumentations' line has a thickness and a place of its own in the kernel", nearest=_shown("random_motion_blur"))
 
 
 def multiplicative_noise(multiplier: Any = (0.9, 1.1), per_channel: Any = False, elementwise: Any = False, p: Any = 0.5) -> Steps:
@@ -485,10 +474,6 @@ def optical_distortion(
     return made if mode == "fisheye" else refuse("the centre is half a pixel off in Albumentations", "mode", made)
 
 
-def overlay_elements(**arguments: Any) -> Steps:
-    refuse("pipegen has no overlays; a function of yours can be `random_python`")
-
-
 def pad(padding: Any = 0, fill: Any = 0, border_mode: Any = 0, p: Any = 1.0) -> Steps:
     if is_pair(padding) and len(set(padding)) == 1:
         padding = padding[0]
@@ -511,29 +496,6 @@ def pad_if_needed(
     return step("pad", p, at_least=size(min_height, min_width), position=position, fill=filled(border_mode, fill, "border_mode"))
 
 
-def perspective(
-    scale: Any = (0.05, 0.1),
-    keep_size: Any = True,
-    fit_output: Any = False,
-    interpolation: Any = 1,
-    border_mode: Any = 0,
-    fill: Any = 0,
-    p: Any = 0.5,
-) -> Steps:
-    refuse("Albumentations moves corners inwards by normal distances; `random_perspective` by uniform ones, either way")
-
-
-def piecewise_affine(**arguments: Any) -> Steps:
-    refuse("Albumentations moves points by normal distances, by uniform ones", nearest=_shown("random_piecewise_affine"))
-
-
-def pixel_distribution_adaptation(**arguments: Any) -> Steps:
-    refuse(
-        "its reference images are in memory with `match: moments`, whose `references` is a folder",
-        nearest=_shown("random_histogram_matching"),
-    )
-
-
 def pixel_dropout(dropout_prob: Any = 0.01, per_channel: Any = False, drop_value: Any = 0, p: Any = 0.5) -> Steps:
     share = number("dropout_prob", dropout_prob)
     values = set(drop_value) if is_pair(drop_value) else {drop_value}
@@ -552,14 +514,6 @@ def planckian_jitter(mode: Any = "blackbody", temperature_limit: Any = None, sam
     return step(
         "one_of", p, steps=[step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ranges], weights=[0.4, 0.6]
     )
-
-
-def plasma_brightness_contrast(**arguments: Any) -> Steps:
-    refuse(_OWN.format("plasma"), nearest=_shown("random_plasma"))
-
-
-def plasma_shadow(**arguments: Any) -> Steps:
-    refuse(_OWN.format("plasma"), nearest=_shown("random_plasma_shadow"))
 
 
 def posterize(num_bits: Any = 4, p: Any = 0.5) -> Steps:
@@ -599,32 +553,14 @@ def random_crop(
     )
 
 
-def random_crop_from_borders(
-    crop_left: Any = 0.1, crop_right: Any = 0.1, crop_top: Any = 0.1, crop_bottom: Any = 0.1, p: Any = 1.0
-) -> Steps:
-    refuse("its images have sizes of their own", nearest=_shown("random_resized_crop"))
-
-
-def random_fog(**arguments: Any) -> Steps:
-    refuse(_OWN.format("fog"), nearest=_shown("random_fog"))
-
-
 def random_gamma(gamma_limit: Any = (80, 120), p: Any = 0.5) -> Steps:
     low, high = pair("gamma_limit", gamma_limit, 1) if is_pair(gamma_limit) else (1, number("gamma_limit", gamma_limit))
     return step("random_gamma", p, gamma=one(low / 100, high / 100))
 
 
-def random_gravel(**arguments: Any) -> Steps:
-    refuse("pipegen has no gravel; a function of yours can be `random_python`")
-
-
 def random_grid_shuffle(grid: Any = (3, 3), p: Any = 0.5) -> Steps:
     rows, columns = (whole("grid", n) for n in grid) if is_pair(grid) else (grid, grid)
     return step("random_grid_shuffle", p, cells=rows if rows == columns else [rows, columns])
-
-
-def random_rain(**arguments: Any) -> Steps:
-    refuse(_OWN.format("rain"), nearest=_shown("random_rain"))
 
 
 def random_resized_crop(
@@ -636,32 +572,10 @@ def random_resized_crop(
     return step("random_resized_crop", p, size=side, **arguments, method=_method(interpolation))
 
 
-def random_rotate_90(p: Any = 1.0) -> Steps:
-    return step("random_rotate_90", p)
-
-
 def random_scale(scale_limit: Any = (-0.1, 0.1), interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 0.5) -> Steps:
     low, high = around("scale_limit", scale_limit)
     nearest = step("random_zoom", p, factor=one(1 + low, 1 + high))
     refuse("its images have sizes of their own, and those of `random_zoom` keep theirs", nearest=nearest)
-
-
-def random_shadow(**arguments: Any) -> Steps:
-    refuse(_OWN.format("shadow"), nearest=_shown("random_shadow"))
-
-
-def random_sized_crop(
-    min_max_height: Any, size: Any, w2h_ratio: Any = 1.0, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1.0
-) -> Steps:
-    refuse("Albumentations draws a height in pixels; `random_resized_crop` draws a share of the area")
-
-
-def random_snow(**arguments: Any) -> Steps:
-    refuse(_OWN.format("snow"), nearest=_shown("random_snow"))
-
-
-def random_sun_flare(**arguments: Any) -> Steps:
-    refuse(_OWN.format("flare"), nearest=_shown("random_sun_flare"))
 
 
 def random_tone_curve(scale: Any = 0.1, per_channel: Any = False, p: Any = 0.5) -> Steps:
@@ -673,10 +587,6 @@ def resize(height: Any, width: Any, interpolation: Any = 1, area_for_downscale: 
     return step("resize", p, size=size(height, width), method=_method(interpolation))
 
 
-def ringing_overshoot(blur_limit: Any = (7, 15), cutoff: Any = (0.785, 1.571), p: Any = 0.5) -> Steps:
-    refuse("pipegen has no ringing, whose halos are a Gaussian's", nearest=_shown("random_unsharp_mask"))
-
-
 def rotate(
     limit: Any = (-90, 90), interpolation: Any = 1, border_mode: Any = 0, crop_border: Any = False, fill: Any = 0, p: Any = 0.5
 ) -> Steps:
@@ -684,25 +594,11 @@ def rotate(
     return step("random_rotation", p, degrees=zero(*around("limit", limit)), **_warp(border_mode, fill, interpolation))
 
 
-def safe_rotate(limit: Any = (-90, 90), interpolation: Any = 1, border_mode: Any = 0, fill: Any = 0, p: Any = 0.5) -> Steps:
-    refuse("Albumentations makes the turned image fit; `random_rotation` keeps its scale")
-
-
 def salt_and_pepper(amount: Any = (0.01, 0.06), salt_vs_pepper: Any = (0.4, 0.6), p: Any = 0.5) -> Steps:
     low, high = pair("salt_vs_pepper", salt_vs_pepper, 0, 1)
     if high - low > 0.3:
         refuse("the share of salt is one number", "salt_vs_pepper")
     return step("random_salt_and_pepper", p, share=span(*pair("amount", amount, 0, 1)), salt=tidy((low + high) / 2))
-
-
-def selective_channel_transform(**arguments: Any) -> Steps:
-    refuse("pipegen has no steps on single channels; a function of yours can be `random_python`")
-
-
-def sharpen(
-    alpha: Any = (0.2, 0.5), lightness: Any = (0.5, 1.0), method: Any = "kernel", kernel_size: Any = 5, sigma: Any = 1.0, p: Any = 0.5
-) -> Steps:
-    refuse("Albumentations' kernel makes images brighter, too", nearest=_shown("random_sharpness"))
 
 
 def shift_scale_rotate(
@@ -723,44 +619,12 @@ def shift_scale_rotate(
     return step("random_affine", p, **{name: value for name, value in moved.items() if value}, **_warp(border_mode, fill, interpolation))
 
 
-def shot_noise(scale_range: Any = (0.1, 0.3), p: Any = 0.5) -> Steps:
-    refuse("Albumentations counts in linear light", nearest=_shown("random_shot_noise"))
-
-
 def smallest_max_size(max_size: Any, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
     return step("resize", p, shorter_side=_side(max_size, max_size_hw, area_for_downscale), method=_method(interpolation))
 
 
 def solarize(threshold_range: Any = (0.5, 0.5), p: Any = 0.5) -> Steps:
     return step("random_solarization", p, threshold=span(*pair("threshold_range", threshold_range, 0, 1), 255))
-
-
-def spatter(**arguments: Any) -> Steps:
-    refuse(_OWN.format("spatter"), nearest=_shown("random_spatter"))
-
-
-def square_symmetry(p: Any = 1.0) -> Steps:
-    return step("random_d4", p)
-
-
-def superpixels(**arguments: Any) -> Steps:
-    refuse("pipegen has no superpixels; a blur loses detail, too")
-
-
-def text_image(**arguments: Any) -> Steps:
-    refuse("pipegen has no text; a function of yours can be `random_python`")
-
-
-def thin_plate_spline(**arguments: Any) -> Steps:
-    refuse("Albumentations moves points by normal distances, by uniform ones", nearest=_shown("random_thin_plate_spline"))
-
-
-def time_masking(time_mask_param: Any = 40, p: Any = 0.5) -> Steps:
-    refuse(_OWN.format("stripe"), nearest=_shown("random_coarse_dropout"))
-
-
-def time_reverse(p: Any = 0.5) -> Steps:
-    return step("random_flip", p)
 
 
 def to_float(max_value: Any = None, p: Any = 1.0) -> Steps:
@@ -772,26 +636,6 @@ def to_gray(num_output_channels: Any = 3, method: Any = "weighted_average", p: A
     only("num_output_channels", num_output_channels, 3, why="a random step keeps the channels")
     only("method", method, "weighted_average", why="gray is the luma")
     return step("random_grayscale", p)
-
-
-def to_sepia(p: Any = 0.5) -> Steps:
-    return step("random_sepia", p)
-
-
-def transpose(p: Any = 0.5) -> Steps:
-    return step("random_transpose", p)
-
-
-def unsharp_mask(blur_limit: Any = (3, 7), sigma_limit: Any = 0.0, alpha: Any = (0.2, 0.5), threshold: Any = 10, p: Any = 0.5) -> Steps:
-    refuse("Albumentations draws the width of the blur and softens the threshold", nearest=_shown("random_unsharp_mask"))
-
-
-def vertical_flip(p: Any = 0.5) -> Steps:
-    return step("random_flip", p, axis="vertical")
-
-
-def xy_masking(**arguments: Any) -> Steps:
-    refuse("its stripes have lengths in pixels", nearest=_shown("random_coarse_dropout"))
 
 
 def zoom_blur(max_factor: Any = (1, 1.31), step_factor: Any = (0.01, 0.03), p: Any = 0.5) -> Steps:
@@ -849,11 +693,3 @@ def _side(max_size: Any, max_size_hw: Any, area_for_downscale: Any) -> int:
     only("area_for_downscale", area_for_downscale, None)
     only("max_size_hw", max_size_hw, None)
     return whole("max_size", max_size)
-
-
-def _shown(op: str) -> dict[str, Any]:
-    """The example of a step."""
-    import yaml
-
-    example = yaml.safe_load(transforms()[op].examples[0].yaml)
-    return {example: {}} if isinstance(example, str) else dict(example)

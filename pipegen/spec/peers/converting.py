@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any, NoReturn
 
 from pipegen.ops.registry import transforms
@@ -46,6 +48,26 @@ def step(op: str, p: float | None = None, **arguments: Any) -> dict[str, Any]:
         refuse(f"`{op}` is done to every image", "p")
     given = {name: _plain(value) for name, value in arguments.items() if value is not None}
     return {op: {name: value for name, value in given.items() if fields[name].is_required() or not _same(value, fields[name].default)}}
+
+
+def by_chance(op: str, default: float = 0.5, **arguments: Any) -> Callable[..., Steps]:
+    """The conversion of a library's step whose only argument is its probability."""
+
+    def convert(p: Any = default) -> Steps:
+        return step(op, p, **arguments)
+
+    return convert
+
+
+def without(why: str, nearest: str | dict[str, Any] | None = None, arguments: str = "") -> Callable[..., Steps]:
+    """The refusal of a library's step with these arguments; the name of the nearest step of ours stands for its example."""
+
+    def convert(**_: Any) -> Steps:
+        refuse(why, nearest=_example(nearest) if isinstance(nearest, str) else nearest)
+
+    names = arguments.split()
+    convert.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in names])  # type: ignore[attr-defined]
+    return convert
 
 
 def number(about: str, value: Any) -> float:
@@ -156,3 +178,10 @@ def _plain(value: Any) -> Any:
 def _same(value: Any, default: Any) -> bool:
     default = default.model_dump() if hasattr(default, "model_dump") else default
     return value == (list(default) if isinstance(default, tuple) else default) and not isinstance(value, bool | None)
+
+
+def _example(op: str) -> dict[str, Any]:
+    import yaml
+
+    example = yaml.safe_load(transforms()[op].examples[0].yaml)
+    return {example: {}} if isinstance(example, str) else dict(example)

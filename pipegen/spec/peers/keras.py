@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pipegen.spec.peers.converting import (
@@ -20,6 +21,7 @@ from pipegen.spec.peers.converting import (
     step,
     tidy,
     whole,
+    without,
     zero,
 )
 
@@ -61,6 +63,31 @@ REMARKS = {
 """Notes on what is a little different, or looks so."""
 IGNORED = frozenset({"seed", "data_format", "name", "dtype", "trainable", "bounding_box_format"})
 """Arguments that change no pixel here."""
+TABLE: dict[str, Callable[..., Steps]] = {
+    "random_elastic_transform": without(
+        "Keras moves pixels by noise that grows with the side of the image, `random_elastic` by `alpha` and `sigma` in pixels",
+        {"random_elastic": {"alpha": 50, "sigma": 5}},
+        "factor scale interpolation fill_mode fill_value value_range",
+    ),
+    "random_erasing": without(
+        "Keras draws the height and the width as roots of two shares, and fills with noise; `random_erasing` draws an area and a ratio",
+        {"random_erasing": {}},
+        "factor scale fill_value value_range",
+    ),
+    "random_perspective": without(
+        "Keras moves three corners, each by a share of where it is; `random_perspective` moves all four",
+        arguments="factor scale interpolation fill_value",
+    ),
+    "rand_augment": without(
+        "Keras' operations and magnitudes are its own; `rand_augment` has those of the paper",
+        arguments="value_range num_ops factor interpolation",
+    ),
+    "aug_mix": without(
+        "Keras' operations and magnitudes are its own; `aug_mix` has those of the paper",
+        arguments="value_range num_chains chain_depth factor alpha all_ops interpolation",
+    ),
+}
+"""Steps whose only argument is a probability, and steps without an equivalent."""
 
 
 def auto_contrast(value_range: Any = (0, 255)) -> Steps:
@@ -123,27 +150,6 @@ def random_crop(height: Any, width: Any) -> Steps:
     return step("random_crop", size=size(height, width))
 
 
-def random_elastic_transform(
-    factor: Any = 1.0,
-    scale: Any = 1.0,
-    interpolation: Any = "bilinear",
-    fill_mode: Any = "reflect",
-    fill_value: Any = 0.0,
-    value_range: Any = (0, 255),
-) -> Steps:
-    refuse(
-        "Keras moves pixels by noise that grows with the side of the image, `random_elastic` by `alpha` and `sigma` in pixels",
-        nearest=step("random_elastic", alpha=50, sigma=5),
-    )
-
-
-def random_erasing(factor: Any = 1.0, scale: Any = (0.02, 0.33), fill_value: Any = None, value_range: Any = (0, 255)) -> Steps:
-    refuse(
-        "Keras draws the height and the width as roots of two shares, and fills with noise; `random_erasing` draws an area and a ratio",
-        nearest=step("random_erasing", area=[0.02, 0.33]),
-    )
-
-
 def random_flip(mode: Any = "horizontal_and_vertical") -> Steps:
     only("mode", mode, "horizontal", "vertical", "horizontal_and_vertical")
     if mode == "horizontal_and_vertical":
@@ -179,10 +185,6 @@ def random_hue(factor: Any, value_range: Any = (0, 255), about: str = "factor") 
 
 def random_invert(factor: Any = 1.0, value_range: Any = (0, 255)) -> Steps:
     return step("random_invert", _share(factor))
-
-
-def random_perspective(factor: Any = 1.0, scale: Any = 1.0, interpolation: Any = "bilinear", fill_value: Any = 0.0) -> Steps:
-    refuse("Keras moves three corners, each by a share of where it is; `random_perspective` moves all four")
 
 
 def random_posterization(factor: Any, value_range: Any = (0, 255)) -> Steps:
@@ -279,22 +281,6 @@ def solarization(addition_factor: Any = 0.0, threshold_factor: Any = 0.0, value_
     least, most = pair("addition_factor", addition_factor if is_pair(addition_factor) else [0, addition_factor], 0, 1)
     turned = step("random_solarization", threshold=[low, tidy(high * 255)])
     return [step("random_brightness", delta=[least, tidy(most * 255)]), turned] if most else turned
-
-
-def rand_augment(value_range: Any = (0, 255), num_ops: Any = 2, factor: Any = 0.5, interpolation: Any = "bilinear") -> Steps:
-    refuse("Keras' operations and magnitudes are its own; `rand_augment` has those of the paper")
-
-
-def aug_mix(
-    value_range: Any = (0, 255),
-    num_chains: Any = 3,
-    chain_depth: Any = 3,
-    factor: Any = 0.3,
-    alpha: Any = 1.0,
-    all_ops: Any = True,
-    interpolation: Any = "bilinear",
-) -> Steps:
-    refuse("Keras' operations and magnitudes are its own; `aug_mix` has those of the paper")
 
 
 def mix_up(alpha: Any = 0.2) -> Steps:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from pipegen.spec.peers import converting
 from pipegen.spec.peers.converting import (
     Steps,
     around,
+    by_chance,
     filled,
     is_pair,
     number,
@@ -20,10 +23,8 @@ from pipegen.spec.peers.converting import (
     step,
     tidy,
     whole,
+    without,
     zero,
-)
-from pipegen.spec.peers.converting import (
-    size as sized,
 )
 
 TITLE = "torchvision"
@@ -52,6 +53,19 @@ REMARKS: dict[str, str] = {
 """Notes on what is a little different, or looks so."""
 IGNORED = frozenset({"inplace"})
 """Arguments that change no pixel here."""
+TABLE: dict[str, Callable[..., Steps]] = {
+    "random_autocontrast": by_chance("random_auto_contrast"),
+    "random_equalize": by_chance("random_equalization"),
+    "random_grayscale": by_chance("random_grayscale", 0.1),
+    "random_horizontal_flip": by_chance("random_flip"),
+    "random_invert": by_chance("random_invert"),
+    "random_perspective": without(
+        "torchvision moves corners inwards, by up to half of `distortion_scale`; `random_perspective` moves them either way",
+        arguments="distortion_scale p interpolation fill",
+    ),
+    "random_vertical_flip": by_chance("random_flip", axis="vertical"),
+}
+"""Steps whose only argument is a probability, and steps without an equivalent."""
 
 
 def aug_mix(
@@ -178,10 +192,6 @@ def random_affine(
     return step("random_affine", **{name: value for name, value in moved.items() if value}, factor=factor, **_warp(fill, interpolation))
 
 
-def random_autocontrast(p: Any = 0.5) -> Steps:
-    return step("random_auto_contrast", p)
-
-
 def random_channel_permutation() -> Steps:
     return step("random_channel_shuffle")
 
@@ -196,30 +206,10 @@ def random_crop(size: Any, padding: Any = None, pad_if_needed: Any = False, fill
     return step("random_crop", size=_size(size), padding=around_it, fill=_outside(padding_mode, fill) if around_it else None)
 
 
-def random_equalize(p: Any = 0.5) -> Steps:
-    return step("random_equalization", p)
-
-
 def random_erasing(p: Any = 0.5, scale: Any = (0.02, 0.33), ratio: Any = (0.3, 3.3), value: Any = 0) -> Steps:
     if isinstance(value, str):
         refuse("a hole is filled with one value", "value")
     return step("random_erasing", p, area=pair("scale", scale, 0, 1), aspect_ratio=pair("ratio", ratio, 0), fill=filled("constant", value))
-
-
-def random_grayscale(p: Any = 0.1) -> Steps:
-    return step("random_grayscale", p)
-
-
-def random_horizontal_flip(p: Any = 0.5) -> Steps:
-    return step("random_flip", p)
-
-
-def random_invert(p: Any = 0.5) -> Steps:
-    return step("random_invert", p)
-
-
-def random_perspective(distortion_scale: Any = 0.5, p: Any = 0.5, interpolation: Any = "bilinear", fill: Any = 0) -> Steps:
-    refuse("torchvision moves corners inwards, by up to half of `distortion_scale`; `random_perspective` moves them either way")
 
 
 def random_photometric_distort(
@@ -254,10 +244,6 @@ def random_solarize(threshold: Any, p: Any = 0.5) -> Steps:
     return step("random_solarization", p, threshold=[level, level])
 
 
-def random_vertical_flip(p: Any = 0.5) -> Steps:
-    return step("random_flip", p, axis="vertical")
-
-
 def resize(size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Steps:
     only("max_size", max_size, None)
     side = (
@@ -272,7 +258,7 @@ def trivial_augment_wide(num_magnitude_bins: Any = 31, interpolation: Any = "nea
 
 
 def _size(size: Any) -> Any:
-    return sized(*size) if is_pair(size) and len(size) == 2 else whole("size", size[0] if is_pair(size) else size)
+    return converting.size(*size) if is_pair(size) and len(size) == 2 else whole("size", size[0] if is_pair(size) else size)
 
 
 def _warp(fill: Any, interpolation: Any) -> dict[str, Any]:

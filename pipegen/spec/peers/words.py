@@ -77,8 +77,7 @@ def shown(library: str, name: str) -> Meaning | None:
 
 def shown_arguments(library: str, name: str) -> dict[str, Any]:
     """The arguments shown on the pages for a step of a library."""
-    examples = {plain(key): arguments for key, arguments in _module(library).EXAMPLES.items()}
-    return dict(examples.get(plain(name), {}))
+    return dict(_by_letters(_module(library).EXAMPLES).get(plain(name), {}))
 
 
 def _having(word: str) -> list[str]:
@@ -99,11 +98,15 @@ def _module(library: str) -> Any:
     return import_module(f"pipegen.spec.peers.{library}")
 
 
+def _by_letters(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {plain(name): value for name, value in table.items()}
+
+
 @cache
 def _functions(library: str) -> Mapping[str, Callable[..., Steps]]:
     module = _module(library)
     own = {name: value for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__}
-    return {plain(name): value for name, value in own.items() if not name.startswith("_")}
+    return _by_letters({name: value for name, value in {**module.TABLE, **own}.items() if not name.startswith("_")})
 
 
 @cache
@@ -115,9 +118,9 @@ def _parameters(library: str, name: str) -> list[inspect.Parameter]:
 def _taking(library: str) -> Mapping[str, list[str]]:
     """The names of a library's steps by the letters of each of their arguments."""
     found: dict[str, list[str]] = {}
-    for name, function in _functions(library).items():
+    for name in _functions(library):
         for letters in dict.fromkeys(plain(p.name) for p in _parameters(library, name)):
-            found.setdefault(letters, []).append(function.__name__)
+            found.setdefault(letters, []).append(name)
     return found
 
 
@@ -137,7 +140,7 @@ def _meaning(library: str, name: str, given: Any) -> Meaning:
 def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
     """The meaning of a library's step with arguments by name."""
     module, function = _module(library), _functions(library)[plain(name)]
-    remark = module.REMARKS.get(function.__name__, "")
+    remark = _by_letters(module.REMARKS).get(plain(name), "")
     known = {plain(p.name): p.name for p in parameters}
     named = {plain(str(key)): (str(key), value) for key, value in (given if isinstance(given, dict) else {}).items()}
     ignored = {plain(name) for name in module.IGNORED}

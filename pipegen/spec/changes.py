@@ -1,21 +1,20 @@
-"""The differences between two specs, step by step and section by section, and their effects on the numbers."""
+"""The differences between the meanings of two specs, setting by setting and step by step, and their effects on the numbers."""
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import asdict, field
+from dataclasses import asdict
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from pipegen.diagnostics.diagnostic import Span, relative_path
+from pipegen.diagnostics.diagnostic import Span
 from pipegen.frozen import dataclass
 from pipegen.spec.compose import flow
-from pipegen.spec.rebase import ADDRESS, places, settings
+from pipegen.spec.models import UNENCODED, Batch
 from pipegen.spec.source_map import KeyPath, format_path
-from pipegen.spec.spec_hash import ARITHMETIC, LONGEST_RUN, Effect, alike, differences, in_words
-from pipegen.terminal import masked_value
+from pipegen.spec.spec_hash import ARITHMETIC, LONGEST_RUN, Effect, without_places
 
 Kind = Literal["numbers", "perhaps", "speed", "nothing"]
 """The effect of a change:
@@ -49,10 +48,18 @@ class Change:
     splits: str = ""
     span: Span | None = None
 
+    def __str__(self) -> str:
+        return f"{format_path(self.path)}: {self.text}" if self.path else self.text
+
     @property
     def gone(self) -> bool:
         """The second spec lacks what the change is about."""
         return self.text == GONE
+
+    @property
+    def whole_effect(self) -> str:
+        """The effect, after the splits that it is on."""
+        return f"{self.splits}: {self.effect}" if self.splits else self.effect
 
     def as_json(self) -> dict[str, Any]:
         """Converts the change to plain values."""
@@ -72,45 +79,11 @@ class Draws:
     moved: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The differences between two specs or locks.
-
-    Attributes:
-        names: The names of the two.
-        hashes: Their spec hashes; empty for locks of several specs.
-        changes: The differences, by kind and then by place.
-        draws: The effects on the random draws.
-        notes: Remarks on what was not compared.
-    """
-
-    names: tuple[str, str]
-    hashes: tuple[str, str] | tuple[()] = ()
-    changes: tuple[Change, ...] = ()
-    draws: Draws = field(default_factory=Draws)
-    notes: tuple[str, ...] = ()
-
-    @property
-    def same_numbers(self) -> bool:
-        """The model sees the same numbers, as far as the specs alone can tell."""
-        return not self.of("numbers")
-
-    def of(self, kind: Kind) -> tuple[Change, ...]:
-        """Selects the changes of one kind."""
-        return tuple(change for change in self.changes if change.kind == kind)
-
-    def as_json(self) -> dict[str, Any]:
-        """Converts the comparison to plain values."""
-        return {
-            "version": 1,
-            "names": list(self.names),
-            "spec_hashes": list(self.hashes),
-            "same_numbers": self.same_numbers,
-            "changes": [change.as_json() for change in self.changes],
-            "draws": {"kept": list(self.draws.kept), "moved": [{"id": step, "why": why} for step, why in self.draws.moved]},
-            "notes": list(self.notes),
-            "summary": {kind: len(self.of(kind)) for kind in KINDS},
-        }
+def meaning_changes(a: dict[str, object], b: dict[str, object]) -> tuple[list[Change], Draws]:
+    """Compares two meanings; also returns the effects on the draws."""
+    a, b, folded = fold_runs(a, b)
+    steps, draws = step_changes(a, b)
+    return [*section_changes(a, b), *steps, *folded], draws
 
 
 _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
@@ -131,6 +104,7 @@ _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
     (("order",), "examples are seen earlier or later in training", "train"),
     (("batch", "size"), "the same examples in batches of another size, and another number of steps", ""),
     (("batch", "remainder"), "a last batch that is not full is treated otherwise", ""),
+    (("batch", "buckets"), "images of other sizes are batched together", ""),
     (("images",), "images that no other one is aligned with draw other numbers", "train"),
     (("views",), "the model sees other views of an example", "train"),
     (("output",), "what the model receives has another form", ""),
@@ -139,15 +113,6 @@ _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
     (("stages",), "training goes through other stages", "train"),
 )
 """The effect of a difference, by the start of its path, and the splits that it affects; "" for all."""
-
-_LONGEST = 60
-"""Characters of a path that are shown."""
-_SPEED: tuple[tuple[KeyPath, str], ...] = (
-    (("cache",), "how fast, and how much memory or disk it needs"),
-    (("shard",), "which host does which share"),
-    (("jit",), "how fast; values move by rounding at most"),
-    (("ram_budget",), "how much memory it may use"),
-)
 
 
 def section_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
@@ -181,64 +146,70 @@ def _in_spec(path: KeyPath, old: dict[str, Any], new: dict[str, Any]) -> KeyPath
     return path
 
 
-def runtime_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Compares two `runtime` sections."""
-    for path, before, after in differences(a, b):
-        effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
-        yield Change("speed", ("runtime", *path), f"{before} → {after}", effect)
+_ABSENT = "nothing"
+_SHOWN_LONGEST = 60
 
 
-def path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Compares the paths to data of two specs, given as plain values with absolute paths."""
-    old, new = dict(_paths(a)), dict(_paths(b))
-    for path in {**old, **new}:
-        if old.get(path) == new.get(path):
-            continue
-        what = f"{_shown(old.get(path))} → {_shown(new.get(path))}"
-        if path[-1] == "exclude":
-            both = path in old and path in new
-            same = "the same numbers if the lists name the same records" if both else "other numbers, unless the list is empty"
-            yield Change("perhaps", path, what, same)
-        elif path[:1] == ("source",):
-            if path in old and path in new:
-                same = "rows are there" if path[-1] == ADDRESS else "files are there"
-                yield Change("perhaps", path, what, f"the same numbers if the same {same}")
-        else:
-            yield Change("nothing", path, what, "where damaged files are listed")
+def alike(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Prepares two meanings for a comparison, without paths of data.
+
+    Steps of single views or parts with equal effects get the spelling of the first meaning.
+    """
+    old, new = ({**side, "source": without_places(side["source"])} if "source" in side else side for side in (a, b))
+    inner = [side.get("inner", {}) for side in (a, b)]
+    for name in _shared(inner, "views"):
+        branch = new["views"][name]
+        pairs = _effects_by_id(old, name), _effects_by_id(new, name)
+        same = [step for step in pairs[0].keys() & pairs[1].keys() if pairs[0][step] == pairs[1][step]]
+        said = {step: {**old["views"][name]["transforms"][step], "at": branch["transforms"][step]["at"]} for step in same}
+        new = {**new, "views": {**new["views"], name: {**branch, "transforms": {**branch["transforms"], **said}}}}
+    for name in _shared(inner, "parts"):
+        done = [[effect[:3] for effect in side["parts"][name] if effect is not None] for side in inner]
+        if done[0] == done[1]:
+            (word, mix), known = next(iter(new["source"].items())), next(iter(old["source"].values()))
+            part = {**mix["parts"][name], "transforms": known["parts"][name]["transforms"]}
+            new = {**new, "source": {word: {**mix, "parts": {**mix["parts"], name: part}}}}
+    return old, new
 
 
-def _shown(path: Any) -> str:
-    """Formats a path, or several: relative to the working directory if they are in it, and the end of a long one."""
-    if isinstance(path, list):
-        return in_words([relative_path(one) if isinstance(one, str) and "://" not in one else one for one in path])
-    if not isinstance(path, str):
-        return in_words(path)
-    text = path if "://" in path else relative_path(path)
-    return text if len(text) <= _LONGEST else f"…{text[1 - _LONGEST :]}"
+def _shared(inner: list[Any], kind: str) -> set[str]:
+    """The views, or the parts, whose effects are in both meanings."""
+    first, second = (side.get(kind, {}).keys() for side in inner)
+    return first & second
 
 
-def _paths(spec: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
-    for node, key, path in places(spec.get("source"), ("source",)):
-        value = node[key]
-        yield path, masked_value(value) if isinstance(value, str) else value
-    for path in settings(spec):
-        at: Any = spec
-        for part in path:
-            at = at.get(part) if isinstance(at, dict) else None
-        if at is not None and path[0] != "runtime":
-            yield path, at
+def _effects_by_id(side: dict[str, Any], view: str) -> dict[str, Any]:
+    """The effects of the steps of a view, by their ids."""
+    listed = side["inner"]["views"][view]
+    return {step: (listed[said["at"]] or [])[:3] for step, said in side["views"][view]["transforms"].items()}
 
 
-def word_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Compares the names, descriptions and params of two specs, given as plain values."""
-    for key, effect in (("name", "the name only"), ("description", "words for people")):
-        if a.get(key) != b.get(key):
-            yield Change("nothing", (key,), f"{in_words(a.get(key))} → {in_words(b.get(key))}", effect)
-    old, new = a.get("params") or {}, b.get("params") or {}
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    for name in names:
-        how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
-        yield Change("nothing", ("params", name), f"it {how}", "the effects of its values are listed with the keys that use it")
+def differences(a: Any, b: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str, str]]:
+    """Yields the path of each setting that differs between two plain values, with both values in words."""
+    if a == b:
+        return
+    if isinstance(a, dict) and isinstance(b, dict):
+        if path[:1] in (("transforms",), ("source",)) and len(path) < 3 and set(a) != set(b):
+            yield path, in_words(next(iter(a), None)), in_words(next(iter(b), None))
+            return
+        for key in (*a, *(k for k in b if k not in a)):
+            unsaid = _unsaid((*path, key))
+            yield from differences(a.get(key, unsaid), b.get(key, unsaid), (*path, key))
+    else:
+        yield path, in_words(a), in_words(b)
+
+
+def _unsaid(path: KeyPath) -> str:
+    """The default of a setting that a canonical spec leaves out."""
+    if path[:2] == ("batch", "remainder"):
+        return Batch().remainder_for(str(path[-1]))
+    return UNENCODED if path[:2] == ("output", "encode") else _ABSENT
+
+
+def in_words(value: Any) -> str:
+    """A value as text in a difference."""
+    text = _ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _SHOWN_LONGEST else text[: _SHOWN_LONGEST - 1] + "…"
 
 
 _WHEN = {"train": "train", "eval": "every split but train"}
@@ -303,7 +274,7 @@ def step_changes(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[Change], Dr
     gone = [step for step in old if step.index not in paired[0]]
     fresh = [step for step in new if step.index not in paired[1]]
     shifted = {after.op for before, after in pairs if before.id != after.id and after.draws}
-    found += [_gone(step, step.op in shifted) for step in gone] + [_fresh(step, step.op in shifted) for step in fresh]
+    found += [_unpaired(step, step.op in shifted, is_new=new) for new, steps in ((False, gone), (True, fresh)) for step in steps]
     return found, _draws(pairs, (a["seed"], b["seed"]))
 
 
@@ -396,18 +367,13 @@ def _longest_rise(numbers: list[int]) -> set[int]:
     return found
 
 
-def _gone(step: Step, shifts: bool) -> Change:
+def _unpaired(step: Step, shifts: bool, *, is_new: bool) -> Change:
+    """The change about a step that only one spec has; `shifts` if the ids of other steps of its name differ, too."""
     if step.effect is None:
-        return Change("nothing", step.path, "it is no longer written out", "it is the default")
+        return Change("nothing", step.path, "it is written out" if is_new else "it is no longer written out", "it is the default")
+    text, effect = ("it is new", "one more step acts") if is_new else (GONE, "it acts no more")
     kept = "; no other step's draws move" if step.draws and not shifts else ""
-    return Change("numbers", step.path, GONE, f"it acts no more{kept}", step.reach)
-
-
-def _fresh(step: Step, shifts: bool) -> Change:
-    if step.effect is None:
-        return Change("nothing", step.path, "it is written out", "it is the default")
-    kept = "; no other step's draws move" if step.draws and not shifts else ""
-    return Change("numbers", step.path, "it is new", f"one more step acts{kept}", step.reach)
+    return Change("numbers", step.path, text, f"{effect}{kept}", step.reach)
 
 
 def _draws(pairs: list[tuple[Step, Step]], seeds: tuple[Any, Any]) -> Draws:
