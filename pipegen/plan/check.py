@@ -16,10 +16,11 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.mixing import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.bucketed import build_plan, check_buckets, check_sampling
+from pipegen.plan.build import Built
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
-from pipegen.plan.mixed import Built, Records, build_mixed
+from pipegen.plan.mixed import Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.recipe import step_path

@@ -23,6 +23,7 @@ from pipegen.ops.stage import StepRef
 from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
+from pipegen.plan.followers import Act
 from pipegen.plan.outputs import names
 from pipegen.plan.recipe import Recipe, implicit_decode, recipe
 from pipegen.spec.expect import one_of
@@ -32,8 +33,6 @@ from pipegen.spec.steps import collisions, every_id
 from pipegen.spec.variants import Lane, arranged, branches, every_lane, lanes, of_branch, relocate, relocated, single
 from pipegen.types import ElementType, valid_name
 
-Act = tuple[StepRef, tuple[str, ...]]
-"""A use of a step, and the features that it acts on."""
 Chosen = Callable[[StepRef], tuple[str, ...]]
 
 

@@ -8,7 +8,7 @@ it has alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import takewhile
 from typing import Any
 
@@ -21,7 +21,7 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan import stages as s
-from pipegen.plan.build import Builder
+from pipegen.plan.build import Builder, Built
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.stages import with_refs
@@ -32,15 +32,6 @@ from pipegen.types import ElementType, FeatureType
 
 Records = Mapping[str, ElementType]
 """The type of a record of each part."""
-
-
-@dataclass
-class Built:
-    """The plan of a split, `None` if there are errors, and the findings."""
-
-    plan: Plan | None
-    findings: list[Diagnostic]
-    ordinary: set[Diagnostic]
 
 
 def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, *, whole: bool = True, guessed: bool = False) -> Built:
@@ -55,12 +46,12 @@ def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records
     ordinary: set[Diagnostic] = set()
     for name in parts:
         builder = Builder(of_bucket(joined(spec, name)), split, relocated_part(locate, spec, name), records[name])
-        plan = builder.build(whole=whole, guessed=guessed)
-        for finding in builder.findings:
+        built = builder.build(whole=whole, guessed=guessed)
+        for finding in built.findings:
             first = found.setdefault((finding.code, finding.labels[:1]), finding)
-            ordinary |= {first} if finding in builder.ordinary else set()
-        if plan is not None:
-            plans[name] = plan
+            ordinary |= {first} if finding in built.ordinary else set()
+        if built.plan is not None:
+            plans[name] = built.plan
     if len(plans) < len(parts) or not plans:
         return Built(None, [*found.values()], ordinary)
     made, wrong = _merged(spec, split, plans, locate)
