@@ -129,7 +129,7 @@ class ResumeCallback(keras.callbacks.Callback):
         Raises:
             StateError: If it does.
         """
-        if self._was_short and self._pipe.train._pipegen_is_over():
+        if self._was_short and self._pipe.train._pipegen.is_over():
             raise StateError(
                 "with `steps_per_epoch`, Keras continues after a resumed epoch with an iterator of `pipe.train` that is at its end: leave "
                 "out `steps_per_epoch`, or pass `pipe.train.repeat()`"

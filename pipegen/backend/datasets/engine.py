@@ -17,7 +17,7 @@ from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.caches import DiskCache, MemoryCache
-from pipegen.backend.reading.damage import Quarantine
+from pipegen.backend.reading.damage import Quarantine, Treatment
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.failures import find_problem, place_of_decode
@@ -179,15 +179,13 @@ class Engine:
         if self._verifies:
             records = replace(records, reader=records.reader.verifying())
         if quarantine is None and skip is not None and split == "train":
-            quarantine = Quarantine.of(records, plan.read, skip) if beside is None else beside.quarantine
+            quarantine = Quarantine.of(records, plan.read, skip) if beside is None else beside.damage.quarantine
         return Executor(
             plan,
             self.spec,
             records,
             shard,
-            quarantine=quarantine,
-            where=self.where,
-            advice=damage.advice(split, skips=quarantine is not None),
+            Treatment(quarantine, self.where, damage.advice(split, skips=quarantine is not None)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
             cache=partial(self._cache, plan, split, records) if beside is None else lambda _: beside.cache,
             buckets=in_buckets(self.spec, self.manifest, split) if plan.buckets else None,
@@ -338,7 +336,7 @@ class Engine:
         executor = self.executor(split)
         found = find_problem(executor, record, epoch)
         if found is None:  # an epoch's window may end before the damage
-            found = f"cannot decode {executor.records.locate(record)}{place_of_decode(executor)}: {damage.reason(error)}; {executor.advice}"
+            found = f"cannot decode {executor.records.locate(record)}{place_of_decode(executor)}: {damage.reason(error)}; {executor.damage.advice}"
         return DataError(found)
 
 
