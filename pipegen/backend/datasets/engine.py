@@ -336,7 +336,8 @@ class Engine:
         executor = self.executor(split)
         found = find_problem(executor, record, epoch)
         if found is None:  # an epoch's window may end before the damage
-            found = f"cannot decode {executor.records.locate(record)}{place_of_decode(executor)}: {damage.reason(error)}; {executor.damage.advice}"
+            where, advice = f"{executor.records.locate(record)}{place_of_decode(executor)}", executor.damage.advice
+            found = f"cannot decode {where}: {damage.reason(error)}; {advice}"
         return DataError(found)
 
 
