@@ -13,7 +13,7 @@ from pipegen.errors import SpecError
 from pipegen.ops.buckets import Columns, says_bucket
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.transform import Transform
-from pipegen.plan.build import Builder, Built
+from pipegen.plan.build import ALL, Builder, Built, Given
 from pipegen.plan.nodes import Plan, Shard, Shuffle, for_buckets
 from pipegen.plan.outputs import meant_feature
 from pipegen.plan.recipe import step_path
@@ -26,24 +26,14 @@ from pipegen.types import ElementType, FeatureType, times
 
 
 def build_plan(
-    spec: PipelineSpec,
-    split: str,
-    locate: Locate,
-    source: ElementType,
-    record: ElementType | None = None,
-    *,
-    whole: bool = True,
-    guessed: bool = False,
+    spec: PipelineSpec, split: str, locate: Locate, source: ElementType, record: ElementType | None = None, given: Given = ALL
 ) -> Built:
-    """Builds the plan of a split of a single source; of `source`, which may have only some of the features of `record`.
-
-    For `whole` and `guessed` see `Builder.build`.
-    """
+    """Builds the plan of a split of a single source; of `source`, which may have only some of the features of `record`."""
     if not bucketed(spec, split):
-        return Builder(of_bucket(spec), split, locate, source, record).build(whole=whole, guessed=guessed)
+        return Builder(of_bucket(spec), split, locate, source, record).build(given)
     sizes = spec.batch.buckets.sizes if spec.batch.buckets is not None else ()
     builders = [Builder(of_bucket(spec, number), split, locate, source, record) for number in range(len(sizes))]
-    built = [builder.build(whole=whole, guessed=guessed) for builder in builders]
+    built = [builder.build(given) for builder in builders]
     found, ordinary = _merged(built, sizes)
     made = [_indexed(own.plan, sizes) for own in built if own.plan is not None]
     return Built(for_buckets(made) if len(made) == len(sizes) else None, found, ordinary)

@@ -7,6 +7,7 @@ The passes make it fast.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
@@ -33,6 +34,21 @@ from pipegen.spec.locate import Locate
 from pipegen.spec.mismatch import UnknownStep
 from pipegen.spec.models import PipelineSpec, WindowShuffle
 from pipegen.types import ElementType, FeatureType
+
+
+class Given(NamedTuple):
+    """What is known of a spec.
+
+    Attributes:
+        whole: All of its steps; if not, what leaves the last one is not checked.
+        guessed: The source is a guess, so that the values of images are unknown from the start.
+    """
+
+    whole: bool = True
+    guessed: bool = False
+
+
+ALL = Given()
 
 
 @dataclass
@@ -111,15 +127,10 @@ class Builder:
         """The type after the last stage."""
         return self.assembly.type
 
-    def build(self, *, whole: bool = True, guessed: bool = False) -> Built:
-        """Builds the plan.
-
-        Args:
-            whole: Whether the spec has all of its steps; if not, what leaves the last one is not checked.
-            guessed: Whether the source is a guess, so that the values of images are unknown from the start.
-        """
+    def build(self, given: Given = ALL) -> Built:
+        """Builds the plan."""
         self._start()
-        self.unknowns.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
+        self.unknowns.values |= {f for f, t in self.type.items() if given.guessed and kind_of(t).pictured}
         for run, mixing in self.lanes.runs(self._chosen):
             for acts in self.guides.parts(run, self.type):
                 self._run(acts)
@@ -127,7 +138,7 @@ class Builder:
                 (ref, features), later = mixing
                 self._mix(ref, features, later)
         self.findings.poisoned |= self.unknowns.all()
-        if not whole:
+        if not given.whole:
             self.findings.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
         self._finish()
         plan = None if self.findings.poisoned else Plan(self.split, marked(self.assembly.nodes))

@@ -19,9 +19,9 @@ from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.items import Move
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
-from pipegen.plan.build import Builder, Built
+from pipegen.plan.build import ALL, Builder, Built, Given
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.stages import with_refs
@@ -34,8 +34,8 @@ Records = Mapping[str, ElementType]
 """The type of a record of each part."""
 
 
-def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, *, whole: bool = True, guessed: bool = False) -> Built:
-    """Builds the plan of a split of a mix; for `whole` and `guessed` see `Builder.build`."""
+def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, given: Given = ALL) -> Built:
+    """Builds the plan of a split of a mix."""
     parts = {name: part for name, part in spec.source.mixed().items() if split in part.split_names()}
     findings = [*_lacking(spec, parts, records, locate), *_mixing_alone(parts, locate), *_learning(spec, locate)]
     if findings:
@@ -45,8 +45,7 @@ def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records
     found: dict[tuple[str, tuple[Any, ...]], Diagnostic] = {}
     ordinary: set[Diagnostic] = set()
     for name in parts:
-        builder = Builder(of_bucket(joined(spec, name)), split, relocated_part(locate, spec, name), records[name])
-        built = builder.build(whole=whole, guessed=guessed)
+        built = Builder(of_bucket(joined(spec, name)), split, relocated_part(locate, spec, name), records[name]).build(given)
         for finding in built.findings:
             first = found.setdefault((finding.code, finding.labels[:1]), finding)
             ordinary |= {first} if finding in built.ordinary else set()
@@ -97,9 +96,6 @@ def _mixing_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
 def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     """Finds common steps that are fitted to the training split while a part has steps of its own before them."""
     own = next((name for name, part in spec.source.mixed().items() if part.transforms), None)
-    learning = [(i, step) for i, step in enumerate(spec.transforms) if isinstance(step, FittedTransform) and step.learns()]
-    if own is None:
-        return []
     return [
         make(
             "PG466",
@@ -107,7 +103,8 @@ def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
             locate(("transforms", i, step.op), key=True),
             help=(step.untrained, f"or leave out the `transforms` of `{own}`"),
         )
-        for i, step in learning
+        for i, step in enumerate(spec.transforms)
+        if own is not None and isinstance(step, FittedTransform) and step.learns()
     ]
 
 
@@ -243,19 +240,12 @@ def _closed(heads: Mapping[str, tuple[Node, ...]], tail: list[Node]) -> bool:
     """Tests if only features pass from the heads to the tail: no pending matrix, and no measured size."""
     for head in heads.values():
         stages = [stage for node in head if isinstance(node, Element) for stage in node.stages]
-        waiting = {stage.feature for stage in stages if isinstance(stage, s.Composes)}
-        waiting -= {
-            stage.feature for i, stage in enumerate(stages) if isinstance(stage, (s.Resample, s.ApplyColour)) and not _later(stages, i)
-        }
-        if waiting:
+        ends = (*s.Composes, s.Resample, s.ApplyColour)
+        pending = {stage.feature: isinstance(stage, s.Composes) for stage in stages if isinstance(stage, ends)}  # the last one counts
+        if any(pending.values()):
             return False
     moves = [stage for node in tail if isinstance(node, (Element, Kernel)) for stage in node.stages if isinstance(stage, Move)]
     return not any(heads.values()) or all(None not in stage.canvas for stage in moves)
-
-
-def _later(stages: list[Stage], end: int) -> bool:
-    """Tests if another segment of the feature opens after position `end`."""
-    return any(isinstance(stage, s.Composes) and stage.feature == stages[end].feature for stage in stages[end + 1 :])
 
 
 def _widened(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> tuple[dict[str, tuple[Node, ...]], bool]:
