@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
@@ -137,13 +138,9 @@ def varying(stages: Sequence[Stage]) -> set[int]:
     found: set[int] = set()
     random: set[str] = set()
     for place, stage in enumerate(stages):
-        run: list[Stage] = []
-        for other in stages[place:]:
-            if other.feature == stage.feature:
-                run.append(other)
-                if not isinstance(other, s.Composes):
-                    break
-        if any(map(s.is_random, run)):
+        own = [other for other in stages[place:] if other.feature == stage.feature]
+        composing = sum(1 for _ in takewhile(lambda other: isinstance(other, s.Composes), own))
+        if any(map(s.is_random, own[: composing + 1])):
             random.add(stage.feature)
         if stage.feature in random:
             found.add(place)

@@ -110,8 +110,7 @@ def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
 
 def _shared(records: Records) -> dict[str, ElementType]:
     """Drops features that not all parts have, and puts the rest into one order."""
-    order = [*dict.fromkeys(name for type_ in records.values() for name in type_)]
-    common = [name for name in order if all(name in type_ for type_ in records.values())]
+    common = [name for name in next(iter(records.values()), ()) if all(name in type_ for type_ in records.values())]
     return {name: ElementType(tuple((feature, type_[feature]) for feature in common)) for name, type_ in records.items()}
 
 
@@ -123,8 +122,8 @@ def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: L
     shared = _alike(bodies, entries)
     first = max(plans, key=lambda name: (-len(spec.source.mixed()[name].transforms), -list(plans).index(name)))
     if shared is None:
-        bodies, differs = _widened(bodies, entries)
-        shared = _alike(bodies, entries) if not differs else None
+        wide = _widened(bodies, entries)
+        bodies, shared = (bodies, None) if wide is None else (wide, _alike(wide, entries))
         if shared is None:
             return None, [_apart(bodies, entries, locate)]
     tail = bodies[first][len(bodies[first]) - shared :]
@@ -248,21 +247,21 @@ def _closed(heads: Mapping[str, tuple[Node, ...]], tail: list[Node]) -> bool:
     return not any(heads.values()) or all(None not in stage.canvas for stage in moves)
 
 
-def _widened(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> tuple[dict[str, tuple[Node, ...]], bool]:
-    """Widens the intervals of values that enter the batch to those of all parts; the flag is set if more than intervals differ."""
+def _widened(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> dict[str, tuple[Node, ...]] | None:
+    """Widens the intervals of values that enter the batch to those of all parts; `None` if more than intervals differ."""
     at = {name: next(i for i, node in enumerate(body) if isinstance(node, Batch)) for name, body in bodies.items()}
     lengths = {len(body) - at[name] for name, body in bodies.items()}
     if len(lengths) > 1:
-        return dict(bodies), True
+        return None
     made = {name: list(body) for name, body in bodies.items()}
     for back in range(-1 - lengths.pop(), 0):
         types = {name: body[back].out if len(body) >= -back else entries[name] for name, body in bodies.items()}
         wide = _union(list(types.values()))
         if wide is None or any(len(body) < -back for body in bodies.values()):
-            return dict(bodies), True
+            return None
         for body in made.values():
             body[back] = replace(body[back], out=wide)
-    return {name: tuple(body) for name, body in made.items()}, False
+    return {name: tuple(body) for name, body in made.items()}
 
 
 def _union(types: list[ElementType]) -> ElementType | None:

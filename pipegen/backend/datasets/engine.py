@@ -35,7 +35,7 @@ from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_mixing
-from pipegen.plan.caches import CacheKind, InMemory, OnDisk
+from pipegen.plan.caches import IN_MEMORY, ON_DISK, CacheKind
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -193,7 +193,7 @@ class Engine:
         )
 
     def _cache(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return _CACHES[type(node.kind)](self, plan, split, records, node)
+        return _CACHES[node.kind](self, plan, split, records, node)
 
     def _in_memory(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
         """Returns the cache in memory of a plan: stages of a training that cache the same share one."""
@@ -346,8 +346,8 @@ def _needs_another(plan: Plan, at: Position) -> bool:
     return bool(at.origin % GROUP) and last_mixing(plan.nodes) is not None
 
 
-_CACHES: dict[type[CacheKind], Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {
-    InMemory: Engine._in_memory,
-    OnDisk: Engine._on_disk,
+_CACHES: dict[CacheKind, Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {
+    IN_MEMORY: Engine._in_memory,
+    ON_DISK: Engine._on_disk,
 }
 """The function that makes a cache, for each kind."""
