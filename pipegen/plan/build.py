@@ -241,7 +241,7 @@ class Builder:
 
     def _choose_window(self, ref: StepRef, feature: str) -> None:
         """Adds the stage that chooses a crop's window, if this feature guides it."""
-        if self.guides.decides(ref, feature, self.type):
+        if self.guides.claim(ref, feature, self.type):
             self._close()
             x = self.type[feature]
             canvas = self.images.canvas(feature) if kind_of(x).ragged else (x.height, x.width)

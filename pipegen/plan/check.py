@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
@@ -190,11 +191,7 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     elsewhere = "splits" in broken and any(isinstance(step.when, list) for step in draft.spec.transforms)
     whole = not broken & {"transforms", "views", "output"} and not elsewhere
     given = Given(whole, draft.guessed)
-    findings = _of_every_source(draft.spec, locate, given)
-    for other in draft.others:
-        if not findings:
-            break
-        findings = _common(findings, _of_every_source(other, locate, given))
+    findings = _common(_of_every_source(spec, locate, given) for spec in (draft.spec, *draft.others))
     diagnostics.extend(d for d in findings if not (draft.guessed and d.code in _OF_FEATURES))
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
@@ -205,13 +202,9 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
 
 
 def _of_every_source(spec: PipelineSpec, locate: Locate, given: Given) -> list[Diagnostic]:
-    possible = possible_types(spec)
-    _, findings = _build(spec, locate, possible[0], given)
-    for type_ in possible[1:]:
-        if not findings:
-            break
-        findings = _common(findings, _build(spec, locate, type_, Given(given.whole))[1])
-    return findings
+    first, *others = possible_types(spec)
+    elsewhere = (_build(spec, locate, type_, Given(given.whole))[1] for type_ in others)
+    return _common(chain([_build(spec, locate, first, given)[1]], elsewhere))
 
 
 def _build(spec: PipelineSpec, locate: Locate, source: Record, given: Given = ALL) -> tuple[dict[str, Plan], list[Diagnostic]]:
@@ -294,16 +287,20 @@ def _whatever_comes(
         if not standing and len(plans) == splits:
             break
         more, elsewhere = _build(spec, locate, type_)
-        standing = _common(standing, elsewhere)
+        standing = _common([standing, elsewhere])
         plans = more if len(more) > len(plans) else plans
     suits = len(plans) == splits or any(f.severity is Severity.ERROR for f in standing)
     return plans, standing if suits else findings
 
 
-def _common(findings: list[Diagnostic], elsewhere: list[Diagnostic]) -> list[Diagnostic]:
-    """The findings that are also in `elsewhere`."""
-    places = {(f.code, f.labels[:1]) for f in elsewhere}
-    return [f for f in findings if (f.code, f.labels[:1]) in places]
+def _common(each: Iterable[list[Diagnostic]]) -> list[Diagnostic]:
+    """The findings of the first list that are in all others, too; reads no more lists than needed."""
+    rest = iter(each)
+    findings = next(rest)
+    while findings and (elsewhere := next(rest, None)) is not None:
+        places = {(f.code, f.labels[:1]) for f in elsewhere}
+        findings = [f for f in findings if (f.code, f.labels[:1]) in places]
+    return findings
 
 
 def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) -> list[Diagnostic]:

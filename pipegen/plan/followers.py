@@ -100,8 +100,8 @@ class Guides:
         """Tests if the window of a crop is chosen."""
         return window_name(ref) in self._windows
 
-    def decides(self, ref: StepRef, feature: str, type_: ElementType) -> bool:
-        """Tests if a feature chooses the window of a crop, and notes that it is chosen."""
+    def claim(self, ref: StepRef, feature: str, type_: ElementType) -> bool:
+        """Claims the choice of a crop's window for a feature; returns False if it is chosen, or if another feature guides the crop."""
         if self.decided(ref) or feature not in self.of(ref, (feature,), type_).values():
             return False
         self._windows.add(window_name(ref))
