@@ -86,6 +86,7 @@ def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
     return lambda flat: flat[places]
 
 
+@untraced
 class Batches:
     """The batches of a split in one form: TensorFlow's datasets of them, and its iterators, which are lent.
 
@@ -103,6 +104,7 @@ class Batches:
         feed: Batches made by other machines, in place of the executor's.
 
     Attributes:
+        translate: Translates an error to the one that a user sees; takes also the position of its batch, if known.
         waiting: The time that Python waits for batches.
         after: Returns the position after the batch at a position.
         commit: Called for each batch that Python hands over if the graph cannot note it, since it prefetches to a device.
@@ -133,7 +135,7 @@ class Batches:
         self._idle: list[BareIterator] = [] if idle is None else idle
         self._shares = idle is not None
         self._check = executor.records.reader.check
-        self._explain = partial(explain_failure, executor)
+        self.translate = partial(explain_failure, executor)
         self.waiting, self.after = executor.waiting, executor.order.after
         self.counts = form.device is not None
         self.commit = progress.note if progress is not None and self.counts else None
@@ -204,10 +206,6 @@ class Batches:
     def at(self, at: Position) -> Batches:
         """Returns the batches of an epoch: those of another executor if mixed groups are aligned differently to its batches."""
         return self._moved if self._move is not None and at.origin % GROUP else self
-
-    def translate(self, error: Exception, at: Position | None) -> Exception:
-        """Translates an error to the one that a user sees; `at` is the position of its batch, if known."""
-        return self._explain(error, at)
 
     def lend(self) -> BareIterator:
         """Lends an iterator of TensorFlow at the start of an epoch.
