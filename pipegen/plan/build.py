@@ -6,6 +6,7 @@ The passes make it fast.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -49,6 +50,8 @@ class Given(NamedTuple):
 
 
 ALL = Given()
+Records = Mapping[str, ElementType]
+"""Of a mix, the type of a record of each part."""
 
 
 @dataclass

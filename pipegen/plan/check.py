@@ -17,11 +17,10 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.mixing import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.bucketed import build_plan, check_buckets, check_sampling
-from pipegen.plan.build import ALL, Built, Given
+from pipegen.plan.build import ALL, Built, Given, Records
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
-from pipegen.plan.mixed import Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.recipe import step_path
@@ -227,6 +226,8 @@ def _build(spec: PipelineSpec, locate: Locate, source: Record, given: Given = AL
 def build_split(spec: PipelineSpec, split: str, locate: Locate, source: Record, given: Given = ALL) -> Built:
     """Builds the plan of one split."""
     if not isinstance(source, ElementType):
+        from pipegen.plan.mixed import build_mixed  # here, as most specs have one source
+
         return build_mixed(spec, split, locate, source, given)
     return build_plan(spec, split, locate, source, given=given)
 

@@ -21,7 +21,7 @@ from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
-from pipegen.plan.build import ALL, Builder, Built, Given
+from pipegen.plan.build import ALL, Builder, Built, Given, Records
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.stages import with_refs
@@ -29,9 +29,6 @@ from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.variants import joined, of_bucket, part_path, relocate_part, relocated_part
 from pipegen.types import ElementType, FeatureType
-
-Records = Mapping[str, ElementType]
-"""The type of a record of each part."""
 
 
 def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, given: Given = ALL) -> Built:
