@@ -84,7 +84,6 @@ CALLS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("export", {"folder": "x", "prefix": 3}, TypeError, "`prefix` is text"),
     ("export", {"folder": "x", "progress": 3}, TypeError, "`progress` is a function"),
     ("callback", {"directory": 3}, TypeError, "`directory` is a path, such as 'checkpoints/', got 3"),
-    ("callback", {"save_freq": 0}, ValueError, "`save_freq` must be"),
     ("trim", {"split": "train", "predictions": 3}, TypeError, "`predictions` must be an array from `model.predict`"),
     ("trim", {"split": "train", "predictions": {"y": None}}, TypeError, "`predictions` must be an array from `model.predict`"),
     ("trim", {"split": "train", "predictions": np.zeros(())}, TypeError, "`predictions` must be an array from `model.predict`"),

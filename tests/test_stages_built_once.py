@@ -53,9 +53,9 @@ def watched() -> Iterator[Work]:
         work.checked.append((spec, known))
         return check(spec, locate, **known)
 
-    def noting_build(builder: Any, **how: Any) -> Any:
+    def noting_build(builder: Any, *given: Any) -> Any:
         work.built.append((builder.spec, builder.split, builder.type))
-        return build(builder, **how)
+        return build(builder, *given)
 
     def noting_passes(plan: Any, chosen: Any, context: Any) -> Any:
         work.optimised.append((plan, context))

@@ -137,7 +137,7 @@ def test_each_stage_needs_a_batch() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), min_size=1, max_size=4))
 def test_the_batches_of_all_stages_are_counted_on(stages: list[tuple[int, int]]) -> None:
-    from pipegen.api.pipeline import Timeline
+    from pipegen.phases.state import Timeline
 
     timeline = Timeline([epochs for epochs, _ in stages], [steps for _, steps in stages])
     places = [(epoch, step) for epoch in range(timeline.end) for step in range(timeline.steps[timeline.stage(epoch)])]

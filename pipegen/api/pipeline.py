@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
@@ -17,7 +14,7 @@ from pipegen.data.check import meant_split
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.sides import in_buckets
 from pipegen.diagnostics.foreign import member
-from pipegen.phases.state import make_state, position_from
+from pipegen.phases.state import Timeline, make_state, position_from
 from pipegen.physical.decide import extent_of
 from pipegen.physical.extent import FIRST, Position
 from pipegen.private.autograph import untraced
@@ -375,7 +372,7 @@ class Pipeline:
         """Hash of the data, wherever it is mounted: files by relative names and sizes, arrays by their values."""
         return self._manifest.fingerprint
 
-    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> ResumeCallback:
+    def callback(self, directory: str | os.PathLike[str] | None = None) -> ResumeCallback:
         """Makes a Keras callback that starts the pipeline at the epoch of `fit`, or at the position of restored weights.
 
         Put it behind the callback that saves the model, such as `BackupAndRestore(directory, double_checkpoint=True)`. That one keeps the
@@ -385,11 +382,10 @@ class Pipeline:
 
         Args:
             directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
-            save_freq: Ignored: the position is saved with the weights.
         """
         from pipegen.backend.datasets.callback import ResumeCallback
 
-        return ResumeCallback(self, _checkpoints(directory), save_freq)
+        return ResumeCallback(self, _checkpoints(directory))
 
     # For other frameworks
 
@@ -867,45 +863,6 @@ class Pipeline:
         return visible(summary(self, self._main))
 
 
-class Timeline:
-    """The epochs of all stages, and the batches in them.
-
-    Args:
-        epochs: The number of epochs of each stage.
-        steps: The number of batches in an epoch of each stage.
-    """
-
-    def __init__(self, epochs: list[int], steps: list[int]) -> None:
-        self.steps = steps
-        self.firsts = [0, *accumulate(epochs)]
-        self._before = [0, *accumulate(n * per for n, per in zip(epochs, steps, strict=True))]
-
-    @property
-    def end(self) -> int:
-        """The number of epochs of all stages."""
-        return self.firsts[-1]
-
-    def stage(self, epoch: int) -> int:
-        """Finds the stage of an epoch; an epoch after the end is in the last one."""
-        return min(bisect_right(self.firsts, epoch) - 1, len(self.steps) - 1)
-
-    def of_sizes(self, extents: Sequence[Extent], sizes: Sequence[int]) -> Timeline:
-        """Makes the timeline of the same stages with other batch sizes."""
-        steps = [replace(extent, batch=size).steps for extent, size in zip(extents, sizes, strict=True)]
-        return Timeline([end - begin for begin, end in pairwise(self.firsts)], steps)
-
-    def batches(self, epoch: int, step: int) -> int:
-        """Counts the batches before a position."""
-        number = self.stage(epoch)
-        return self._before[number] + (epoch - self.firsts[number]) * self.steps[number] + step
-
-    def at(self, batches: int) -> tuple[int, int]:
-        """Finds the epoch and step after a number of batches."""
-        number = min(bisect_right(self._before, batches) - 1, len(self.steps) - 1)
-        epoch, step = divmod(batches - self._before[number], max(self.steps[number], 1))
-        return self.firsts[number] + epoch, step
-
-
 @untraced
 class Stage(Pipeline):
     """The pipeline of one stage of training: the spec with the stage's params and batch.
@@ -975,7 +932,7 @@ class Stage(Pipeline):
     def _seek(self, at: Position) -> None:
         self._of._seek(at)
 
-    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
+    def callback(self, directory: str | os.PathLike[str] | None = None) -> StageCallback:
         """Makes the Keras callback for `fit` over this stage; see `Pipeline.callback`.
 
         Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps the
@@ -983,7 +940,7 @@ class Stage(Pipeline):
         """
         from pipegen.backend.datasets.callback import StageCallback
 
-        return StageCallback(self._of, self, _checkpoints(directory), save_freq)
+        return StageCallback(self._of, self, _checkpoints(directory))
 
 
 def _stage_of(rebuild: Callable[[Spec], Pipeline], spec: Spec, index: int) -> Pipeline:
@@ -1060,8 +1017,8 @@ class StagedPipeline(Pipeline):
             self._stages[self.timeline.stage(at.epoch)]._engine.check_last("train", at)
         self._shared.progress.seek(self._extent_at(at.epoch).settled(at))
 
-    def callback(self, directory: str | os.PathLike[str] | None = None, *, save_freq: str | int = "epoch") -> StageCallback:
+    def callback(self, directory: str | os.PathLike[str] | None = None) -> StageCallback:
         """Makes the Keras callback for `fit` over any stage; see `Stage.callback`."""
         from pipegen.backend.datasets.callback import StageCallback
 
-        return StageCallback(self, None, _checkpoints(directory), save_freq)
+        return StageCallback(self, None, _checkpoints(directory))

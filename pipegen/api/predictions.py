@@ -159,8 +159,8 @@ def tta(bound: BoundSpec, split: str, views: Any, examples: int | None) -> Augme
         plan = optimise(model, built.plan, num_examples=count, file_bytes=mean, cache=False).plan
         records = records_of_plan(manifest, split, plan, model.runtime)
         buckets = in_buckets(model, manifest, split) if plan.buckets else None
-        advice = damage.advice(split, skips=False)
-        executor = Executor(plan, model, records, shard, where=bound.spec.where, advice=advice, buckets=buckets)
+        treatment = damage.Treatment(None, bound.spec.where, damage.advice(split, skips=False))
+        executor = Executor(plan, model, records, shard, treatment, buckets=buckets)
         return fixed_dataset(executor, Position(view.epoch))
 
     with tf.init_scope():  # called while a function is traced, they would belong to its graph
@@ -285,12 +285,11 @@ def predict_on(bound: BoundSpec, wanted: Any, views: Any = None) -> Predictions:
         names, keys, reader = _numbered(rows) if rows is not None else _stored(wanted, plans[0])
         place = np.arange(len(names)) if reader.numbered else None
         buckets = _buckets(spec, wanted, names) if plans[0].buckets else None
-        found = []
+        found, treatment = [], damage.Treatment(None, bound.spec.where, "leave it out of the list")
         for (own, epoch), plan in zip(each, plans, strict=True):
             features = tuple(name for name, _ in plan.read.items())
             records = Records(names, example_ids("predict", keys), None, 0.0, reader, features, ram_budget(spec.runtime), place)
-            executor = Executor(plan, own, records, where=bound.spec.where, advice="leave it out of the list", buckets=buckets)
-            found.append(fixed_dataset(executor, Position(epoch)))
+            found.append(fixed_dataset(Executor(plan, own, records, damage=treatment, buckets=buckets), Position(epoch)))
         ordered = names if buckets is None else [names[i] for i in buckets.members.tolist()]
         return Predictions(found[0] if views is None else together(found), tuple(ordered))
 

@@ -16,7 +16,6 @@ from pipegen.compat.checks import UnsupportedArgument
 from pipegen.compat.functions import with_function, with_matrix
 from pipegen.compat.images import Saving
 from pipegen.compat.specs import Described, check_subset
-from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -108,8 +107,8 @@ class CompiledIterator(Iterator):
         self.n = pipe.num_examples(split)
         self._split = split
         self._one_epoch = epoch = pipe[split]
-        self._pipegen_translate, self._pipegen_waiting = epoch._pipegen_translate, epoch._pipegen_waiting
-        self._begin(epoch._pipegen_numbered)
+        self._pipegen = epoch._pipegen
+        self._begin(epoch._pipegen.numbered)
 
     def _walk_over_nothing(self, asked: Described, shape: tuple[int, ...], batch_size: int) -> None:
         """Makes an empty iterator over images of a channels-last `shape`."""
@@ -120,7 +119,6 @@ class CompiledIterator(Iterator):
         images = tf.zeros((0, *shape), name_of(asked.dtype))
         self.batch_size, self.n, self._split = batch_size, 0, "train"
         self._one_epoch = tf.data.Dataset.from_tensor_slices((images, tf.zeros((0,), tf.int64))).batch(batch_size)
-        self._pipegen_translate, self._pipegen_waiting = (lambda error, _at: error), Waiting()
         self._begin(self._one_epoch)
 
     def _begin(self, epoch: tf.data.Dataset) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import StateError
@@ -137,10 +139,57 @@ def _with_saved_batches(state: Mapping[str, Any], spec: PipelineSpec) -> Pipelin
     return found.model_copy(update={"stages": stages})
 
 
-def saved_sizes(state: Mapping[str, Any], spec: PipelineSpec) -> tuple[int, ...]:
-    """The batch size of each stage that a state was saved with; without stages, the only one."""
-    saved = _with_saved_batches(state, spec)
+def batch_sizes(spec: PipelineSpec, state: Mapping[str, Any] | None = None) -> tuple[int, ...]:
+    """The batch size of each stage, or without stages the only one; with a state, those that it was saved with."""
+    saved = spec if state is None else _with_saved_batches(state, spec)
     return tuple(stage.resolved.batch.size for stage in saved.stages) or (saved.batch.size,)
+
+
+class Timeline:
+    """The epochs of all stages, and the batches in them.
+
+    Args:
+        epochs: The number of epochs of each stage.
+        steps: The number of batches in an epoch of each stage.
+
+    Attributes:
+        firsts: The first epoch of each stage, and the end.
+    """
+
+    def __init__(self, epochs: Sequence[int], steps: Sequence[int]) -> None:
+        self.steps = steps
+        self.firsts = [0, *accumulate(epochs)]
+        self._before = [0, *accumulate(n * per for n, per in zip(epochs, steps, strict=True))]
+
+    @classmethod
+    def endless(cls, steps: int) -> Timeline:
+        """Makes the timeline of a training without stages; the last stage has no end."""
+        return cls([1], [steps])
+
+    @property
+    def end(self) -> int:
+        """The number of epochs of all stages."""
+        return self.firsts[-1]
+
+    def stage(self, epoch: int) -> int:
+        """Finds the stage of an epoch; an epoch after the end is in the last one."""
+        return min(bisect_right(self.firsts, epoch) - 1, len(self.steps) - 1)
+
+    def of_sizes(self, extents: Sequence[Extent], sizes: Sequence[int]) -> Timeline:
+        """Makes the timeline of the same stages with other batch sizes."""
+        steps = [replace(extent, batch=size).steps for extent, size in zip(extents, sizes, strict=True)]
+        return Timeline([end - begin for begin, end in pairwise(self.firsts)], steps)
+
+    def batches(self, epoch: int, step: int) -> int:
+        """Counts the batches before a position."""
+        number = self.stage(epoch)
+        return self._before[number] + (epoch - self.firsts[number]) * self.steps[number] + step
+
+    def at(self, batches: int) -> tuple[int, int]:
+        """Finds the epoch and step after a number of batches."""
+        number = min(bisect_right(self._before, batches) - 1, len(self.steps) - 1)
+        epoch, step = divmod(batches - self._before[number], max(self.steps[number], 1))
+        return self.firsts[number] + epoch, step
 
 
 def _batch_at(spec: PipelineSpec, epoch: int) -> int:

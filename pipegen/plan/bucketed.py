@@ -13,8 +13,7 @@ from pipegen.errors import SpecError
 from pipegen.ops.buckets import Columns, says_bucket
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.transform import Transform
-from pipegen.plan.build import Builder
-from pipegen.plan.mixed import Built
+from pipegen.plan.build import ALL, Builder, Built, Given
 from pipegen.plan.nodes import Plan, Shard, Shuffle, for_buckets
 from pipegen.plan.outputs import meant_feature
 from pipegen.plan.recipe import step_path
@@ -27,27 +26,16 @@ from pipegen.types import ElementType, FeatureType, times
 
 
 def build_plan(
-    spec: PipelineSpec,
-    split: str,
-    locate: Locate,
-    source: ElementType,
-    record: ElementType | None = None,
-    *,
-    whole: bool = True,
-    guessed: bool = False,
+    spec: PipelineSpec, split: str, locate: Locate, source: ElementType, record: ElementType | None = None, given: Given = ALL
 ) -> Built:
-    """Builds the plan of a split of a single source; of `source`, which may have only some of the features of `record`.
-
-    For `whole` and `guessed` see `Builder.build`.
-    """
+    """Builds the plan of a split of a single source; of `source`, which may have only some of the features of `record`."""
     if not bucketed(spec, split):
-        builder = Builder(of_bucket(spec), split, locate, source, record)
-        return Built(builder.build(whole=whole, guessed=guessed), builder.findings, builder.ordinary)
+        return Builder(of_bucket(spec), split, locate, source, record).build(given)
     sizes = spec.batch.buckets.sizes if spec.batch.buckets is not None else ()
     builders = [Builder(of_bucket(spec, number), split, locate, source, record) for number in range(len(sizes))]
-    plans = [builder.build(whole=whole, guessed=guessed) for builder in builders]
-    found, ordinary = _merged(builders, sizes)
-    made = [_indexed(plan, sizes) for plan in plans if plan is not None]
+    built = [builder.build(given) for builder in builders]
+    found, ordinary = _merged(built, sizes)
+    made = [_indexed(own.plan, sizes) for own in built if own.plan is not None]
     return Built(for_buckets(made) if len(made) == len(sizes) else None, found, ordinary)
 
 
@@ -71,22 +59,22 @@ def _indexed(plan: Plan, sizes: tuple[tuple[int, int], ...]) -> Plan:
     return plan.with_nodes([index, *(n for n in plan.nodes[1:] if not isinstance(n, (Shuffle, Shard)))])
 
 
-def _merged(builders: list[Builder], sizes: tuple[tuple[int, int], ...]) -> tuple[list[Diagnostic], set[Diagnostic]]:
+def _merged(built: list[Built], sizes: tuple[tuple[int, int], ...]) -> tuple[list[Diagnostic], set[Diagnostic]]:
     """Merges the findings of all buckets; one that only some buckets have names these."""
     first: dict[tuple[str, str], Diagnostic] = {}
     where: dict[tuple[str, str], list[int]] = {}
     ordinary: set[tuple[str, str]] = set()
-    for number, builder in enumerate(builders):
-        for finding in builder.findings:
+    for number, own in enumerate(built):
+        for finding in own.findings:
             place = finding.code, finding.labels[0].path if finding.labels else ""
             first.setdefault(place, finding)
             if number not in where.setdefault(place, []):
                 where[place].append(number)
-            ordinary |= {place} if finding in builder.ordinary else set()
-    for place, own in where.items():
-        if len(own) < len(sizes):
-            named = " and ".join(times(sizes[number]) for number in own)
-            plural = "s" if len(own) > 1 else ""
+            ordinary |= {place} if finding in own.ordinary else set()
+    for place, numbers in where.items():
+        if len(numbers) < len(sizes):
+            named = " and ".join(times(sizes[number]) for number in numbers)
+            plural = "s" if len(numbers) > 1 else ""
             first[place] = replace(first[place], message=f"{first[place].message} (in the bucket{plural} of {named})")
     return [*first.values()], {first[place] for place in ordinary}
 

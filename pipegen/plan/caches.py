@@ -1,11 +1,12 @@
 """The kinds of cache, as plans and reports see them.
 
-To add a kind: a class here, its reader and writer in `backend/reading/caches.py`, and a case in `Engine._cache`.
+To add a kind: a value here, its reader and writer in `backend/reading/caches.py`, and a line in the table at the end of
+`backend/datasets/engine.py`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pipegen.frozen import dataclass
 from pipegen.spec.models import DiskCache
@@ -21,43 +22,25 @@ class CacheKind:
     Attributes:
         name: Its name in reports.
         where: The place in the text of a plan.
+        variables: What a graph holds of it in variables, in words.
         in_memory: Whether its rows take memory of this process.
         outlives: Whether it outlives the process, so that other processes may fill it: the steps before it have to give equal
             results there.
-        variables: What a graph holds of it in variables, in words.
         files: What is read of it in Python, in words.
     """
 
-    name: ClassVar[str]
-    where: ClassVar[str]
-    in_memory: ClassVar[bool] = False
-    outlives: ClassVar[bool] = False
-    variables: ClassVar[str]
-    files: ClassVar[tuple[str, ...]] = ()
+    name: str
+    where: str
+    variables: str
+    in_memory: bool = False
+    outlives: bool = False
+    files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class InMemory(CacheKind):
-    """Rows in the memory of the process, filled in its first epoch."""
-
-    name = "memory"
-    where = "in memory"
-    in_memory = True
-    variables = "the cache"
-
-
-@dataclass(frozen=True, slots=True)
-class OnDisk(CacheKind):
-    """Rows in files of a folder that the spec names, shared with later runs and other processes."""
-
-    name = "disk"
-    where = "on disk"
-    outlives = True
-    variables = "which records are there"
-    files = ("the files of the cache",)
-
-
-IN_MEMORY, ON_DISK = InMemory(), OnDisk()
+IN_MEMORY = CacheKind("memory", "in memory", "the cache", in_memory=True)
+"""Rows in the memory of the process, filled in its first epoch."""
+ON_DISK = CacheKind("disk", "on disk", "which records are there", outlives=True, files=("the files of the cache",))
+"""Rows in files of a folder that the spec names, shared with later runs and other processes."""
 
 
 def wanted_kind(runtime: Runtime) -> CacheKind | None:

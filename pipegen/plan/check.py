@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pipegen.data.check import check_splits
@@ -16,10 +17,10 @@ from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.mixing import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.bucketed import build_plan, check_buckets, check_sampling
+from pipegen.plan.build import ALL, Built, Given, Records
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
 from pipegen.plan.lints import lint_recipe
-from pipegen.plan.mixed import Built, Records, build_mixed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names
 from pipegen.plan.recipe import step_path
@@ -29,7 +30,7 @@ from pipegen.spec.models import Features, PipelineSpec, ShardIndex
 from pipegen.spec.sections import Draft
 from pipegen.spec.variants import branches, joined, of_branch, of_bucket, part_path, relocated_part
 from pipegen.spec.variants import relocated as relocated_view
-from pipegen.types import ElementType, FeatureType
+from pipegen.types import ElementType, FeatureType, times
 
 if TYPE_CHECKING:
     from pipegen.ops.data_test import DataTest, Known
@@ -67,7 +68,9 @@ def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> 
         if not isinstance(step, CustomTransform):
             continue
         path = step_path(index, step)
-        left = _left_behind(step, record) if step.moves_pixels else None
+        acted = (step.feature,) if step.feature is not None else acted_on(step, record)
+        pairs = ((anchor(record, name), name) for name, _ in record.items() if step.moves_pixels)
+        left = next(((image, name) for image, name in pairs if image in acted and image != name), None)
         if left is not None:
             message = f"`{step.op}` may move the pixels of `{left[0]}`, but not those of `{left[1]}`, which is aligned with it"
             advice = ("set `moves_pixels: false` if every pixel stays in its place", "or use a step of pipegen, which moves both")
@@ -77,13 +80,6 @@ def check_functions(spec: PipelineSpec, locate: Locate, record: ElementType) -> 
         help_ = (f'to allow it, build the spec with `pipegen.build(…, allow_code=["{package}"])`',)
         found.append(make("PG520", message, locate((*path, "function")), help=help_))
     return found
-
-
-def _left_behind(step: CustomTransform, record: ElementType) -> tuple[str, str] | None:
-    """The first image that the step acts on and a feature that is aligned with it."""
-    acted = (step.feature,) if step.feature is not None else acted_on(step, record)
-    pairs = ((anchor(record, name), name) for name, _ in record.items())
-    return next(((image, name) for image, name in pairs if image in acted and image != name), None)
 
 
 SERVICE = ("runtime", "service")
@@ -157,7 +153,9 @@ def check(spec: PipelineSpec, locate: Locate, *, classes: int | None = None, rec
     diagnostics.extend(check_service(spec, plans.get("train"), locate))
     if not diagnostics.has_errors:
         diagnostics.extend(_same_type(plans, locate))
-    diagnostics.extend(check_data_tests(spec, _first_view_plans(spec, locate, plans, possible[0]), locate))
+    of_views = spec.tests and spec.views != 1  # tests of the data look at the first view of an example
+    tested = _build(*first_view(spec, locate, possible[0]), possible[0])[0] if of_views else plans
+    diagnostics.extend(check_data_tests(spec, tested, locate))
     diagnostics.extend(_once(_alone(spec, locate, possible[0])))
     return Checked(plans, diagnostics)
 
@@ -173,11 +171,6 @@ def _alone(spec: PipelineSpec, locate: Locate, record: Record) -> Iterator[Diagn
     yield from check_sampling(spec, locate, record)
     yield from check_fetching(spec, locate)
     yield from check_functions(spec, locate, record)
-
-
-def _first_view_plans(spec: PipelineSpec, locate: Locate, plans: dict[str, Plan], record: Record) -> dict[str, Plan]:
-    """The plans that tests of the data look at: those of the first view of an example."""
-    return _build(*first_view(spec, locate, record), record)[0] if spec.tests and spec.views != 1 else plans
 
 
 def _once(findings: Iterator[Diagnostic]) -> list[Diagnostic]:
@@ -196,11 +189,8 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
         diagnostics.extend(d for d in found if "source" not in broken or d.code in _OF_SPLITS_ALONE)
     elsewhere = "splits" in broken and any(isinstance(step.when, list) for step in draft.spec.transforms)
     whole = not broken & {"transforms", "views", "output"} and not elsewhere
-    findings = _of_every_source(draft.spec, locate, whole=whole, guessed=draft.guessed)
-    for other in draft.others:
-        if not findings:
-            break
-        findings = _common(findings, _of_every_source(other, locate, whole=whole, guessed=draft.guessed))
+    given = Given(whole, draft.guessed)
+    findings = _common(_of_every_source(spec, locate, given) for spec in (draft.spec, *draft.others))
     diagnostics.extend(d for d in findings if not (draft.guessed and d.code in _OF_FEATURES))
     if not broken & {"batch", "runtime"}:
         diagnostics.extend(_shares(draft.spec, locate))
@@ -210,26 +200,20 @@ def check_draft(draft: Draft, locate: Locate) -> list[Diagnostic]:
     return [d for d in diagnostics if d.severity is Severity.ERROR]
 
 
-def _of_every_source(spec: PipelineSpec, locate: Locate, *, whole: bool, guessed: bool) -> list[Diagnostic]:
-    possible = possible_types(spec)
-    _, findings = _build(spec, locate, possible[0], whole=whole, guessed=guessed)
-    for type_ in possible[1:]:
-        if not findings:
-            break
-        findings = _common(findings, _build(spec, locate, type_, whole=whole)[1])
-    return findings
+def _of_every_source(spec: PipelineSpec, locate: Locate, given: Given) -> list[Diagnostic]:
+    first, *others = possible_types(spec)
+    elsewhere = (_build(spec, locate, type_, Given(given.whole))[1] for type_ in others)
+    return _common(chain([_build(spec, locate, first, given)[1]], elsewhere))
 
 
-def _build(
-    spec: PipelineSpec, locate: Locate, source: Record, *, whole: bool = True, guessed: bool = False
-) -> tuple[dict[str, Plan], list[Diagnostic]]:
-    """Builds the plans of the splits that have no errors; merges the findings. For `whole` and `guessed` see `Builder.build`."""
+def _build(spec: PipelineSpec, locate: Locate, source: Record, given: Given = ALL) -> tuple[dict[str, Plan], list[Diagnostic]]:
+    """Builds the plans of the splits that have no errors; merges the findings."""
     plans: dict[str, Plan] = {}
     per_split: dict[str, list[Diagnostic]] = {}
     ordinary: set[Diagnostic] = set()
     for split in spec.split_names():
         try:
-            made = build_split(spec, split, locate, source, whole=whole, guessed=guessed)
+            made = build_split(spec, split, locate, source, given)
         except OpError as error:  # against its contract, an op raised outside of `infer`
             made = Built(None, [make(error.code, error.message, locate(("transforms",)))], set())
         per_split[split] = made.findings
@@ -239,11 +223,13 @@ def _build(
     return plans, _merge(per_split, ordinary)
 
 
-def build_split(spec: PipelineSpec, split: str, locate: Locate, source: Record, *, whole: bool = True, guessed: bool = False) -> Built:
-    """Builds the plan of one split; for `whole` and `guessed` see `Builder.build`."""
+def build_split(spec: PipelineSpec, split: str, locate: Locate, source: Record, given: Given = ALL) -> Built:
+    """Builds the plan of one split."""
     if not isinstance(source, ElementType):
-        return build_mixed(spec, split, locate, source, whole=whole, guessed=guessed)
-    return build_plan(spec, split, locate, source, whole=whole, guessed=guessed)
+        from pipegen.plan.mixed import build_mixed  # here, as most specs have one source
+
+        return build_mixed(spec, split, locate, source, given)
+    return build_plan(spec, split, locate, source, given=given)
 
 
 def possible_types(spec: PipelineSpec, classes: int | None = None, record: Record | None = None) -> tuple[Record, ...]:
@@ -302,16 +288,20 @@ def _whatever_comes(
         if not standing and len(plans) == splits:
             break
         more, elsewhere = _build(spec, locate, type_)
-        standing = _common(standing, elsewhere)
+        standing = _common([standing, elsewhere])
         plans = more if len(more) > len(plans) else plans
     suits = len(plans) == splits or any(f.severity is Severity.ERROR for f in standing)
     return plans, standing if suits else findings
 
 
-def _common(findings: list[Diagnostic], elsewhere: list[Diagnostic]) -> list[Diagnostic]:
-    """The findings that are also in `elsewhere`."""
-    places = {(f.code, f.labels[:1]) for f in elsewhere}
-    return [f for f in findings if (f.code, f.labels[:1]) in places]
+def _common(each: Iterable[list[Diagnostic]]) -> list[Diagnostic]:
+    """The findings of the first list that are in all others, too; reads no more lists than needed."""
+    rest = iter(each)
+    findings = next(rest)
+    while findings and (elsewhere := next(rest, None)) is not None:
+        places = {(f.code, f.labels[:1]) for f in elsewhere}
+        findings = [f for f in findings if (f.code, f.labels[:1]) in places]
+    return findings
 
 
 def _merge(per_split: dict[str, list[Diagnostic]], ordinary: set[Diagnostic]) -> list[Diagnostic]:
@@ -416,12 +406,8 @@ def check_stages(
         whole, last = plans[split].out, stages[-1][split].out
         for name, t in last.items():
             if name in whole and (t.shape, t.dtype) != (whole[name].shape, whole[name].dtype):
-                message = f"the last stage trains with `{name}` of {_said(t)}, but the spec without stages gives {_said(whole[name])}"
+                said, other = (f"{times(own.shape)} {own.dtype}" for own in (t, whole[name]))
+                message = f"the last stage trains with `{name}` of {said}, but the spec without stages gives {other}"
                 help_ = ("give the params the values of the last stage: prediction and evaluation outside of the stages use the params",)
                 yield make("PG562", message, locate(("stages", len(stages) - 1)), help=help_)
                 return
-
-
-def _said(t: FeatureType) -> str:
-    shape = "×".join("?" if size is None else str(size) for size in t.shape)
-    return f"{shape} {t.dtype}"

@@ -9,7 +9,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import ConstantFill, Fill
 from pipegen.ops.base import GeometricTransform
-from pipegen.ops.families.crops import ItemCrop
+from pipegen.ops.families.crops import ItemCrop, window_name
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.mixing import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of, kinds
@@ -20,6 +20,9 @@ from pipegen.plan.nodes import Element, Kernel, Node
 from pipegen.plan.outputs import meant_feature
 from pipegen.spec.mismatch import UnknownStep
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType
+
+Act = tuple[StepRef, tuple[str, ...]]
+"""A use of a step, and the features that it acts on."""
 
 
 def anchors(type_: ElementType) -> tuple[str, ...]:
@@ -57,18 +60,52 @@ def in_order(type_: ElementType, leading: Collection[str] = ()) -> tuple[str, ..
     return tuple(sorted((name for name, _ in type_.items()), key=place))
 
 
-def leader(step: ItemCrop, type_: ElementType, image: str, home: Callable[[str], str]) -> str | None:
-    """Finds the feature that guides a crop's choice of its window, if any.
+class Guides:
+    """The features that guide crops, which choose windows by them; `home` maps a view to the feature of the record."""
 
-    Args:
-        step: The crop.
-        type_: The type of an example.
-        image: The image that it crops.
-        home: Maps a view to the feature of the record.
-    """
-    wanted = step.leader()
-    able = [n for n, t in type_.items() if anchor(type_, n) == image and kind_of(t).crop_guide in step.led_by and wanted in (None, home(n))]
-    return min(able, key=lambda name: step.led_by.index(kind_of(type_[name]).crop_guide), default=None)
+    def __init__(self, home: Callable[[str], str]) -> None:
+        self._home = home
+        self._windows: set[str] = set()
+
+    def of(self, ref: StepRef, features: tuple[str, ...], type_: ElementType) -> dict[str, str | None]:
+        """Maps each image that a crop cuts to the feature that guides it, if any."""
+        if not isinstance(ref.step, ItemCrop):
+            return {}
+        return {image: self._guide(ref.step, image, type_) for image in (anchor(type_, feature) for feature in features)}
+
+    def _guide(self, step: ItemCrop, image: str, type_: ElementType) -> str | None:
+        guides, wanted = step.led_by, step.leader()
+        found = {name: kind_of(t).crop_guide for name, t in type_.items() if anchor(type_, name) == image}
+        able = [name for name, guide in found.items() if guide in guides and wanted in (None, self._home(name))]
+        return min(able, key=lambda name: guides.index(found[name]), default=None)
+
+    def leading(self, acts: list[Act], type_: ElementType) -> set[str]:
+        """The features that guide a crop of a run."""
+        return {name for ref, features in acts for name in self.of(ref, features, type_).values() if name is not None}
+
+    def parts(self, acts: list[Act], type_: ElementType) -> Iterator[list[Act]]:
+        """Splits a run so that one feature guides all crops of an image."""
+        part: list[Act] = []
+        leading: dict[str, str | None] = {}
+        for ref, features in acts:
+            own = self.of(ref, features, type_)
+            if any(leading.get(image, feature) != feature for image, feature in own.items()):
+                yield part
+                part, leading = [], {}
+            part.append((ref, features))
+            leading |= own
+        yield part
+
+    def decided(self, ref: StepRef) -> bool:
+        """Tests if the window of a crop is chosen."""
+        return window_name(ref) in self._windows
+
+    def claim(self, ref: StepRef, feature: str, type_: ElementType) -> bool:
+        """Claims the choice of a crop's window for a feature; returns False if it is chosen, or if another feature guides the crop."""
+        if self.decided(ref) or feature not in self.of(ref, (feature,), type_).values():
+            return False
+        self._windows.add(window_name(ref))
+        return True
 
 
 def _wrong_leader(step: Transform, type_: ElementType) -> OpError | None:

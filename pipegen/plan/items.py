@@ -201,11 +201,6 @@ def number_of(type_: ElementType, home: str) -> str | None:
     return next((rider for rider in type_.riders(home) if kind_of(type_[rider]).numbers_items), None)
 
 
-def masks_of(type_: ElementType, home: str) -> tuple[str, ...]:
-    """The masks whose pixels are the numbers of the items of `home`."""
-    return tuple(name for name, t in type_.items() if t.instances == home)
-
-
 def renumbered(type_: ElementType, home: str | None = None, sources: int = 1) -> Emitted:
     """Yields the stages that replace item numbers in masks by positions, for the items of `home` or of all."""
     for name, t in type_.items():
@@ -218,7 +213,7 @@ def joined(type_: ElementType, home: str, sources: int) -> Emitted:
     """Yields the stages after a join of the items of several images: a limit to the number that masks can hold, keeping the
     largest, and new numbers for items and masks."""
     number = number_of(type_, home)
-    if number is None or not masks_of(type_, home):
+    if number is None or all(t.instances != home for _, t in type_.items()):  # no mask has these numbers
         return
     room = type_[home].shape[0]
     if room is not None and room > MOST_INSTANCES:

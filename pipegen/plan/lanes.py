@@ -23,6 +23,7 @@ from pipegen.ops.stage import StepRef
 from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
+from pipegen.plan.followers import Act
 from pipegen.plan.outputs import names
 from pipegen.plan.recipe import Recipe, implicit_decode, recipe
 from pipegen.spec.expect import one_of
@@ -31,10 +32,6 @@ from pipegen.spec.models import PipelineSpec
 from pipegen.spec.steps import collisions, every_id
 from pipegen.spec.variants import Lane, arranged, branches, every_lane, lanes, of_branch, relocate, relocated, single
 from pipegen.types import ElementType, valid_name
-
-Act = tuple[StepRef, tuple[str, ...]]
-"""A use of a step, and the features that it acts on."""
-Chosen = Callable[[StepRef], tuple[str, ...]]
 
 
 class Lanes:
@@ -102,7 +99,7 @@ class Lanes:
         """Tests if a step may decide the decoded size of a feature's file: all of its views have to need the same size."""
         return not self.several or feature == self.home(feature) or (ref.path[:1] == ("transforms",) and not crops and not ref.is_random)
 
-    def runs(self, chosen: Chosen) -> Iterator[tuple[list[Act], tuple[Act, tuple[StepRef, ...]] | None]]:
+    def runs(self, chosen: Callable[[StepRef], tuple[str, ...]]) -> Iterator[tuple[list[Act], tuple[Act, tuple[StepRef, ...]] | None]]:
         """Yields the steps of all views up to the next one that mixes examples, and that one with all later steps.
 
         Args:

@@ -57,11 +57,8 @@ def arrays_left_behind(
                 "if its values belong to pixels, leave the step out: steps move images, masks, boxes and keypoints",
                 "if not, silence this warning: `# pipegen: ignore[PG628]`",
             )
-            yield make("PG628", message, locate(ref.path, key=True), locate(_place(spec, name), "the array", key=True), help=help_)
-
-
-def _place(spec: PipelineSpec, name: str) -> tuple[str | int, ...]:
-    return ("source", spec.source.op, *spec.source.described().get(name, ()))
+            array = locate(("source", spec.source.op, *spec.source.described().get(name, ())), "the array", key=True)
+            yield make("PG628", message, locate(ref.path, key=True), array, help=help_)
 
 
 def _dense(spec: PipelineSpec, name: str, x: FeatureType) -> tuple[int, ...]:
@@ -94,10 +91,6 @@ def _agree(shape: tuple[int, ...], size: tuple[int | None, int | None]) -> bool:
 
 
 _CACHE = ("runtime", "cache")
-_HELP_ORDER = ("`resize` first, then crop or rotate", "or leave `cache` out: the other splits are cached if they fit")
-_HELP_VERSION = ("`resize` first", "or give the step a `version`, to be changed whenever its code gives other results")
-_HELP_SKIP = ("list damaged files in `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one",)
-_HELP_SERVICE = ("leave `cache` out: the other splits are cached if they fit",)
 
 
 def lint_recipe(spec: PipelineSpec, locate: Locate, record: ElementType) -> Iterator[Diagnostic]:
@@ -215,18 +208,22 @@ def _vain_cache(spec: PipelineSpec, locate: Locate, entry: FeatureType, steps: S
         return []
     if spec.runtime.service is not None:
         message = "the training split is not cached: workers of the tf.data service compute its batches again in every epoch"
-        return [make("PG518", message, locate(_CACHE), locate(("runtime", "service"), "by these", key=True), help=_HELP_SERVICE)]
+        labels = locate(_CACHE), locate(("runtime", "service"), "by these", key=True)
+        return [make("PG518", message, *labels, help="leave `cache` out: the other splits are cached if they fit")]
     if spec.errors.skip is not None:
         message = "the training split is not cached: `errors: skip` replaces damaged records, and a cache would keep the replacements"
-        return [make("PG518", message, locate(_CACHE), locate(("errors", "decode"), "skipped here"), help=_HELP_SKIP)]
+        help_ = "list damaged files in `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one"
+        return [make("PG518", message, locate(_CACHE), locate(("errors", "decode"), "skipped here"), help=help_)]
     early = _early(entry, steps, wanted_kind(spec.runtime))
     if early is None:
         return []
-    why, label, help_ = ("is random", "drawn anew in every epoch", _HELP_ORDER)
+    why, label = "is random", "drawn anew in every epoch"
+    fixes = "`resize` first, then crop or rotate", "or leave `cache` out: the other splits are cached if they fit"
     if not early.is_random:
-        why, label, help_ = ("is Python code without a `version`", "may give other results in another process", _HELP_VERSION)
+        why, label = "is Python code without a `version`", "may give other results in another process"
+        fixes = "`resize` first", "or give the step a `version`, to be changed whenever its code gives other results"
     message = f"the training split is not cached: `{early.step.op}` {why} and comes before images have a fixed size"
-    return [make("PG518", message, locate(_CACHE), locate(early.path, label, key=True), help=help_)]
+    return [make("PG518", message, locate(_CACHE), locate(early.path, label, key=True), help=fixes)]
 
 
 def _early(entry: FeatureType, steps: Sequence[StepRef], kind: CacheKind | None) -> StepRef | None:

@@ -8,7 +8,7 @@ it has alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import takewhile
 from typing import Any
 
@@ -19,9 +19,9 @@ from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.items import Move
 from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
-from pipegen.plan.build import Builder
+from pipegen.plan.build import ALL, Builder, Built, Given, Records
 from pipegen.plan.nodes import Batch, Element, Index, Kernel, Node, PartDraws, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.stages import with_refs
@@ -30,21 +30,9 @@ from pipegen.spec.models import PipelineSpec
 from pipegen.spec.variants import joined, of_bucket, part_path, relocate_part, relocated_part
 from pipegen.types import ElementType, FeatureType
 
-Records = Mapping[str, ElementType]
-"""The type of a record of each part."""
 
-
-@dataclass
-class Built:
-    """The plan of a split, `None` if there are errors, and the findings."""
-
-    plan: Plan | None
-    findings: list[Diagnostic]
-    ordinary: set[Diagnostic]
-
-
-def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, *, whole: bool = True, guessed: bool = False) -> Built:
-    """Builds the plan of a split of a mix; for `whole` and `guessed` see `Builder.build`."""
+def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, given: Given = ALL) -> Built:
+    """Builds the plan of a split of a mix."""
     parts = {name: part for name, part in spec.source.mixed().items() if split in part.split_names()}
     findings = [*_lacking(spec, parts, records, locate), *_mixing_alone(parts, locate), *_learning(spec, locate)]
     if findings:
@@ -54,13 +42,12 @@ def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records
     found: dict[tuple[str, tuple[Any, ...]], Diagnostic] = {}
     ordinary: set[Diagnostic] = set()
     for name in parts:
-        builder = Builder(of_bucket(joined(spec, name)), split, relocated_part(locate, spec, name), records[name])
-        plan = builder.build(whole=whole, guessed=guessed)
-        for finding in builder.findings:
+        built = Builder(of_bucket(joined(spec, name)), split, relocated_part(locate, spec, name), records[name]).build(given)
+        for finding in built.findings:
             first = found.setdefault((finding.code, finding.labels[:1]), finding)
-            ordinary |= {first} if finding in builder.ordinary else set()
-        if plan is not None:
-            plans[name] = plan
+            ordinary |= {first} if finding in built.ordinary else set()
+        if built.plan is not None:
+            plans[name] = built.plan
     if len(plans) < len(parts) or not plans:
         return Built(None, [*found.values()], ordinary)
     made, wrong = _merged(spec, split, plans, locate)
@@ -106,9 +93,6 @@ def _mixing_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
 def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
     """Finds common steps that are fitted to the training split while a part has steps of its own before them."""
     own = next((name for name, part in spec.source.mixed().items() if part.transforms), None)
-    learning = [(i, step) for i, step in enumerate(spec.transforms) if isinstance(step, FittedTransform) and step.learns()]
-    if own is None:
-        return []
     return [
         make(
             "PG466",
@@ -116,14 +100,14 @@ def _learning(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
             locate(("transforms", i, step.op), key=True),
             help=(step.untrained, f"or leave out the `transforms` of `{own}`"),
         )
-        for i, step in learning
+        for i, step in enumerate(spec.transforms)
+        if own is not None and isinstance(step, FittedTransform) and step.learns()
     ]
 
 
 def _shared(records: Records) -> dict[str, ElementType]:
     """Drops features that not all parts have, and puts the rest into one order."""
-    order = [*dict.fromkeys(name for type_ in records.values() for name in type_)]
-    common = [name for name in order if all(name in type_ for type_ in records.values())]
+    common = [name for name in next(iter(records.values()), ()) if all(name in type_ for type_ in records.values())]
     return {name: ElementType(tuple((feature, type_[feature]) for feature in common)) for name, type_ in records.items()}
 
 
@@ -135,8 +119,8 @@ def _merged(spec: PipelineSpec, split: str, plans: Mapping[str, Plan], locate: L
     shared = _alike(bodies, entries)
     first = max(plans, key=lambda name: (-len(spec.source.mixed()[name].transforms), -list(plans).index(name)))
     if shared is None:
-        bodies, differs = _widened(bodies, entries)
-        shared = _alike(bodies, entries) if not differs else None
+        wide = _widened(bodies, entries)
+        bodies, shared = (bodies, None) if wide is None else (wide, _alike(wide, entries))
         if shared is None:
             return None, [_apart(bodies, entries, locate)]
     tail = bodies[first][len(bodies[first]) - shared :]
@@ -252,36 +236,29 @@ def _closed(heads: Mapping[str, tuple[Node, ...]], tail: list[Node]) -> bool:
     """Tests if only features pass from the heads to the tail: no pending matrix, and no measured size."""
     for head in heads.values():
         stages = [stage for node in head if isinstance(node, Element) for stage in node.stages]
-        waiting = {stage.feature for stage in stages if isinstance(stage, s.Composes)}
-        waiting -= {
-            stage.feature for i, stage in enumerate(stages) if isinstance(stage, (s.Resample, s.ApplyColour)) and not _later(stages, i)
-        }
-        if waiting:
+        ends = (*s.Composes, s.Resample, s.ApplyColour)
+        pending = {stage.feature: isinstance(stage, s.Composes) for stage in stages if isinstance(stage, ends)}  # the last one counts
+        if any(pending.values()):
             return False
     moves = [stage for node in tail if isinstance(node, (Element, Kernel)) for stage in node.stages if isinstance(stage, Move)]
     return not any(heads.values()) or all(None not in stage.canvas for stage in moves)
 
 
-def _later(stages: list[Stage], end: int) -> bool:
-    """Tests if another segment of the feature opens after position `end`."""
-    return any(isinstance(stage, s.Composes) and stage.feature == stages[end].feature for stage in stages[end + 1 :])
-
-
-def _widened(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> tuple[dict[str, tuple[Node, ...]], bool]:
-    """Widens the intervals of values that enter the batch to those of all parts; the flag is set if more than intervals differ."""
+def _widened(bodies: Mapping[str, tuple[Node, ...]], entries: Records) -> dict[str, tuple[Node, ...]] | None:
+    """Widens the intervals of values that enter the batch to those of all parts; `None` if more than intervals differ."""
     at = {name: next(i for i, node in enumerate(body) if isinstance(node, Batch)) for name, body in bodies.items()}
     lengths = {len(body) - at[name] for name, body in bodies.items()}
     if len(lengths) > 1:
-        return dict(bodies), True
+        return None
     made = {name: list(body) for name, body in bodies.items()}
     for back in range(-1 - lengths.pop(), 0):
         types = {name: body[back].out if len(body) >= -back else entries[name] for name, body in bodies.items()}
         wide = _union(list(types.values()))
         if wide is None or any(len(body) < -back for body in bodies.values()):
-            return dict(bodies), True
+            return None
         for body in made.values():
             body[back] = replace(body[back], out=wide)
-    return {name: tuple(body) for name, body in made.items()}, False
+    return {name: tuple(body) for name, body in made.items()}
 
 
 def _union(types: list[ElementType]) -> ElementType | None:

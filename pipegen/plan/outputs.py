@@ -114,9 +114,9 @@ def _feature(plan: OutputPlan, name: str, x: FeatureType, split: str, spec: Pipe
     if kind_of(x).categorical:
         _mask(plan, name, x)
         return
-    dtype = plan.output.dtype
-    if dtype == "uint8" and not _fits_bytes(x):
-        shown = x.interval if x.interval is not None else "an unknown range"
+    dtype, shown = plan.output.dtype, x.interval if x.interval is not None else "an unknown range"
+    fits = x.dtype == "uint8" or (x.interval is not None and BYTE_RANGE.contains(x.interval) and x.interval.width > 1)
+    if dtype == "uint8" and not fits:
         help_ = ("leave `rescale` and `normalize` out", write("float32", "value", "or use {}", shown="dtype: float32"))
         plan.fail("PG219", f"`dtype: uint8` needs pixel values in 0..255, and `{name}` has {shown}", ("dtype",), help_)
         return
@@ -197,10 +197,6 @@ def meant_feature(name: str, known: Iterable[str]) -> str:
     if not known:
         return "the source has no features"
     return f"did you mean `{near}`?" if near else f"the features are {' and '.join(f'`{k}`' for k in known)}"
-
-
-def _fits_bytes(x: FeatureType) -> bool:
-    return x.dtype == "uint8" or (x.interval is not None and BYTE_RANGE.contains(x.interval) and x.interval.width > 1)
 
 
 def _label(plan: OutputPlan, name: str, x: FeatureType) -> None:

@@ -17,7 +17,7 @@ def render_plan(plan: Plan) -> str:
     """Renders a plan as text, ending in a newline; plans of buckets that differ in more than size come one after another."""
     if plan.buckets and not _alike(plan):
         each = zip(plan.index.buckets, plan.buckets, strict=True)
-        return "".join(f"bucket {times(size)}\n" + _indented(render_plan(own)) for size, own in each)
+        return "".join(f"bucket {times(size)}\n" + "".join(f"  {line}\n" for line in render_plan(own).splitlines()) for size, own in each)
     lines = []
     last = ""
     for number, node in enumerate(plan.nodes):
@@ -33,10 +33,6 @@ def render_plan(plan: Plan) -> str:
             lines.append(f"  → {edge}")
         last = edge
     return "\n".join(lines) + "\n"
-
-
-def _indented(text: str) -> str:
-    return "".join(f"  {line}\n" for line in text.splitlines())
 
 
 def _alike(plan: Plan) -> bool:
@@ -172,12 +168,8 @@ def _node(node: Node) -> str:
 
 def emit_text(node: Emit) -> str:
     """Describes the features that the model takes, in a line."""
-    parts = [f"x = {_features(node.output.x)}"]
-    if node.output.y is not None:
-        parts.append(f"y = {_features(node.output.y)}")
-    if node.output.sample_weight is not None:
-        parts.append(f"sample_weight = {node.output.sample_weight}")
-    return ", ".join(parts)
+    parts = {"x": node.output.x, "y": node.output.y, "sample_weight": node.output.sample_weight}
+    return ", ".join(f"{key} = {_features(value)}" for key, value in parts.items() if value is not None)
 
 
 def _features(value: str | list[str] | dict[str, str]) -> str:

@@ -41,8 +41,7 @@ def served_plan(spec: PipelineSpec, locate: Locate, record: ElementType, takes: 
         brought = {name: _decoded(spec, name, t) for name, t in stored.items() if t.encoded}
         steps = tuple(step for step in spec.transforms if not isinstance(step, DecodeTransform))
         spec, stored, record = spec.model_copy(update={"transforms": steps}), stored.replace(**brought), record.replace(**brought)
-    plan = evaluation_plan(spec, locate, stored, record)
-    return _checked(plan, [*_bucketed(plan, locate), *_drawing(plan, locate), *_calling(plan, locate)])
+    return _served(spec, locate, stored, record, calls=False)
 
 
 def layered_plan(spec: PipelineSpec, locate: Locate, record: ElementType) -> Plan:
@@ -52,8 +51,7 @@ def layered_plan(spec: PipelineSpec, locate: Locate, record: ElementType) -> Pla
         SpecError: `PG540` for a step that draws, `PG541` for a feature that is neither images nor tensors, `PG545` for batches of buckets.
     """
     spec, locate, record, stored = _of_request(spec, locate, record, "images")
-    plan = evaluation_plan(spec, locate, stored, record)
-    return _checked(plan, [*_bucketed(plan, locate), *_drawing(plan, locate)])
+    return _served(spec, locate, stored, record, calls=True)
 
 
 def _of_request(
@@ -69,7 +67,10 @@ def _of_request(
     return spec, locate, record, stored
 
 
-def _checked(plan: Plan, found: list[Diagnostic]) -> Plan:
+def _served(spec: PipelineSpec, locate: Locate, stored: ElementType, record: ElementType, *, calls: bool) -> Plan:
+    """Plans the evaluation steps on features of a request; `calls` allows steps that call Python."""
+    plan = evaluation_plan(spec, locate, stored, record)
+    found = list(_obstacles(plan, locate, calls=calls))
     if found:
         raise SpecError(found)
     return plan
@@ -95,25 +96,17 @@ def _decoded(spec: PipelineSpec, feature: str, x: FeatureType) -> FeatureType:
     return step.on(x).infer(x)
 
 
-def _bucketed(plan: Plan, locate: Locate) -> Iterator[Diagnostic]:
-    """Finds evaluation with bucketed batches."""
+def _obstacles(plan: Plan, locate: Locate, *, calls: bool) -> Iterator[Diagnostic]:
+    """Finds batches of buckets, steps that draw, and unless `calls`, steps that call a user's Python."""
     if plan.buckets:
         message = f"split `{plan.split}` has batches of buckets, but a model is served for one size of image"
         help_ = "give evaluation one size: a `resize` with `when: train` to the bucket, and one with `when: eval` to a fixed size"
         yield make("PG545", message, locate(("batch", "buckets"), key=True), help=help_)
-
-
-def _drawing(plan: Plan, locate: Locate) -> Iterator[Diagnostic]:
-    """Finds steps that draw."""
     for ref in plan.index.draws:
         message = f"`{ref.step.op}` is random on split `{plan.split}`, but a request has no epoch and no example id to draw by"
         help_ = "leave its `when` out, so that it runs on the training split alone; or serve a spec without this step"
         yield make("PG540", message, locate(ref.path, key=True), help=help_)
-
-
-def _calling(plan: Plan, locate: Locate) -> Iterator[Diagnostic]:
-    """Finds steps that call a user's Python."""
-    used = {ref.path: ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"}
+    used = {} if calls else {ref.path: ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"}
     for path, ref in used.items():
         message = f"`{ref.step.op}` calls a Python function, which a saved model cannot contain"
         yield make("PG542", message, locate(path, key=True), help="use a step of pipegen in its place, or serve a spec without it")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipegen.backend.features import Features
     from pipegen.backend.index.order import Found
     from pipegen.backend.running.execute import Executor
-    from pipegen.plan.nodes import Node
+    from pipegen.plan.nodes import Node, Plan
     from pipegen.types import FeatureType
 
     Array = np.ndarray[Any, Any]
@@ -45,15 +45,16 @@ def shown_along(engine: Engine, split: str) -> Shown:
     The mix group is complete, so that examples are mixed as in training. If one of them cannot be read, there are no pictures.
     """
     executor = engine.executor(split)
+    plan = executor.plan
     keys, n = engine.manifest.keys(split), len(executor.records)
     slots = tf.range(min(GROUP, n), dtype=tf.int64)
     if executor.buckets is not None:  # examples of one bucket, on its plan
         slots = executor.order.every_slot()[:GROUP]
         slots = tf.boolean_mask(slots, executor.order.bucket_of(slots) == executor.order.bucket_of(slots[:1]))
-        executor = executor.in_bucket(int(executor.order.bucket_of(slots[:1])[0]))
+        plan = plan.buckets[int(executor.order.bucket_of(slots[:1])[0])]
     found = executor.order.found(0, slots)
     names = [keys[i] for i in found.record.numpy().tolist()]
-    run = _Run(executor, split, engine.manifest.class_names, names)
+    run = _Run(executor, plan, split, engine.manifest.class_names, names)
     try:
         return run.along(slots, found)
     except (tf.errors.OpError, ValueError, OSError) as error:
@@ -63,9 +64,8 @@ def shown_along(engine: Engine, split: str) -> Shown:
 class _Run:
     """A run of a few examples through the nodes of a plan."""
 
-    def __init__(self, executor: Executor, split: str, classes: tuple[str, ...], names: list[str]) -> None:
-        self.x, self.split, self.classes, self.names = executor, split, classes, names
-        self.plan = executor.plan
+    def __init__(self, executor: Executor, plan: Plan, split: str, classes: tuple[str, ...], names: list[str]) -> None:
+        self.x, self.plan, self.split, self.classes, self.names = executor, plan, split, classes, names
         self.shown = min(_SHOWN, len(names), self.plan.batch.size)
         self.first: set[str] = set()
         """Features that are channels-first at the current node."""

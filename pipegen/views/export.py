@@ -119,12 +119,12 @@ class _Source:
         spec = engine.spec
         real = engine.executor(self.split, (0, 1))
         # With `epoch: {steps: N}`, buckets or replaced damaged records, the examples depend on the batch size, so it must stay.
-        keeps_batch = real.quarantine is not None or real.order.epoch_steps is not None or bool(plain.buckets)
+        keeps_batch = real.damage.quarantine is not None or real.order.epoch_steps is not None or bool(plain.buckets)
         self.plain = drawn.augmented(plain, None if keeps_batch else GROUP)
         self.order = real.order
         size = engine.manifest.mean_bytes(self.split) or None
         compiled = optimise(spec, self.plain, num_examples=len(real.records), file_bytes=size, cache=False).plan
-        self.executor = engine.executor_of(drawn.with_index(compiled), self.split, quarantine=real.quarantine)
+        self.executor = engine.executor_of(drawn.with_index(compiled), self.split, quarantine=real.damage.quarantine)
         self.keys = engine.manifest.keys(self.split)
         self.columns, self.labels = engine.manifest.columns(self.split), engine.manifest.labels(self.split)
         self.types = {name: self.plain.out[name] for name in drawn.pictures(self.plain.out)}
@@ -187,7 +187,7 @@ class _Source:
 
     def _without_stand_ins(self, batch: Batch, rows: list[int]) -> list[int]:
         """Removes examples that replace damaged ones; in a whole epoch they stay, since the model sees them."""
-        quarantine = self.executor.quarantine
+        quarantine = self.executor.damage.quarantine
         if self.whole or quarantine is None or not quarantine.damaged:
             return rows
         meant = self.order.found(int(batch["@epoch"][0]), tf.constant(batch["@slot"])).record.numpy()

@@ -16,6 +16,7 @@ from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.items import Enter, Express, Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
+from pipegen.physical.decide import decide, last_mixing
 from pipegen.physical.nodes import SHOWN
 from pipegen.plan.nodes import Element, Kernel
 from pipegen.views.drawn import finishes, forks_of, varies, views_of
@@ -62,7 +63,7 @@ def contact_sheet(
             versions = [_shown(executor, record, epoch, view, classes) for epoch, view in columns]
             drawn.append([_fit(_shown(executor, record, None, feature, classes), cell), *(_fit(v, cell) for v in versions)])
         except tf.errors.OpError as error:
-            if executor.quarantine is None:
+            if executor.damage.quarantine is None:
                 raise engine.problem(split, record, first_epoch, error) from None
             drawn.append([])
             captions[i] += " cannot be read, and is skipped"
@@ -79,13 +80,13 @@ def _shown(
 
     `classes` has the class names of items, by feature.
     """
-    executor = executor.for_record(record)
 
     def of(name: str) -> np.ndarray[Any, Any]:
         return original(executor, record, name) if epoch is None else render_example(executor, record, epoch, name)
 
     image = of(feature)
-    types = executor.plan.read if epoch is None else _types(executor.plan, feature)
+    plan = executor.plan_of(record)
+    types = plan.read if epoch is None else _types(plan, feature)
     for name, t in types.items():
         if kind_of(t).needs_image and t.of == feature:
             image = kind_of(t).draw(image, of(name), t, _names(classes, types, name, of))
@@ -107,7 +108,7 @@ def original(executor: Executor, record: int, feature: str) -> np.ndarray[Any, A
     type_ = nodes[0].out
     read = executor.tensors.read(tf.constant(record, tf.int64), type_)
     if kind_of(type_[feature]).ragged:
-        return _visible(_entered(executor.plan, type_[feature].beside or feature, read), feature, type_)
+        return _visible(_entered(executor.plan_of(record), type_[feature].beside or feature, read), feature, type_)
     if not type_[feature].encoded:
         return _visible(read, feature, type_)
     stages = (st for node in nodes if isinstance(node, Element) for st in node.stages)
@@ -131,16 +132,17 @@ def _entered(plan: Plan, feature: str, read: Features) -> Features:
 
 def render_example(executor: Executor, record: int, epoch: int, feature: str) -> np.ndarray[Any, Any]:
     """Computes an augmented version, uint8 `(height, width, channels)`, or items, without the closing arithmetic steps."""
-    features, row = _batch_with(executor, record, epoch)
-    own = {feature, *(fork.feature for fork in forks_of(executor.plan) if feature in fork.names)}
-    every = [st for n in executor.plan.nodes if isinstance(n, Kernel) for st in n.stages]
+    plan = executor.plan_of(record)
+    features, row = _batch_with(executor, plan, record, epoch)
+    own = {feature, *(fork.feature for fork in forks_of(plan) if feature in fork.names)}
+    every = [st for n in plan.nodes if isinstance(n, Kernel) for st in n.stages]
     own |= {name for st in every if st.feature in own for name in st.needs()}
     kernel_stages = [st for st in every if own & {*st.touches()}]
     while kernel_stages and (finishes(kernel_stages[-1]) or isinstance(kernel_stages[-1], Express)):
         kernel_stages.pop()
     for stage in kernel_stages:
         apply_stage(stage, features)
-    return _visible({name: value[row] for name, value in features.items()}, feature, _types(executor.plan, feature))
+    return _visible({name: value[row] for name, value in features.items()}, feature, _types(plan, feature))
 
 
 def _types(plan: Plan, feature: str) -> ElementType:
@@ -155,10 +157,10 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
     return levels(features[feature].numpy())
 
 
-def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
+def _batch_with(executor: Executor, plan: Plan, record: int, epoch: int) -> tuple[Features, int]:
     """Computes the input of the kernels: the record alone or, if examples are mixed, its mix group; and its row."""
-    records, cycles, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
-    compute = Run(executor, executor.physical(SHOWN)).one()
+    records, cycles, row = ([record], [epoch], 0) if last_mixing(plan.nodes) is None else group_of(executor.order, epoch, record)
+    compute = Run(executor, decide(plan, SHOWN, executor.setting)).one()
     rows: list[Features] = []
     for place, at in enumerate(zip(records, cycles, strict=True)):
         try:

@@ -68,7 +68,7 @@ def made_ready_anew(ds: tf.data.Dataset) -> tuple[set[str], int]:
 def test_nothing_is_optimised_for_each_record(errors: dict[str, Any], photo_folder: Path) -> None:
     """A dataset inside a function begins anew for each record: what it maps by runs as it was traced."""
     pipe = pipeline(photo_folder, transforms=[RESIZE], **errors)
-    for ds in (pipe.dataset("train", epoch=0)._pipegen_numbered, pipe.train.take(1)):
+    for ds in (pipe.dataset("train", epoch=0)._pipegen.numbered, pipe.train.take(1)):
         anew, nested = made_ready_anew(ds)
         assert nested
         assert not anew
@@ -121,7 +121,7 @@ def test_nothing_is_prepared_for_several_devices_at_a_call(more: dict[str, Any],
     """TensorFlow's own node for a call does so, anew for each node and each iterator; calls of ours run what they call as it is."""
     crop = {"random_resized_crop": {"size": 24}}
     pipe = pipeline(photo_folder, transforms=[crop, {"random_brightness": {"factor": 0.3}}], runtime={"jit": jit}, **more)
-    assert calls_of(pipe.dataset("train", epoch=0)._pipegen_numbered) == set()
+    assert calls_of(pipe.dataset("train", epoch=0)._pipegen.numbered) == set()
 
 
 def test_a_call_takes_and_gives_nested_tensors_and_knows_what_is_around_it() -> None:

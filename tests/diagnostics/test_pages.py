@@ -346,9 +346,9 @@ def test_a_wrong_rank_is_a_finding() -> None:
     found = inspect("spec.yaml", text=spec_page("PG204").good)
     assert found.loaded.spec is not None
     flat = ElementType((("image", FeatureType("image", "uint8", (784,))), ("label", FeatureType("label", "int64", ()))))
-    builder = Builder(found.loaded.spec, "train", found.loaded.locate.label, flat)
-    assert builder.build() is None
-    (finding,) = builder.findings
+    built = Builder(found.loaded.spec, "train", found.loaded.locate.label, flat).build()
+    assert built.plan is None
+    (finding,) = built.findings
     assert finding.code == "PG204"
     assert "`resize` needs an image of shape height × width × channels and gets rank 1" in finding.message
     assert finding.span is not None

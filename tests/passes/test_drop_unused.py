@@ -101,7 +101,7 @@ def test_what_is_gone_is_not_opened(folder: Path, tmp_path: Path) -> None:
     (fitted,) = (step.fitted for step in pipe.spec.model.transforms if step.op == "standardize")
     assert fitted is not None
     assert set(fitted.numbers) == {"image"}
-    quarantine = pipe._engine.executor("train").quarantine
+    quarantine = pipe._engine.executor("train").damage.quarantine
     assert quarantine is not None
     assert all("other" not in path and " or " in path for path in map(quarantine.path, range(quarantine.count))), (
         "it may be the image or the mask"

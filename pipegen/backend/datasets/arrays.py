@@ -64,7 +64,7 @@ class NumpyBatches(DerivedDataset):
 
     def __init__(self, dataset: PipelineDataset) -> None:
         self._pipegen_batches = dataset
-        super().__init__(dataset._pipegen_plain, dataset, dataset.cardinality())
+        super().__init__(dataset._pipegen.unmarked, dataset, dataset.cardinality())
 
     def _pipegen_source(self) -> tf.data.Dataset:
         return self._pipegen_batches._pipegen_source()

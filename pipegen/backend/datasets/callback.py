@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import keras
 
 from pipegen.errors import StateError
 from pipegen.files import remove_parts, whole_place
-from pipegen.phases.state import KERAS_FILE, KERAS_WEIGHTS, KEY, UNCOUNTED, Checkpoints, Place, Record, saved_sizes
+from pipegen.phases.state import KERAS_FILE, KERAS_WEIGHTS, KEY, UNCOUNTED, Checkpoints, Place, Record, Timeline, batch_sizes
 from pipegen.physical.extent import Position
 from pipegen.private.keras import initial_epoch, optimizer_runs, set_initial_epoch
 from pipegen.waiting import EpochRate, Waiting
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pipegen.backend.datasets.owner import Owner, OwnerInStage, OwnerOfStages
 
 
@@ -37,18 +37,15 @@ class ResumeCallback(keras.callbacks.Callback):
         pipe: The pipeline.
         directory: Folder of the model's checkpoints, such as `BackupAndRestore`'s, for the record of the run. Without it nothing is
             stored, and the epoch is `fit`'s.
-        save_freq: Ignored.
     """
 
     _pipegen_counts_epochs = True
     """Marks a callback that tells the datasets of `fit` the epoch."""
 
-    def __init__(self, pipe: Owner, directory: str | os.PathLike[str] | None = None, save_freq: str | int = "epoch") -> None:
+    def __init__(self, pipe: Owner, directory: Path | None = None) -> None:
         super().__init__()
-        if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1):
-            raise ValueError(f'`save_freq` must be "epoch" or a number of batches, got {save_freq!r}')
         self._pipe = pipe
-        self._kept = Checkpoints(Path(directory) if directory is not None else None)
+        self._kept = Checkpoints(directory)
         self._saved: dict[str, Any] | None = None
         self._record: Record | None = None
         self._rate = EpochRate(Waiting())
@@ -129,7 +126,7 @@ class ResumeCallback(keras.callbacks.Callback):
         Raises:
             StateError: If it does.
         """
-        if self._was_short and self._pipe.train._pipegen_is_over():
+        if self._was_short and self._pipe.train._pipegen.is_over():
             raise StateError(
                 "with `steps_per_epoch`, Keras continues after a resumed epoch with an iterator of `pipe.train` that is at its end: leave "
                 "out `steps_per_epoch`, or pass `pipe.train.repeat()`"
@@ -175,12 +172,12 @@ class ResumeCallback(keras.callbacks.Callback):
                 raise StateError(self._disagreement(place, epoch))
             place = None
         per_epoch, now = self._per_epoch(), self._iterations()
-        where = place or self._begin_of(epoch)
+        where = place or Place(epoch, 0, self._fitted.batches(epoch, 0))
         self._offset = where.done
         if where.at is not None:
             self._pipe._seek(where.at)
         else:
-            self._pipe.seek(*self._divided(where.batches, self._steps()))
+            self._pipe.seek(*self._timeline.at(where.batches))
         at = self._pipe._engine.train_progress().next_start()
         since = at.epoch, at.origin, at.shift, self._pipe._extent_at(at.epoch).missing(at)
         execution = int(getattr(self.model, "steps_per_execution", None) or 1)
@@ -230,8 +227,9 @@ class ResumeCallback(keras.callbacks.Callback):
         if self._saved is not None:  # a `pipe.state()` that the user put there
             at = self._pipe._position_of(self._saved)
             done = self._batches(at)
-            if now in (-1, 0, done, self._counted_as_saved(self._saved)):
-                return replace(self._counted(done), at=at), told is not None
+            # the optimizer's count is that of all batches, if they had one size
+            if now in (-1, 0, done, self._resized(self._saved).batches(self._saved["epoch"], self._saved["step"])):
+                return Place(*self._fitted.at(done), done, at), told is not None
         if told is None:
             if self._saved is not None:
                 raise StateError(
@@ -239,22 +237,23 @@ class ResumeCallback(keras.callbacks.Callback):
                     "of that state, or remove the file"
                 )
             return None, False
-        place = self._counted(max(now, 0))
+        done = max(now, 0)
+        place = Place(*self._fitted.at(done), done)
         if told != place.epoch and (told, place.done) != (place.epoch - 1, 0):
             raise StateError(f"{self._disagreement(place, told)}; pass a folder to `pipe.callback`, which keeps a record of the run there")
         return place, True
 
     def _now(self, state: dict[str, Any], record: Record, place: Place) -> Place:
         """Converts a place of the saved run to this run, whose batch size may differ."""
-        epoch, done = self._divided(place.batches, record.steps, state)
-        at, size = record.located(epoch, done), self._sizes(state)[self._stage_of(epoch)]
+        epoch, done = self._timeline_of(state, record).at(place.batches)
+        at, size = record.located(epoch, done), self._sizes(state)[self._timeline.stage(epoch)]
         position = self._pipe._position_of({**state, **at._asdict(), "examples": at.origin + at.step * size})
         if self._sizes(state) == self._sizes():
             return Place(place.epoch, place.done, self._batches(position), position)
-        if done == place.done and self._has_whole_epochs():
+        if done == place.done and self._per_epoch() == self._steps():
             missing = self._pipe._extent_at(position.epoch).missing(position)
             return Place(place.epoch + position.epoch - epoch, position.step + missing, self._batches(position), position)
-        new = self._sizes()[self._stage_of(position.epoch)]
+        new = self._sizes()[self._timeline.stage(position.epoch)]
         return Place(place.epoch, -(-place.done * size // new), self._batches(position), position)
 
     def _disagreement(self, place: Place, epoch: int) -> str:
@@ -296,52 +295,41 @@ class ResumeCallback(keras.callbacks.Callback):
 
     def _state_of(self, record: Record) -> dict[str, Any]:
         """Returns the state at a record, together with the record."""
-        return {**self._pipe._state_at(record.located(*self._divided(record.batches, record.steps))), KEY: record.to_json()}
+        return {**self._pipe._state_at(record.located(*self._timeline.at(record.batches))), KEY: record.to_json()}
 
     # Epochs and batches
 
+    @property
+    def _timeline(self) -> Timeline:
+        """The epochs of the pipeline."""
+        return Timeline.endless(self._steps())
+
+    @property
+    def _fitted(self) -> Timeline:
+        """The epochs of `fit`: with `steps_per_epoch`, not the pipeline's."""
+        return Timeline.endless(self._per_epoch())
+
+    def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
+        """Returns the epochs of the pipeline that saved a state."""
+        return Timeline.endless(record.steps)
+
+    def _resized(self, state: dict[str, Any]) -> Timeline:
+        """Returns the epochs of this pipeline with the batch sizes of a state."""
+        extents = [self._pipe._extent_at(epoch) for epoch in self._timeline.firsts[:-1]]
+        return self._timeline.of_sizes(extents, self._sizes(state))
+
     def _batches(self, at: Position) -> int:
         """Counts the batches of the pipeline before a position; a shorter epoch counts as a full one."""
-        return at.epoch * self._steps() + at.step + self._pipe._extent_at(at.epoch).missing(at)
-
-    def _divided(self, batches: int, steps: int, state: dict[str, Any] | None = None) -> tuple[int, int]:
-        """Returns the epoch and the step after a number of batches, for `steps` an epoch, or for the stages of a state."""
-        return divmod(batches, steps)
+        return self._timeline.batches(at.epoch, at.step) + self._pipe._extent_at(at.epoch).missing(at)
 
     def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
         """Returns the batch size of the pipeline, or of a state: one for each stage."""
-        model = self._pipe.spec.model
-        return (model.batch.size,) if state is None else saved_sizes(state, model)
-
-    def _stage_of(self, epoch: int) -> int:
-        """Returns the index of an epoch's batch size in `_sizes`."""
-        return 0
-
-    def _has_whole_epochs(self) -> bool:
-        """Compares the steps of an epoch of `fit` with the pipeline's."""
-        return self._per_epoch() == self._steps()
-
-    def _counted_as_saved(self, state: dict[str, Any]) -> int:
-        """Counts the runs of an optimizer before a state, if all its batches had one size."""
-        extent = self._pipe._extent_at(state["epoch"])
-        return int(state["epoch"] * replace(extent, batch=self._sizes(state)[self._stage_of(state["epoch"])]).steps + state["step"])
-
-    def _counted(self, batches: int) -> Place:
-        """Returns the place after a number of batches from the start of a run."""
-        return Place(*divmod(batches, self._per_epoch()), batches)
-
-    def _begin_of(self, epoch: int) -> Place:
-        """Returns the start of an epoch of `fit`."""
-        return Place(epoch, 0, epoch * self._per_epoch())
+        return batch_sizes(self._pipe.spec.model, state)
 
     def _save(self, *, late: bool = False) -> None:
         if self._kept.file is not None:
             record = self._begun()
             self._kept.save(self._state_of(record), late=late)
-
-
-_ASIDE = ".between-stages"
-"""Suffix of the folder that holds the checkpoint while Keras removes its own."""
 
 
 class StageCallback(ResumeCallback):
@@ -355,35 +343,25 @@ class StageCallback(ResumeCallback):
         whole: The pipeline.
         stage: The stage of `fit`; by default the one of its last epoch.
         directory: As for `ResumeCallback`.
-        save_freq: Ignored.
     """
 
     _pipe: OwnerInStage
 
-    def __init__(
-        self,
-        whole: OwnerOfStages,
-        stage: OwnerInStage | None,
-        directory: str | os.PathLike[str] | None = None,
-        save_freq: str | int = "epoch",
-    ) -> None:
-        super().__init__(stage if stage is not None else whole.current, directory, save_freq)
-        self._whole, self._stage = whole, stage
-        self._folder = Path(directory) if directory is not None else None
-        self._aside = None if self._folder is None else self._folder.with_name(self._folder.name + _ASIDE)
-        self._older = None if self._aside is None else self._aside.with_name(self._aside.name + ".older")
+    def __init__(self, whole: OwnerOfStages, stage: OwnerInStage | None, directory: Path | None = None) -> None:
+        super().__init__(stage if stage is not None else whole.current, directory)
+        self._whole, self._stage, self._folder = whole, stage, directory
         self._come_back()
 
     # What Keras calls
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Finds the stage; if the restored weights are past it, `fit` has nothing to do."""
-        self._pipe = self._stage if self._stage is not None else self._whole.stages[self._whole.timeline.stage(self._last() - 1)]
+        self._pipe = self._stage if self._stage is not None else self._whole.stages[self._timeline.stage(self._last() - 1)]
         super().on_train_begin(logs)
         with suppress(StateError):  # raised when an epoch begins
             place, certain = self._find()
             if place is not None and certain and place.epoch >= self._last():
-                self._whole._seek(place.at or Position(*self._whole.timeline.at(place.batches)))
+                self._whole._seek(place.at or Position(*self._timeline.at(place.batches)))
                 self._put_aside(None)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -393,7 +371,7 @@ class StageCallback(ResumeCallback):
             StateError: If they are not.
         """
         stage = self._pipe
-        first = self._whole.timeline.firsts[stage.index]
+        first = self._timeline.firsts[stage.index]
         if not first <= epoch < stage.epochs:
             raise StateError(
                 f"epoch {epoch} is not in stage {stage.index}, which has epochs {first} to {stage.epochs - 1}: "
@@ -420,7 +398,7 @@ class StageCallback(ResumeCallback):
             self._come_back()
             return
         ended = self._ended(record.epoch)
-        if ended >= self._whole.timeline.end:
+        if ended >= self._timeline.end:
             super().on_train_end(logs)
             return
         if ended != record.epoch:
@@ -435,13 +413,14 @@ class StageCallback(ResumeCallback):
 
     def _put_aside(self, epoch: int | None) -> None:
         """Copies the checkpoint, with the current weights and the epoch to continue with, or for `None` unchanged."""
-        if self._folder is None or self._aside is None or (epoch is not None and epoch >= self._whole.timeline.end):
+        if self._folder is None or (epoch is not None and epoch >= self._timeline.end):
             return
-        here = self._folder if (self._folder / KERAS_FILE).exists() else self._aside
+        aside, older = _beside(self._folder)
+        here = self._folder if (self._folder / KERAS_FILE).exists() else aside
         if not (here / KERAS_FILE).exists():
             return  # Keras keeps no checkpoint here
-        remove_parts(self._aside.parent)
-        with whole_place(self._aside, older=self._older) as made:
+        remove_parts(aside.parent)
+        with whole_place(aside, older=older) as made:
             shutil.copytree(here, made)
             if epoch is not None:
                 self.model.save_weights(made / KERAS_WEIGHTS, overwrite=True)
@@ -452,14 +431,17 @@ class StageCallback(ResumeCallback):
 
     def _come_back(self) -> None:
         """Moves the checkpoint back."""
-        if self._aside is None or self._older is None or self._folder is None:
+        if self._folder is None:
             return
-        aside = self._aside if self._aside.exists() else self._older
+        aside, older = _beside(self._folder)
         if aside.exists():
-            if aside is self._aside:
-                shutil.rmtree(self._older, ignore_errors=True)
-            shutil.rmtree(self._folder, ignore_errors=True)
-            aside.replace(self._folder)
+            shutil.rmtree(older, ignore_errors=True)
+        elif older.exists():
+            aside = older
+        else:
+            return
+        shutil.rmtree(self._folder, ignore_errors=True)
+        aside.replace(self._folder)
 
     # Epochs and batches: epochs of `fit` are those of the pipeline, whose stages differ in batches.
 
@@ -471,28 +453,19 @@ class StageCallback(ResumeCallback):
         """The epoch to continue with after `fit` has ended before `epoch`: that of the next stage if `fit` was to end this one."""
         return self._pipe.epochs if self._last() >= self._pipe.epochs else epoch
 
-    def _batches(self, at: Position) -> int:
-        return self._whole.timeline.batches(at.epoch, at.step) + self._whole._extent_at(at.epoch).missing(at)
+    @property
+    def _timeline(self) -> Timeline:
+        return self._whole.timeline
 
-    def _divided(self, batches: int, steps: int, state: dict[str, Any] | None = None) -> tuple[int, int]:
-        timeline = self._whole.timeline
-        return timeline.at(batches) if state is None else timeline.of_sizes(self._whole.extents, self._sizes(state)).at(batches)
+    _fitted = _timeline
+
+    def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
+        return self._resized(state)
 
     def _sizes(self, state: dict[str, Any] | None = None) -> tuple[int, ...]:
-        model = self._whole.spec.model
-        return tuple(stage.resolved.batch.size for stage in model.stages) if state is None else saved_sizes(state, model)
+        return batch_sizes(self._whole.spec.model, state)
 
-    def _stage_of(self, epoch: int) -> int:
-        return self._whole.timeline.stage(epoch)
 
-    def _has_whole_epochs(self) -> bool:
-        return True
-
-    def _counted_as_saved(self, state: dict[str, Any]) -> int:
-        return self._whole.timeline.of_sizes(self._whole.extents, self._sizes(state)).batches(state["epoch"], state["step"])
-
-    def _counted(self, batches: int) -> Place:
-        return Place(*self._whole.timeline.at(batches), batches)
-
-    def _begin_of(self, epoch: int) -> Place:
-        return Place(epoch, 0, self._batches(Position(epoch)))
+def _beside(folder: Path) -> tuple[Path, Path]:
+    """Names the folder that holds the checkpoint while Keras removes its own, and that of the checkpoint before."""
+    return folder.with_name(f"{folder.name}.between-stages"), folder.with_name(f"{folder.name}.between-stages.older")

@@ -56,7 +56,7 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
         locate = pipe.spec.loaded.locate.label
         for finding in unequal_parts(pipe.spec.model, split, examples, replicas, f"replicas of {type(strategy).__name__}", locate):
             log.warning("%s %s: %s: %s", finding.code, finding.span or "the spec", finding.message, ", ".join(finding.help))
-        super().__init__(whole._pipegen_plain, whole, whole.cardinality())
+        super().__init__(whole._pipegen.unmarked, whole, whole.cardinality())
 
     def __len__(self) -> int:
         return len(self._loop)

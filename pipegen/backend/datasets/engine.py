@@ -17,7 +17,7 @@ from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
 from pipegen.backend.reading.caches import DiskCache, MemoryCache
-from pipegen.backend.reading.damage import Quarantine
+from pipegen.backend.reading.damage import Quarantine, Treatment
 from pipegen.backend.reading.mixed import records_of_plan
 from pipegen.backend.running.execute import Executor
 from pipegen.backend.running.failures import find_problem, place_of_decode
@@ -35,7 +35,7 @@ from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_mixing
-from pipegen.plan.caches import OnDisk
+from pipegen.plan.caches import IN_MEMORY, ON_DISK, CacheKind
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -166,15 +166,13 @@ class Engine:
         if self._verifies:
             records = replace(records, reader=records.reader.verifying())
         if quarantine is None and skip is not None and split == "train":
-            quarantine = Quarantine.of(records, plan.read, skip) if beside is None else beside.quarantine
+            quarantine = Quarantine.of(records, plan.read, skip) if beside is None else beside.damage.quarantine
         return Executor(
             plan,
             self.spec,
             records,
             shard,
-            quarantine=quarantine,
-            where=self.where,
-            advice=damage.advice(split, skips=quarantine is not None),
+            Treatment(quarantine, self.where, damage.advice(split, skips=quarantine is not None)),
             epochs=epochs_of(self.spec, self.manifest) if plan.index.sampled and not plan.index.parts else None,
             cache=partial(self._cache, plan, split, records) if beside is None else lambda _: beside.cache,
             buckets=in_buckets(self.spec, self.manifest, split) if plan.buckets else None,
@@ -182,13 +180,17 @@ class Engine:
         )
 
     def _cache(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        """Returns the cache of a plan. In memory, stages of a training that cache the same share one."""
-        if isinstance(node.kind, OnDisk):
-            return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
+        return _CACHES[node.kind](self, plan, split, records, node)
+
+    def _in_memory(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
+        """Returns the cache in memory of a plan: stages of a training that cache the same share one."""
         make = partial(MemoryCache, node.out, len(records), records.features)
         if self._shared is None:
             return make()
         return self._shared.cache((cache_key(self.spec, plan, self.manifest.fingerprint), split, *node.out), make)
+
+    def _on_disk(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
+        return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
 
     def store(self, plan: Plan) -> Store:
         """Returns the cache on disk of a plan, opened once for all splits that share it.
@@ -318,10 +320,18 @@ class Engine:
         executor = self.executor(split)
         found = find_problem(executor, record, epoch)
         if found is None:  # an epoch's window may end before the damage
-            found = f"cannot decode {executor.records.locate(record)}{place_of_decode(executor)}: {damage.reason(error)}; {executor.advice}"
+            where, advice = f"{executor.records.locate(record)}{place_of_decode(executor)}", executor.damage.advice
+            found = f"cannot decode {where}: {damage.reason(error)}; {advice}"
         return DataError(found)
 
 
 def _needs_another(plan: Plan, at: Position) -> bool:
     """Compares the alignment of mixed groups to the batches of an epoch with the usual one."""
     return bool(at.origin % GROUP) and last_mixing(plan.nodes) is not None
+
+
+_CACHES: dict[CacheKind, Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {
+    IN_MEMORY: Engine._in_memory,
+    ON_DISK: Engine._on_disk,
+}
+"""The function that makes a cache, for each kind."""

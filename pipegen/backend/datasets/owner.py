@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.data.manifest import Manifest
     from pipegen.phases.specs import Spec
+    from pipegen.phases.state import Timeline
     from pipegen.physical.extent import Extent, Position
 
 
@@ -79,31 +80,11 @@ class OwnerInStage(Owner, Protocol):
     def epochs(self) -> int: ...
 
 
-class Timeline(Protocol):
-    """The epochs of all stages, and the batches in them."""
-
-    firsts: list[int]
-
-    @property
-    def end(self) -> int: ...
-
-    def stage(self, epoch: int) -> int: ...
-
-    def of_sizes(self, extents: Sequence[Extent], sizes: Sequence[int]) -> Timeline: ...
-
-    def batches(self, epoch: int, step: int) -> int: ...
-
-    def at(self, batches: int) -> tuple[int, int]: ...
-
-
 class OwnerOfStages(Owner, Protocol):
     """A pipeline whose training has stages."""
 
     @property
     def timeline(self) -> Timeline: ...
-
-    @property
-    def extents(self) -> tuple[Extent, ...]: ...
 
     @property
     def current(self) -> OwnerInStage: ...

@@ -24,7 +24,6 @@ from pipegen.physical.extent import FIRST, Position
 from pipegen.physical.nodes import FIXED, TRAINING
 from pipegen.private.autograph import untraced
 from pipegen.private.tensorflow import CustomDataset
-from pipegen.waiting import Waiting
 
 if TYPE_CHECKING:
     from pipegen.backend.running.execute import Executor
@@ -87,45 +86,189 @@ def _packer(places: Any) -> Callable[[Sequence[tf.Tensor]], Any]:
     return lambda flat: flat[places]
 
 
+@untraced
+class Batches:
+    """The batches of a split in one form: TensorFlow's datasets of them, and its iterators, which are lent.
+
+    It knows none of the datasets that have it: a cycle would keep both until the garbage collector runs.
+
+    Args:
+        executor: The executor of the split.
+        form: The form of the physical plan.
+        entering: Makes a dataset of start positions: epoch, first step, and `(origin, shift)`.
+        first: Returns the start of the next iterator.
+        steps: Number of batches.
+        idle: Finished iterators that can be moved, to share them with other datasets; without them, it has its own.
+        progress: The training position, for a form that updates it.
+        moved: Makes the batches of epochs begun with another batch size, if those need another executor.
+        feed: Batches made by other machines, in place of the executor's.
+
+    Attributes:
+        translate: Translates an error to the one that a user sees; takes also the position of its batch, if known.
+        waiting: The time that Python waits for batches.
+        after: Returns the position after the batch at a position.
+        commit: Called for each batch that Python hands over if the graph cannot note it, since it prefetches to a device.
+        counts: Whether Python counts the batches, which come without their step.
+        sharing: The check of those that derive datasets.
+        numbered: The batches as they are made, with epoch and step.
+        marked: Delivered batches with their step; for a device the same as `numbered`.
+        latest: The latest iterator over one epoch.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        form: Form,
+        entering: Callable[[], tf.data.Dataset],
+        first: Callable[[], Position],
+        steps: int,
+        *,
+        idle: list[BareIterator] | None = None,
+        progress: Progress | None = None,
+        moved: Callable[[], Batches] | None = None,
+        feed: Feed | None = None,
+    ) -> None:
+        self._form, self._entering, self.first, self.steps = form, entering, first, steps
+        self._progress, self._move, self._feed = progress, moved, feed
+        self._made = partial(batches_of, executor) if feed is None else feed.batches
+        self._handed = partial(handed_over, executor, progress=progress)
+        self._idle: list[BareIterator] = [] if idle is None else idle
+        self._shares = idle is not None
+        self._check = executor.records.reader.check
+        self.translate = partial(explain_failure, executor)
+        self.waiting, self.after = executor.waiting, executor.order.after
+        self.counts = form.device is not None
+        self.commit = progress.note if progress is not None and self.counts else None
+        self.sharing = ShareCheck(executor.order.shard, executor.steps if progress is not None else 0)
+        self.numbered = self._made(entering(), form)
+        self.marked = self.numbered if self.counts else self._handed(self.numbered, form)
+        self.latest: weakref.ref[EpochIterator] | None = None
+
+    @property
+    def element_spec(self) -> Any:
+        """Shapes and dtypes of a batch."""
+        return self.numbered.element_spec[2]
+
+    @Once
+    def unmarked(self) -> tf.data.Dataset:
+        """The batches without their step."""
+        return self._handed(self.numbered, self._form.bare())
+
+    @Once
+    def guarded(self) -> tf.data.Dataset:
+        """The batches to derive from, without an asserted length: the first epoch after a resume is shorter.
+
+        If the next epoch was begun with another batch size and needs another executor, the graph holds the batches of both. Otherwise it
+        raises when it meets such an epoch.
+        """
+        if self._move is None:
+            made = self._built_on(self._entering())
+        elif not self.first().origin % GROUP:
+            made = self._built_on(plain_map(self._entering(), _as_begun))
+        else:
+            own = self._entering().filter(plain(lambda _epoch, _step, since: tf.equal(since[0] % GROUP, 0)))
+            other = self._entering().filter(plain(lambda _epoch, _step, since: tf.not_equal(since[0] % GROUP, 0)))
+            made = self._built_on(own).concatenate(self._moved._built_on(other))
+        return self._handed(made, self._form.bare())
+
+    @Once
+    def counted(self) -> tf.data.Dataset:
+        """`guarded` with an asserted length."""
+        return self.guarded.apply(tf.data.experimental.assert_cardinality(self.steps)).with_options(self.guarded.options())
+
+    @Once
+    def _endless(self) -> tf.data.Dataset:
+        return self.marked.repeat()
+
+    @Once
+    def _moved(self) -> Batches:
+        assert self._move is not None  # noqa: S101 - asked before
+        return self._move()
+
+    def _built_on(self, entering: tf.data.Dataset) -> tf.data.Dataset:
+        return self._made(entering, self._form.built_on())
+
+    def _repeated(self, entering: tf.data.Dataset) -> tf.data.Dataset:
+        return self._handed(self._made(entering, self._form), self._form).repeat()
+
+    def check(self) -> None:
+        """Checks, at the start of an epoch that Python iterates, that files have not changed."""
+        self._check()
+        if self._feed is not None:
+            self._feed.check(self.first())
+
+    def begin(self) -> Position:
+        """Returns the start of the next epoch; raises if none is left."""
+        if self._progress is not None:
+            self._progress.check()
+        return self.first()
+
+    def at(self, at: Position) -> Batches:
+        """Returns the batches of an epoch: those of another executor if mixed groups are aligned differently to its batches."""
+        return self._moved if self._move is not None and at.origin % GROUP else self
+
+    def lend(self) -> BareIterator:
+        """Lends an iterator of TensorFlow at the start of an epoch.
+
+        Making one takes tens of milliseconds, since TensorFlow instantiates each function. A repeating dataset does that once, so an
+        iterator at the end of its epoch is kept and reused.
+        """
+        try:
+            iterator = self._idle.pop()  # not checked first: two threads may ask at a time
+        except IndexError:
+            iterator = MovableIterator(self._repeated) if self._shares else BareIterator(self._endless)
+        if isinstance(iterator, MovableIterator):
+            iterator.move(self.first())
+        return iterator
+
+    def take_back(self, iterator: BareIterator) -> None:
+        """Keeps a finished iterator; only one, since each has its threads."""
+        if not self._idle:
+            self._idle.append(iterator)
+
+    def is_over(self) -> bool:
+        """Checks for a latest iterator that is still held and at its end."""
+        latest = self.latest() if self.latest is not None else None
+        return latest is not None and latest.is_over
+
+
 class TranslatingIterator(InTurn):
     """An iterator that measures the wait for each element and translates errors."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, batches: Batches, element_spec: Any) -> None:
         super().__init__()
-        self._dataset = dataset
+        self._batches = batches
+        self.element_spec = element_spec
+        """Shapes and dtypes of an element."""
 
     def __next__(self) -> Any:
         start = time.perf_counter()
         batch = super().__next__()
-        self._dataset._pipegen_waiting.add(time.perf_counter() - start, batch)
+        self._batches.waiting.add(time.perf_counter() - start, batch)
         return batch
-
-    @property
-    def element_spec(self) -> Any:
-        """Shapes and dtypes of an element."""
-        return self._dataset.element_spec
 
     def _take_uncounted(self, elements: Iterator[Any]) -> Any:
         try:
             return next(elements)
         except FAILURES as error:
-            raise self._dataset._pipegen_translate(error, None) from None
+            raise self._batches.translate(error, None) from None
 
 
 class EpochIterator(TranslatingIterator):
     """An iterator over the rest of one epoch, whose batches carry their step.
 
-    TensorFlow's iterator is borrowed from the dataset and returned at the end of the epoch.
+    TensorFlow's iterator is borrowed and returned at the end of the epoch.
     """
 
-    def __init__(self, dataset: PipelineDataset) -> None:
-        super().__init__(dataset)
-        dataset._pipegen_check()
-        self._inner: BareIterator | None = dataset._pipegen_lend()
+    def __init__(self, batches: Batches) -> None:
+        super().__init__(batches, batches.element_spec)
+        batches.check()
+        self._inner: BareIterator | None = batches.lend()
         self._at: Position | None = None
         """The next position; unknown before the first batch."""
         self._in_graphs: Iterator[Any] | None = None
         """TensorFlow's own iterator, once a `tf.function` has asked for a batch: Python cannot count what a graph takes later."""
+        batches.latest = weakref.ref(self)
 
     def _take(self) -> Any:
         if not tf.executing_eagerly():
@@ -134,10 +277,7 @@ class EpochIterator(TranslatingIterator):
             return self._take_uncounted(self._in_graphs)
         if self._inner is None:
             raise StopIteration
-        if self._at is None:
-            self._begin(self._inner)
-        assert self._at is not None  # noqa: S101 - set by `_begin`
-        at = self._at
+        at = self._at = self._begin() if self._at is None else self._at
         try:
             epoch, step, batch = next(self._inner)
         except StopIteration:
@@ -146,21 +286,24 @@ class EpochIterator(TranslatingIterator):
         except FAILURES as error:
             if not self._go_on(at):
                 self._inner = None
-            raise self._dataset._pipegen_translate(error, at) from None
+            raise self._batches.translate(error, at) from None
         if not self._go_on(at._replace(epoch=int(epoch), step=int(step))):
-            self._dataset._pipegen_take_back(self._inner)
-            self._inner = None
+            self._give_back()
         return batch
 
-    def _begin(self, lent: BareIterator) -> None:
+    def _begin(self) -> Position:
         """Reads the start of the epoch, as the graph is about to do."""
-        if self._dataset._pipegen_begin is not None:
-            self._dataset._pipegen_begin()
-        self._at = self._dataset._pipegen_first()
-        other = self._dataset._pipegen_for(self._at)
-        if other is not self._dataset:
-            self._dataset._pipegen_take_back(lent)
-            self._dataset, self._inner = other, other._pipegen_lend()
+        at = self._batches.begin()
+        other = self._batches.at(at)
+        if other is not self._batches:
+            self._give_back()
+            self._batches, self._inner = other, other.lend()
+        return at
+
+    def _give_back(self) -> None:
+        assert self._inner is not None  # noqa: S101 - asked before
+        self._batches.take_back(self._inner)
+        self._inner = None
 
     @property
     def is_over(self) -> bool:
@@ -178,53 +321,48 @@ class EpochIterator(TranslatingIterator):
         if self._at is not None or self._inner is None:
             raise RuntimeError("this iterator was started outside of `tf.function` and cannot continue inside; make a new one with `iter`")
         with tf.init_scope():
-            self._in_graphs = iter(self._dataset._pipegen_for(self._dataset._pipegen_first())._pipegen_plain)
-        self._dataset._pipegen_take_back(self._inner)
-        self._inner = None
+            self._in_graphs = iter(self._batches.at(self._batches.first()).unmarked)
+        self._give_back()
 
     def _go_on(self, at: Position) -> bool:
         """Moves past the batch at a position; returns False at the end of the epoch."""
-        self._at = self._dataset._pipegen_after(at)
+        self._at = self._batches.after(at)
         return self._at.epoch == at.epoch
 
 
 class CountingIterator(TranslatingIterator):
     """An iterator over batches without their step: Python counts."""
 
-    def __init__(self, dataset: PipelineDataset, batches: tf.data.Dataset) -> None:
-        super().__init__(dataset)
+    def __init__(self, batches: Batches, inner: tf.data.Dataset) -> None:
+        super().__init__(batches, inner.element_spec)
         self._at: Position | None = None
-        self._inner = iter(batches)
+        self._inner = iter(inner)
         self._counts = True
         """False once a `tf.function` has asked for a batch: Python cannot count what a graph takes later."""
 
     def _take(self) -> Any:
+        batches = self._batches
         if not tf.executing_eagerly():
             self._counts = False
-            if self._dataset._pipegen_commit is not None:
+            if batches.commit is not None:
                 raise RuntimeError("with `prefetch: {device: …}`, take batches outside of `tf.function` and pass them to it")
         if not self._counts:
             return self._take_uncounted(self._inner)
         if self._at is None:  # read when the first batch of an epoch is asked for, as the graph does
-            self._dataset._pipegen_check()
-            self._at = self._dataset._pipegen_first()
-            if self._dataset._pipegen_for(self._at) is not self._dataset:
+            batches.check()
+            self._at = batches.first()
+            if batches.at(self._at) is not batches:
                 raise StateError("the batch size of the training has changed since this iterator was made; make a new one with `iter`")
         at = self._at
         try:
             batch = next(self._inner)
         except FAILURES as error:
-            raise self._dataset._pipegen_translate(error, at) from None
-        commit = self._dataset._pipegen_commit
-        if commit is not None:
-            commit(at)
-        follows = self._dataset._pipegen_after(at)
+            raise batches.translate(error, at) from None
+        if batches.commit is not None:
+            batches.commit(at)
+        follows = batches.after(at)
         self._at = follows if follows.epoch == at.epoch else None
         return batch
-
-
-Translate = Callable[[Exception, "Position | None"], Exception]
-"""A function from an error and the position of its batch, if known, to the error that a user sees."""
 
 
 @untraced
@@ -234,10 +372,7 @@ class Explains(CustomDataset):
     After other transformations the error is TensorFlow's and quotes ours.
     """
 
-    _pipegen_translate: Translate
-    _pipegen_waiting: Waiting
-    _pipegen_check: Callable[[], None]
-    _pipegen_sharing: ShareCheck
+    _pipegen: Batches
 
     if not TYPE_CHECKING:  # or type checkers accept any attribute
 
@@ -247,8 +382,8 @@ class Explains(CustomDataset):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self)
 
     def _pipegen_source(self) -> tf.data.Dataset:
-        """Returns the dataset to derive from. Its length is not asserted: the first epoch after a resume is shorter."""
-        raise NotImplementedError
+        """Returns the dataset to derive from."""
+        return self._pipegen.guarded
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
         """Repeats like `tf.data.Dataset.repeat`, through the following epochs."""
@@ -278,14 +413,12 @@ class DerivedDataset(Explains):
     """A dataset derived from one of ours; its errors are translated."""
 
     def __init__(self, inner: tf.data.Dataset, source: Explains, length: tf.Tensor | None = None) -> None:
-        self._pipegen_inner = inner
+        self._pipegen, self._pipegen_inner = source._pipegen, inner
         self._pipegen_length = inner.cardinality() if length is None else length
-        self._pipegen_translate, self._pipegen_waiting = source._pipegen_translate, source._pipegen_waiting
-        self._pipegen_check, self._pipegen_sharing = source._pipegen_check, source._pipegen_sharing
         super().__init__(tf.data.experimental.to_variant(inner))
 
     def _pipegen_variant(self) -> tf.Tensor:
-        self._pipegen_sharing.check()
+        self._pipegen.sharing.check()
         return super()._pipegen_variant()
 
     def _pipegen_inputs(self) -> list[tf.data.Dataset]:
@@ -310,16 +443,14 @@ class DerivedDataset(Explains):
         return self._pipegen_inner.element_spec
 
     def __iter__(self) -> Iterator[Any]:
-        if not tf.executing_eagerly():
-            return super().__iter__()
-        return _DerivedIterator(self)
+        return _DerivedIterator(self._pipegen, self._pipegen_inner) if tf.executing_eagerly() else super().__iter__()
 
 
 class _DerivedIterator(TranslatingIterator):
-    def __init__(self, dataset: DerivedDataset) -> None:
-        super().__init__(dataset)
-        dataset._pipegen_check()
-        self._inner = iter(dataset._pipegen_inner)
+    def __init__(self, batches: Batches, inner: tf.data.Dataset) -> None:
+        super().__init__(batches, inner.element_spec)
+        batches.check()
+        self._inner = iter(inner)
 
     def _take(self) -> Any:
         return self._take_uncounted(self._inner)
@@ -332,142 +463,51 @@ class PipelineDataset(Explains):
     Python iteration, `fit`, `evaluate`, `predict` and `.repeat()` run the plain pipeline and search for the damaged record after a
     failure. A dataset derived in another way (`.map`, `.take`, a distribution strategy) fails where Python cannot search, so it guards
     each record, which takes about 50 µs.
-
-    Args:
-        executor: The executor of the split.
-        form: The form of the physical plan.
-        entering: Makes a dataset of start positions: epoch, first step, and `(origin, shift)`.
-        first: Returns the start of the next iterator.
-        steps: Number of batches.
-        iterators: Makes TensorFlow's iterators over batches with their step, for Python; by default over this dataset.
-        idle: A finished iterator to reuse; datasets with the same list share their iterators.
-        progress: The training position, for a form that updates it.
-        moved: Makes the dataset for epochs begun with another batch size, if those need another executor.
-        feed: Batches made by other machines, in place of the executor's.
     """
 
-    def __init__(
-        self,
-        executor: Executor,
-        form: Form,
-        entering: Callable[[], tf.data.Dataset],
-        first: Callable[[], Position],
-        steps: int,
-        iterators: Callable[[], BareIterator] | None = None,
-        idle: list[BareIterator] | None = None,
-        progress: Progress | None = None,
-        moved: Callable[[], PipelineDataset] | None = None,
-        feed: Feed | None = None,
-    ) -> None:
-        # Functions capture these in place of this object: a cycle would keep it until the garbage collector runs.
-        made = partial(batches_of, executor) if feed is None else feed.batches
-        self._pipegen_numbered = numbered = made(entering(), form)
-        handed = partial(handed_over, executor, progress=progress)
-        self._pipegen_steps = steps
-        self._pipegen_sharing = ShareCheck(executor.order.shard, executor.steps if progress is not None else 0)
-        self._pipegen_after = executor.order.after
-        self._pipegen_first = first
-        self._pipegen_moved = None if moved is None else Once(moved)
-        self._pipegen_begin = progress.check if progress is not None and progress.stretch.end is not None else None
-        """Called before the first batch of an epoch: raises if no epoch is left."""
-        self._pipegen_translate = partial(explain_failure, executor)
-        self._pipegen_check = _checks(executor, first, feed)
-        """Called at the start of an epoch that Python iterates: raises if files have changed."""
-        self._pipegen_waiting = executor.waiting
-        self._pipegen_commit = progress.note if progress is not None and form.device is not None else None
-        """Called for each batch that Python hands over if the graph cannot note it, since it prefetches to a device."""
-        self._pipegen_marked = marked = numbered if form.device is not None else handed(numbered, form)
-        """The batches with their step; without it for a device."""
-        self._pipegen_counts = form.device is not None
-        """Whether Python counts the batches, which come without their step."""
-        endless = Once(marked.repeat)
-        self._pipegen_iterators = iterators or (lambda: BareIterator(endless()))
-        self._pipegen_idle: list[BareIterator] = [] if idle is None else idle
-        self._pipegen_latest: weakref.ref[EpochIterator] | None = None
-        self._pipegen_unnumbered = Once(lambda: handed(numbered, form.bare()))
-        derived = partial(_derived, made, form, entering, first, self._pipegen_moved)
-        self._pipegen_guarded = guarded = Once(lambda: handed(derived(), form.bare()))
-        self._pipegen_made: Callable[[tf.data.Dataset], tf.data.Dataset] = lambda entering: made(entering, form.built_on())
-        """Makes the dataset to derive from, for a dataset of start positions."""
-        self._pipegen_counted = Once(lambda: _counted(guarded(), steps))
-        super().__init__(tf.data.experimental.to_variant(numbered))
-
-    @property
-    def _pipegen_plain(self) -> tf.data.Dataset:
-        """The batches without their step."""
-        return self._pipegen_unnumbered()
-
-    def _pipegen_source(self) -> tf.data.Dataset:
-        return self._pipegen_guarded()
+    def __init__(self, batches: Batches) -> None:
+        self._pipegen = batches
+        super().__init__(tf.data.experimental.to_variant(batches.numbered))
 
     def _pipegen_variant(self) -> tf.Tensor:
-        self._pipegen_sharing.check()
-        return tf.data.experimental.to_variant(self._pipegen_counted())
+        self._pipegen.sharing.check()
+        return tf.data.experimental.to_variant(self._pipegen.counted)
 
     def _pipegen_inputs(self) -> list[tf.data.Dataset]:
-        return [self._pipegen_marked]
+        return [self._pipegen.marked]
 
     @property
     def element_spec(self) -> Any:
         """Shapes and dtypes of a batch."""
-        return self._pipegen_numbered.element_spec[2]
+        return self._pipegen.element_spec
 
     def cardinality(self) -> tf.Tensor:
         """Returns the number of batches, int64."""
-        return tf.constant(self._pipegen_steps, tf.int64)
+        return tf.constant(len(self), tf.int64)
 
     def __len__(self) -> int:
-        return self._pipegen_steps
+        return self._pipegen.steps
 
     def __iter__(self) -> Iterator[Any]:
+        batches = self._pipegen
         if not tf.executing_eagerly():
             return super().__iter__()
-        if self._pipegen_counts:
-            which = self._pipegen_for(self._pipegen_first())
-            return CountingIterator(which, which._pipegen_plain)
-        iterator = EpochIterator(self)
-        self._pipegen_latest = weakref.ref(iterator)
-        return iterator
-
-    def _pipegen_for(self, at: Position) -> PipelineDataset:
-        """Returns the dataset for an epoch: another one if mixed groups are aligned differently to its batches."""
-        return self._pipegen_moved() if self._pipegen_moved is not None and at.origin % GROUP else self
-
-    def _pipegen_lend(self) -> BareIterator:
-        """Lends an iterator of TensorFlow at the start of an epoch.
-
-        Making one takes tens of milliseconds, since TensorFlow instantiates each function. A repeating dataset does that once, so an
-        iterator at the end of its epoch is kept and reused.
-        """
-        try:
-            iterator = self._pipegen_idle.pop()  # not checked first: two threads may ask at a time
-        except IndexError:
-            iterator = self._pipegen_iterators()
-        if isinstance(iterator, MovableIterator):
-            iterator.move(self._pipegen_first())
-        return iterator
-
-    def _pipegen_take_back(self, iterator: BareIterator) -> None:
-        """Keeps a finished iterator; only one, since each has its threads."""
-        if not self._pipegen_idle:
-            self._pipegen_idle.append(iterator)
-
-    def _pipegen_is_over(self) -> bool:
-        """Checks for a latest iterator that is still held and at its end."""
-        latest = self._pipegen_latest() if self._pipegen_latest is not None else None
-        return latest is not None and latest.is_over
+        if not batches.counts:
+            return EpochIterator(batches)
+        of_epoch = batches.at(batches.first())
+        return CountingIterator(of_epoch, of_epoch.unmarked)
 
     def repeat(self, *args: Any, **options: Any) -> DerivedDataset | RepeatedDataset:
         """Repeats like `tf.data.Dataset.repeat`, through the following epochs."""
-        if self._pipegen_commit is not None or not tf.executing_eagerly():
+        if self._pipegen.commit is not None or not tf.executing_eagerly():
             return super().repeat(*args, **options)
         return RepeatedDataset(self, *args, **options)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self._pipegen_steps} batches of {self.element_spec}>"
+        return f"<{type(self).__name__}: {len(self)} batches of {self.element_spec}>"
 
     def _repr_html_(self) -> str:
-        return batches_html(f"{self._pipegen_steps:,} batches", self.element_spec)
+        return batches_html(f"{len(self):,} batches", self.element_spec)
 
 
 @untraced
@@ -475,36 +515,28 @@ class RepeatedDataset(DerivedDataset):
     """A repeated `PipelineDataset`; like its source it guards records only if something else is derived from it."""
 
     def __init__(self, source: PipelineDataset, *args: Any, **options: Any) -> None:
-        self._pipegen_of = source
-        self._pipegen_guarded = Once(lambda: source._pipegen_source().repeat(*args, **options))
-        super().__init__(source._pipegen_plain.repeat(*args, **options), source)
+        self._pipegen_repeats = args, options
+        super().__init__(source._pipegen.unmarked.repeat(*args, **options), source)
+
+    @Once
+    def _pipegen_guarded(self) -> tf.data.Dataset:
+        args, options = self._pipegen_repeats
+        return self._pipegen.guarded.repeat(*args, **options)
 
     def _pipegen_source(self) -> tf.data.Dataset:
-        return self._pipegen_guarded()
+        return self._pipegen_guarded
 
     def _pipegen_variant(self) -> tf.Tensor:
-        self._pipegen_sharing.check()
-        return tf.data.experimental.to_variant(self._pipegen_source())
+        self._pipegen.sharing.check()
+        return tf.data.experimental.to_variant(self._pipegen_guarded)
 
     def __iter__(self) -> Iterator[Any]:
+        batches = self._pipegen
         if not tf.executing_eagerly():
             return super().__iter__()
-        source = self._pipegen_of
-        if source._pipegen_for(source._pipegen_first()) is not source:
-            return iter(DerivedDataset(self._pipegen_source(), self))
-        return CountingIterator(source, self._pipegen_inner)
-
-
-def _checks(executor: Executor, first: Callable[[], Position], feed: Feed | None) -> Callable[[], None]:
-    check = executor.records.reader.check
-    if feed is None:
-        return check
-
-    def both() -> None:
-        check()
-        feed.check(first())
-
-    return both
+        if batches.at(batches.first()) is not batches:
+            return iter(DerivedDataset(self._pipegen_guarded, self))
+        return CountingIterator(batches, self._pipegen_inner)
 
 
 def training_dataset(
@@ -526,15 +558,19 @@ def training_dataset(
         feed: Batches made by other machines.
         sends: Whether the last kernels are left to a device.
     """
-    form = _form(TRAINING, device, sends=sends)
+    return PipelineDataset(_training(_form(TRAINING, device, sends=sends), progress, executor, feed, other))
 
-    def moved() -> PipelineDataset:
-        assert other is not None  # noqa: S101 - checked below
-        executor, feed = other()
-        return training_dataset(executor, progress, device, None, None if sends else feed, sends=sends)
 
+def _training(
+    form: Form,
+    progress: Progress,
+    executor: Executor,
+    feed: Feed | None,
+    other: Callable[[], tuple[Executor, Feed | None]] | None = None,
+) -> Batches:
+    moved = None if other is None else lambda: _training(form, progress, *other())
     given = executor, form, progress.head, progress.next_start, executor.steps
-    return PipelineDataset(*given, progress=progress, moved=None if other is None else moved, feed=feed)
+    return Batches(*given, progress=progress, moved=moved, feed=None if form.sends else feed)
 
 
 def _form(form: Form, device: str | None, *, sends: bool) -> Form:
@@ -552,37 +588,12 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
         epoch, step, *since = (tf.constant(number, tf.int64) for number in at)
         return tf.data.Dataset.from_tensors((epoch, step, tf.stack(since)))
 
-    form = _form(FIXED, device, sends=sends)
-
-    def iterators() -> BareIterator:
-        return MovableIterator(lambda entering: handed_over(executor, batches_of(executor, entering, form), form).repeat())
-
     # The first dataset of an executor may be its only one, as in prediction: another graph would cost more than it saves.
-    shared = (iterators, executor.idle) if executor.ran_once and not sends else ()
-    executor.ran_once = executor.ran_once or not sends
+    idle = None if sends else executor.idle
+    if executor.idle is None and not sends:
+        executor.idle = []
     steps = max(executor.order.steps_from(at.origin) - at.step, 0)
-    return PipelineDataset(executor, form, entering, lambda: at, steps, *shared)
-
-
-def _derived(
-    made: Callable[[tf.data.Dataset, Form], tf.data.Dataset],
-    form: Form,
-    entering: Callable[[], tf.data.Dataset],
-    first: Callable[[], Position],
-    moved: Callable[[], PipelineDataset] | None,
-) -> tf.data.Dataset:
-    """The batches to derive from.
-
-    If the next epoch was begun with another batch size and needs another executor, the graph holds the batches of both. Otherwise it
-    raises when it meets such an epoch.
-    """
-    if moved is None:
-        return made(entering(), form.built_on())
-    if not first().origin % GROUP:
-        return made(plain_map(entering(), _as_begun), form.built_on())
-    own = entering().filter(plain(lambda _epoch, _step, since: tf.equal(since[0] % GROUP, 0)))
-    other = entering().filter(plain(lambda _epoch, _step, since: tf.not_equal(since[0] % GROUP, 0)))
-    return made(own, form.built_on()).concatenate(moved()._pipegen_made(other))
+    return PipelineDataset(Batches(executor, _form(FIXED, device, sends=sends), entering, lambda: at, steps, idle=idle))
 
 
 def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -594,11 +605,6 @@ def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.T
     begun = tf.raw_ops.Assert(condition=tf.equal(since[0] % GROUP, 0), data=[message])
     with tf.control_dependencies([begun]):
         return tf.identity(epoch), step, since
-
-
-def _counted(ds: tf.data.Dataset, steps: int) -> tf.data.Dataset:
-    """Asserts the length of a dataset."""
-    return ds.apply(tf.data.experimental.assert_cardinality(steps)).with_options(ds.options())
 
 
 def describe(spec: Any) -> str:

@@ -101,4 +101,4 @@ def _problem(executor: Executor, record: int) -> str:
     problem = find_problem(executor, record, 0)
     if problem is None:
         return f"cannot read {executor.records.locate(record)}"
-    return problem.removesuffix(f"; {executor.advice}")
+    return problem.removesuffix(f"; {executor.damage.advice}")

@@ -65,8 +65,8 @@ class Progress:
         Raises:
             StateError: If the stage is over.
         """
-        epoch, end = self.next_start().epoch, self.stretch.end
-        if end is not None and epoch >= end:
+        end = self.stretch.end
+        if end is not None and (epoch := self.next_start().epoch) >= end:
             raise StateError(
                 f"this stage ends before epoch {end}, but the training is at epoch {epoch}: continue with the next stage, or restart this "
                 f"one with `pipe.seek({self.stretch.first})`"

@@ -120,26 +120,23 @@ def write_row(variable: tf.Variable, row: tf.Tensor, value: tf.Tensor) -> tf.Ope
 
 @untraced
 class Once(Generic[T]):
-    """A value made on first use.
+    """A property that is made on first use, by one thread.
 
     It is made eagerly, also while a function is traced: a tensor of one function's graph would be out of scope in others.
-
-    Args:
-        make: Makes the value.
     """
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make: Callable[[], T] | None = make
-        self._lock = threading.RLock()
-        self._made: T
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
 
-    def __call__(self) -> T:
-        if self._make is not None:
-            with self._lock, tf.init_scope():
-                if self._make is not None:
-                    self._made = self._make()
-                    self._make = None
-        return self._made
+    def __get__(self, owner: Any, _of: type) -> T:
+        made, name = owner.__dict__, self._make.__name__
+        if name not in made:
+            with made.setdefault("_making", threading.RLock()), tf.init_scope():
+                if name not in made:
+                    made[name] = self._make(owner)
+        found: T = made[name]
+        return found
 
 
 @untraced

@@ -199,6 +199,24 @@ Where = Callable[["Path"], str]
 """A function from a key path to `file:line:column`, or to the path in words."""
 
 
+@dataclass(frozen=True)
+class Treatment:
+    """What happens to damaged records.
+
+    Attributes:
+        quarantine: Their list, if they are replaced.
+        where: Finds the place of a step, for the message.
+        advice: What a user can do.
+    """
+
+    quarantine: Quarantine | None = None
+    where: Where = str
+    advice: str = "leave it out"
+
+
+AS_ERRORS = Treatment()
+
+
 def advice(split: str, *, skips: bool) -> str:
     """Describes what a user can do about a damaged record of a split."""
     if split == "train" and not skips:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,16 +19,16 @@ from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.device import DeviceKernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.reading import damage
 from pipegen.backend.reading.caches import MemoryCache, RowCache
 from pipegen.backend.reading.columns import Column
+from pipegen.backend.reading.damage import AS_ERRORS, Treatment
 from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
 from pipegen.data.mix_counts import part_seed
 from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
-from pipegen.physical.decide import decide, extent_of, last_mixing, widened
+from pipegen.physical.decide import decide, extent_of, widened
 from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
 from pipegen.physical.facts import scopes
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pipegen.backend.process.graphs import Traced
-    from pipegen.backend.reading.damage import Quarantine
     from pipegen.backend.reading.records import Records
     from pipegen.data.sampling import Epochs
     from pipegen.data.sides import InBuckets
@@ -60,9 +58,7 @@ class Executor:
         spec: The spec, for the seed, the epoch and the runtime section.
         records: The split's records.
         shard: The share of each global batch, and the number of shares.
-        quarantine: The list of damaged records, if they are replaced.
-        where: Finds the place of a step, for the message about a damaged record.
-        advice: What a user can do about a damaged record.
+        damage: What happens to damaged records.
         epochs: The sampled examples of an epoch, for a plan that samples.
         cache: Makes the cache of the plan.
         buckets: The bucket of each record, for a plan with buckets.
@@ -75,10 +71,8 @@ class Executor:
         spec: PipelineSpec,
         records: Records,
         shard: tuple[int, int] = (0, 1),
+        damage: Treatment = AS_ERRORS,
         *,
-        quarantine: Quarantine | None = None,
-        where: damage.Where = str,
-        advice: str = "leave it out",
         epochs: Epochs | None = None,
         cache: Callable[[Cache], RowCache] | None = None,
         buckets: InBuckets | None = None,
@@ -86,41 +80,28 @@ class Executor:
     ) -> None:
         if (buckets is None) != (not plan.buckets):
             raise InternalError("the plan has buckets, but the record-to-bucket assignment is missing")
-        self.plan = plan
-        self._in_bucket: dict[int, Executor] = {}
-        self.spec = spec
-        self.records = records
-        self.quarantine = quarantine
-        self.where = where
-        self.advice = advice
+        self.plan, self.spec, self.records, self.damage = plan, spec, records, damage
         self.waiting = Waiting(plan.split)
         self._scopes = scopes(plan)
         self._make_cache = cache
         index, chosen = plan.index, None if epochs is None else sampled(epochs)
         self.buckets, counts = buckets, () if buckets is None else buckets.counts
-        extent = extent_of(spec, plan, records.epoch_examples if chosen is None else chosen.size, shard, counts)
-        extent = replace(extent, anywhere=anywhere)
-        held, jit = records.in_shards, spec.runtime.jit != "never"
+        examples = records.epoch_examples if chosen is None else chosen.size
+        extent = replace(extent_of(spec, plan, examples, shard, counts), anywhere=anywhere)
+        held, reader, jit = records.in_shards, records.reader, spec.runtime.jit != "never"
         columns = held is None or held.selected.bitmap is not None
-        reader = records.reader
-        python = reader.python(records.features, records.ram_budget)
-        self.setting = Setting(
-            extent, threads(spec.runtime), jit, quarantine is not None, python, columns, *records.reader.keeps(), records.reader.fetches
-        )
+        python, replaces = reader.python(records.features, records.ram_budget), damage.quarantine is not None
+        self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, *reader.keeps(), reader.fetches)
         self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
-        self.mixing = last_mixing(plan.nodes)
-        """The last kernel that mixes examples."""
         self.wide = widened(plan, self.order)
-        """Rows of a batch up to that kernel if its block is widened to whole groups."""
+        """Rows of a batch up to the last kernel that mixes examples, if its block is widened to whole groups."""
         self.tensors = tensors_of(records)
         self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
         self._device_kernels: dict[int, DeviceKernel] = {}
         self._traced: list[tuple[object, Traced]] = []
-        self.idle: list[Any] = []
-        """The finished iterator over single epochs, to be reused."""
-        self.ran_once = False
-        """Whether a dataset of a single epoch was made."""
+        self.idle: list[Any] | None = None
+        """The finished iterator over single epochs, to be reused; `None` before the first dataset of one."""
 
     @cached_property
     def cache(self) -> RowCache:
@@ -138,27 +119,17 @@ class Executor:
         return self.order.steps
 
     @cached_property
-    def _bucket_column(self) -> Column:
-        """The bucket of each record."""
+    def _buckets(self) -> Column:
         assert self.buckets is not None  # noqa: S101 - read only with buckets
         return Column(self.buckets.of)
 
     def bucket_of(self, record: tf.Tensor) -> tf.Tensor:
         """Returns the bucket of a record: an int32 scalar."""
-        return tf.cast(self._bucket_column(record), tf.int32)
+        return tf.cast(self._buckets(record), tf.int32)
 
-    def for_record(self, record: int) -> Executor:
-        """Returns the executor for a single record: with buckets, that of the record's bucket."""
-        return self if self.buckets is None else self.in_bucket(int(self.buckets.of[record]))
-
-    def in_bucket(self, number: int) -> Executor:
-        """Returns an executor of one bucket's plan, with this order and these draws, to inspect single examples."""
-        if number not in self._in_bucket:
-            made = copy(self)
-            made.plan, made.mixing = self.plan.buckets[number], last_mixing(self.plan.buckets[number].nodes)
-            made.buckets = None
-            self._in_bucket[number] = made
-        return self._in_bucket[number]
+    def plan_of(self, record: int) -> Plan:
+        """Returns the plan of a single record: with buckets, that of the record's bucket."""
+        return self.plan if self.buckets is None else self.plan.buckets[int(self.buckets.of[record])]
 
     def physical(self, form: Form) -> Physical:
         """Returns the physical plan of a form."""
@@ -182,7 +153,12 @@ class Executor:
         if key not in self._kernels:
             reuse = Reuse(depth, self.order.batch) if depth else None
             made = lower_kernel(node, entry, batch or self.order.local_batch, self.spec.runtime.jit, reuse, self.scope)
-            self._kernels[key] = self._scoped(node, made)
+
+            def run(features: Features) -> Features:
+                with self.scope(node):
+                    return made(features)
+
+            self._kernels[key] = run
         return self._kernels[key]
 
     def device_kernel(self, prepared: Prepare) -> DeviceKernel:
@@ -200,13 +176,6 @@ class Executor:
                 return made
         self._traced.append((key, trace()))
         return self._traced[-1][1]
-
-    def _scoped(self, node: Kernel, kernel: Callable[[Features], Features]) -> Callable[[Features], Features]:
-        def run(features: Features) -> Features:
-            with self.scope(node):
-                return kernel(features)
-
-        return run
 
     def scope(self, part: Stage | Kernel) -> AbstractContextManager[object]:
         """Returns the name scope of a stage or a kernel, by which profiles find it."""
@@ -267,7 +236,7 @@ class Executor:
     def nodes_of(self, record: int) -> list[Read | Element]:
         """Lists the nodes that one record goes through before the batch; in a mix, those of its part."""
         found: list[Read | Element] = []
-        for node in self.plan.nodes:
+        for node in self.plan_of(record).nodes:
             if isinstance(node, Read) and node.parts and isinstance(self.records, MixedRecords):
                 found += node.parts[self.records.located(record)[0]]
             elif isinstance(node, (Read, Element)):

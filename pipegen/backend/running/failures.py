@@ -34,7 +34,7 @@ def explain_failure(executor: Executor, error: Exception, at: Position | None) -
         A `DataError` whose first line names the file, the step, its place and the setting that would skip the file; the
         error itself if no record of the batch is at fault.
     """
-    quarantine = executor.quarantine
+    quarantine = executor.damage.quarantine
     if quarantine is not None and quarantine.failure is not None:
         return _too_many(executor, quarantine, at)
     if at is None:
@@ -57,7 +57,7 @@ def _too_many(executor: Executor, quarantine: Quarantine, at: Position | None) -
     for record in quarantine.damaged:
         problem = find_problem(executor, record, epoch)
         if problem is not None:
-            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.advice}')}")
+            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.damage.advice}')}")
     return failure
 
 
@@ -77,13 +77,13 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
     at = tf.constant(record, tf.int64)
     draws = executor.draws(executor.tensors, at[None], tf.constant([epoch], tf.int64), tf.constant([occurrence], tf.int64))[0]
     features: Features = {"@record": at, "@draws": draws}
-    for node in executor.for_record(record).nodes_of(record):
+    for node in executor.nodes_of(record):
         if isinstance(node, Read):
             for name, t in node.out.items():
                 try:
                     features.update(executor.tensors.read(at, ElementType(((name, t),))))
                 except _FAILURES as error:
-                    return f"cannot read {records.locate(record, (name,))}: {reason(error)}; {executor.advice}"
+                    return f"cannot read {records.locate(record, (name,))}: {reason(error)}; {executor.damage.advice}"
             continue
         for stage in node.stages:
             try:
@@ -108,12 +108,12 @@ def _describe(executor: Executor, path: str, stage: Stage, error: Exception) -> 
     ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, Decodes) else "process"
     if isinstance(stage, DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
         ref, verb = stage.crop, "crop"
-    return f"cannot {verb} {path}{_place(executor, ref)}: {reason(error)}; {executor.advice}"
+    return f"cannot {verb} {path}{_place(executor, ref)}: {reason(error)}; {executor.damage.advice}"
 
 
 def _place(executor: Executor, ref: StepRef | None) -> str:
     """Formats a step and its place in brackets; "" for none."""
-    return f" (step `{ref.id}`, {executor.where(ref.path)})" if ref is not None else ""
+    return f" (step `{ref.id}`, {executor.damage.where(ref.path)})" if ref is not None else ""
 
 
 def place_of_decode(executor: Executor) -> str:

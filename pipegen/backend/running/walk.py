@@ -241,9 +241,9 @@ class Run:
         if examples.guard == "mark":
             return lambda f: damage.mark_damaged(compute, f, out)
         if examples.guard == "name":
-            advice = f"{place_of_decode(x)}; {x.advice}"
+            advice = f"{place_of_decode(x)}; {x.damage.advice}"
             return lambda f: damage.name_damaged(compute, f, out, x.tensors.path(f["@record"]), advice)
-        quarantine, files = x.quarantine, files_of(x.plan.read)
+        quarantine, files = x.damage.quarantine, files_of(x.plan.read)
         assert quarantine is not None  # noqa: S101 - records are replaced only with one
 
         def replaced(features: Features) -> Features:
