@@ -85,7 +85,7 @@ class DataFrameIterator(CompiledIterator):
         count, shape = len(self.filenames), (*size, channels_of(color_mode))
         saves = (save_to_dir, save_prefix, save_format)
         if not count:
-            warn("no row of the table is left, so the iterator is empty: check the names of files, the classes and the subset")
+            warn("the iterator is empty, since all rows of the table were dropped: check the file names, the classes and the subset")
             self._walk_over_nothing(asked, shape, batch_size=batch_size, shuffle=shuffle, seed=seed, saves=saves)
             return
         reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, self.filepaths)

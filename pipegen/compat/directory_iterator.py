@@ -87,7 +87,7 @@ class DirectoryIterator(CompiledIterator):
         if subset is None:
             spec.pop("splits", None)
         elif unlabelled:
-            raise UnsupportedArgument("subset", "images without classes are all for prediction", "leave it out")
+            raise UnsupportedArgument("subset", "all images without classes are for prediction", "leave it out")
         split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
         saves = (save_to_dir, save_prefix, save_format)
         walk: dict[str, Any] = {"split": split, "channels": channels_of(color_mode), "shuffle": shuffle, "seed": seed, "saves": saves}

@@ -124,7 +124,11 @@ class ListedData:
         """
         found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature())
         if found is None:
-            raise OpError("PG702", f"the labels `{feature}` are stored in the records, so they cannot be counted without reading these", field="feature")
+            raise OpError(
+                "PG702",
+                f"the labels `{feature}` are stored in the records, so they cannot be counted without reading these",
+                field="feature",
+            )
         return found
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:

@@ -251,7 +251,10 @@ def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnos
             first = first and code == "PG732"
     if leaks.left_out:
         message = f"{leaks.left_out:,} more pairs have similar hashes, but were not compared"
-        help_ = ("keep frames of a film in one split, by `splits.group`", "or leave out the copies that were found, and run the report again")
+        help_ = (
+            "keep frames of a film in one split, by `splits.group`",
+            "or leave out the copies that were found, and run the report again",
+        )
         yield make("PG742", message, locate(("source",)), help=help_)
 
 
