@@ -351,7 +351,7 @@ def judge_buckets(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Ite
             yield make("PG407", message, at, help=f"lower `batch.size` to {max(found.counts)} or less, or name fewer sizes")
         elif thin:
             named = ", ".join(f"{times(own)} has {n}" for own, n in thin)
-            message = f"in split `{split}`, {named} images, fewer than a batch of {size}; incomplete batches are dropped, so the model never sees them"
+            message = f"in split `{split}`, {named} images; incomplete batches of {size} are dropped, so the model never sees these"
             help_ = f"name fewer sizes, lower `batch.size`, or keep smaller batches: `remainder: {{{split}: keep}}`"
             yield make("PG480", message, at, help=help_)
 
