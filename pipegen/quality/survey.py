@@ -271,7 +271,7 @@ def said(pair: Pair) -> str:
         return f"{names} are the same, byte by byte"
     mirrored = ", one of them mirrored" if pair.mirrored else ""
     measured = f"{pair.distance} of 64 bits of their hashes differ, and their pixels correlate at {pair.likeness:.2f}{mirrored}"
-    return f"{names} {'hash alike, and differ' if pair.severity == 'info' else 'are copies of one picture'}: {measured}"
+    return f"{names} {'have similar hashes, but differ' if pair.severity == 'info' else 'are copies of one image'}: {measured}"
 
 
 def _unread(seen: Survey, at: Label) -> Iterator[Diagnostic]:
