@@ -48,7 +48,7 @@ _TABLE = (
     Rule("PG631", "unknown-argument", "missing", "Keras has no argument of this name"),
     Rule("PG640", "augmented-validation", "mistake", "Evaluation data is augmented too"),
     Rule("PG641", "tiny-amount", "mistake", "An angle or a shift is too small to have an effect"),
-    Rule("PG642", "fit-of-nothing", "mistake", "`fit` is called without anything to fit"),
+    Rule("PG642", "needless-fit", "mistake", "`fit` is called without anything to fit"),
     Rule("PG643", "never-fitted", "mistake", "Statistics are used, but never fitted"),
     Rule("PG644", "shuffled-predictions", "mistake", "Predictions are in random order"),
     Rule("PG645", "positional-argument", "mistake", "An argument of the constructor is given by position"),
@@ -63,7 +63,7 @@ _TABLE = (
     Rule("PG654", "unequal-preprocessing", "mistake", "The splits are preprocessed differently"),
     Rule("PG655", "flip-probability", "mistake", "A flip is given as a probability"),
     Rule("PG656", "subset-without-split", "mistake", "A subset without a split, or a split without subsets"),
-    Rule("PG657", "fed-with-zip", "mistake", "Images and masks come from two iterators"),
+    Rule("PG657", "zipped-iterators", "mistake", "Images and masks come from two iterators"),
     Rule("PG658", "black-images", "mistake", "A change of brightness makes values in 0..1 black"),
 )
 
