@@ -196,9 +196,9 @@ def _reading(generator: Arguments) -> dict[str, Any]:
     """`fill` and `interpolation`."""
     mode, order = generator.fill_mode, generator.interpolation_order
     if mode != "constant" and mode not in _FILLS:
-        raise UnsupportedArgument("fill_mode", f"a spec does not support the fill {mode!r}", "use 'nearest', 'reflect', 'wrap' or 'constant'")
+        raise UnsupportedArgument("fill_mode", f"specs do not support the fill {mode!r}", "use 'nearest', 'reflect', 'wrap' or 'constant'")
     if order not in _INTERPOLATION:
-        raise UnsupportedArgument("interpolation_order", f"a spec does not support splines of order {order}", "use 0 or 1")
+        raise UnsupportedArgument("interpolation_order", f"specs do not support splines of order {order}", "use 0 or 1")
     fill: Any = {"constant": float(generator.cval)} if mode == "constant" else _FILLS[mode]
     return {"fill": fill} if order == 1 else {"fill": fill, "interpolation": _INTERPOLATION[order]}
 
