@@ -47,26 +47,26 @@ PAGE = Path(__file__).parents[1] / "docs" / "sources.md"
 NOT_TOLD: dict[str, dict[str, str]] = {
     "tar": {"damage in contents": "content", "members at the very end": "gone"},
     "ZIP": {},
-    "TFRecord": {"that a file ends early": "gone", "that a file was joined": "added"},
-    "TFRecord, gzip": {"that one of several gzip members": "added"},
-    "MDS": {"without `index.json`: a shard": "", "without hashes in it": "content"},
-    "ArrayRecord": {"that a file was joined": "behind"},
-    "files and folders": {"a file that is missing": "gone", "damage in values": "content", "what follows the array": "behind"},
+    "TFRecord": {"a file truncated": "gone", "two files joined": "added"},
+    "TFRecord, gzip": {"a missing or added gzip member": "added"},
+    "MDS": {"without `index.json`: a missing shard": "", "without hashes in it": "content"},
+    "ArrayRecord": {"a file joined": "behind"},
+    "files and folders": {"a missing file": "gone", "damage in values": "content", "bytes after the array": "behind"},
     "Arrow": {"damage in values": "content"},
-    "Hugging Face": {"that a saved set lacks records": "", "damage in values": "content"},
-    "HDF5": {"rows of a data set in one piece": "", "a numbered source": "", "damage in values": "content"},
-    "Zarr": {"whether a missing chunk": "", "damage in values": "content", "what follows the end": "behind"},
+    "Hugging Face": {"missing records of a saved dataset": "", "damage in values": "content"},
+    "HDF5": {"rows of a contiguous dataset": "", "a numbered source": "", "damage in values": "content"},
+    "Zarr": {"a lost chunk": "", "damage in values": "content", "bytes after the end": "behind"},
     "SQLite": {"a `-wal` file": "", "above 1 GiB": "", "damage in values": "content"},
-    "LMDB": {"damage in values": "content", "that a value was replaced": "", "what follows the last page": "behind"},
+    "LMDB": {"damage in values": "content", "a replaced value": "", "bytes after the last page": "behind"},
     "Parquet": {"damage in values": "content"},
-    "CSV, JSON lines": {"that a file ends early": "gone", "a quote that swallows": "", "damage in cells": "content"},
+    "CSV, JSON lines": {"a file truncated": "gone", "a stray quote": "", "damage in cells": "content"},
     "Excel": {"rows that were deleted": ""},
     "`.npy`, `.npz`": {"damage in values": "content"},
     "TensorFlow Datasets": {"damage in the names": "content"},
     "annotations": {"annotations that were never written": "content", "damage in names": "content"},
     "SQL, data frames": {"rows that the query": "", "damage in values": "content"},
     "prepared stores": {},
-    "sets of shards": {"without: a shard": ""},
+    "sets of shards": {"without such names: a missing shard": ""},
 }
 """What the table on `docs/sources.md` says that a format cannot tell: how each clause begins, and what differs where that happens to the
 containers here; nothing where it does not happen to them."""
@@ -348,7 +348,7 @@ def attacked(name: str, folder: Path) -> list[Case]:
 
 def table() -> dict[str, list[str]]:
     """What `docs/sources.md` says that each format cannot tell, clause by clause."""
-    section = PAGE.read_text(encoding="utf-8").partition("## What a format cannot tell\n")[2].partition("\n## ")[0]
+    section = PAGE.read_text(encoding="utf-8").partition("## Damage that formats do not detect\n")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
     return {name: [] if said == "–" else said.split("; ") for name, _, said in rows[1:]}
 

@@ -19,11 +19,11 @@ pytestmark = pytest.mark.tf
 
 PAGE = Path(__file__).parents[1] / "docs" / "sources.md"
 FENCE = re.compile(r"^```(python|yaml|text)(?: title=\"([^\"\n]+)\")? *\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LIMITS = "What a format cannot tell"
+LIMITS = "Damage that formats do not detect"
 """The section that is a table."""
 DEFAULT = "WebDataset"
 """The section that runs by day; the others repeat it on other formats."""
-LIMITS = "What a format cannot tell"
+LIMITS = "Damage that formats do not detect"
 """The section that is about no source, and has no example."""
 
 

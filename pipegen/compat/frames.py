@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse", None)
 _OF_CLASSES = ("binary", "categorical", "sparse")
 OLD_WORDS = {
-    "has_ext": "the table has the whole names of files",
+    "has_ext": "the table has complete file names",
     "sort": "rows have the order of the table",
     "drop_duplicates": "all rows are kept, so drop duplicates from the table",
 }

@@ -115,7 +115,7 @@ def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: in
         UnsupportedArgument: For the first argument that a spec cannot express.
     """
     if generator.brightness_range is not None and channels not in (1, 3, 4):
-        why = f"a spec has no brightness of {channels} channels"
+        why = f"a spec cannot change the brightness of {channels} channels"
         raise UnsupportedArgument("brightness_range", why, "pass channels that are not colours separately, as `x=(images, [channels])`")
     return [*random_steps(generator, size), *fixed_steps(generator, channels, measured=measured)]
 
@@ -204,9 +204,9 @@ def _reading(generator: Arguments) -> dict[str, Any]:
     """`fill` and `interpolation`."""
     mode, order = generator.fill_mode, generator.interpolation_order
     if mode != "constant" and mode not in _FILLS:
-        raise UnsupportedArgument("fill_mode", f"a spec has no fill {mode!r}", "use 'nearest', 'reflect', 'wrap' or 'constant'")
+        raise UnsupportedArgument("fill_mode", f"specs do not support the fill {mode!r}", "use 'nearest', 'reflect', 'wrap' or 'constant'")
     if order not in _INTERPOLATION:
-        raise UnsupportedArgument("interpolation_order", f"a spec has no splines of order {order}", "use 0 or 1")
+        raise UnsupportedArgument("interpolation_order", f"specs do not support splines of order {order}", "use 0 or 1")
     fill: Any = {"constant": float(generator.cval)} if mode == "constant" else _FILLS[mode]
     return {"fill": fill} if order == 1 else {"fill": fill, "interpolation": _INTERPOLATION[order]}
 

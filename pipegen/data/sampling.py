@@ -297,7 +297,7 @@ def _repeated(spec: PipelineSpec, manifest: Manifest) -> Epochs:
     weights = _numbers(manifest, str(sampling.weights), path)
     wrong = int((~(weights >= 0) | np.isinf(weights)).sum())
     if wrong or not weights.any():
-        said = f"{count(wrong, 'example')} of split `train` have no number of 0 or more" if wrong else "all numbers of split `train` are 0"
+        said = f"{count(wrong, 'example')} of split `train` need a number of 0 or more" if wrong else "all numbers of split `train` are 0"
         raise OpError(
             "PG472", f"`weights: {sampling.weights}`: {said}", field=".".join(path), help="an example of weight 2 is seen twice as often"
         )
@@ -308,7 +308,7 @@ def _ordered(order: Any, manifest: Manifest, size: int, seed: int) -> Epochs:
     difficulty = _numbers(manifest, order.by, ("order", "by"))
     wrong = int((~np.isfinite(difficulty)).sum())
     if wrong:
-        message = f"`by: {order.by}`: {count(wrong, 'example')} of split `train` have no finite number"
+        message = f"`by: {order.by}`: {count(wrong, 'example')} of split `train` need a finite number"
         raise OpError("PG472", message, field="order.by", help="give each example a number, or leave such examples out")
     return easiest_first(difficulty if order.rising else -difficulty, manifest.ids(_TRAIN), order.shares(), size, seed)
 
@@ -331,7 +331,7 @@ def _numbers(manifest: Manifest, name: str, path: tuple[str, ...]) -> Array:
 
 
 def _unknown(manifest: Manifest, name: str, path: tuple[str, ...]) -> OpError:
-    message = f"`{name}` of `{manifest.source_name}` is known only after a record is read, so it cannot choose the record"
+    message = f"`{name}` of `{manifest.source_name}` is known only after a record is read, so it cannot select records"
     return OpError("PG472", message, field=".".join(path), help="put it into a column of a table, and read that with `csv` or `parquet`")
 
 

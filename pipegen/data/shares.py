@@ -95,7 +95,7 @@ def judge_windows(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> lis
         return []
     called = manifest.listing.reader("train").called
     message = (
-        f"the records are read by whole {called}, and {HELD} windows of {format_bytes(window)} are in memory at a time; the RAM budget "
+        f"records are read in whole {called}, and {HELD} windows of {format_bytes(window)} are in memory at a time; the RAM budget "
         f"is {format_bytes(budget)}, so {called} would be read again and again"
     )
     help_ = write(f"shuffle: {{window: {_rounded(budget // HELD)}}}", "spec", "make windows smaller: {}; or raise `ram_budget`")
@@ -112,11 +112,11 @@ def judge_fetching(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> li
     if reach <= limit:
         return []
     message = (
-        f"the order jumps about among {format_bytes(reach)} on other machines, and `remote_cache` may keep {format_bytes(limit)}, so that "
-        "most of them are fetched anew in each epoch"
+        f"the order jumps about in {format_bytes(reach)} of remote files, but `remote_cache` keeps at most {format_bytes(limit)}, so "
+        "most blocks are fetched again in each epoch"
     )
-    window = write(f"shuffle: {{window: {_rounded(limit // HELD)}}}", "spec", "or let the order jump about in smaller windows: {}")
-    help_ = ("raise it, where the disk has room: `runtime: {remote_cache: {size: …}}`", window)
+    window = write(f"shuffle: {{window: {_rounded(limit // HELD)}}}", "spec", "or shuffle in smaller windows: {}")
+    help_ = ("raise it if the disk has room: `runtime: {remote_cache: {size: …}}`", window)
     return [make("PG745", message, locate(("runtime", "remote_cache", "size")), help=help_)]
 
 

@@ -234,8 +234,8 @@ def _with_columns(listing: Listing, type_: ElementType, lying: Sequence[str], tu
 def _told(files: Sequence[str], records: Array, *, ignored: bool) -> Note:
     drawn = "upright" if ignored else "as it is stored"
     example = f"such as those of {files[int(records[0])]}"
-    message = f"annotations of {len(records):,} of {count(len(files), 'image')} are turned with their image, {example}"
-    return Note("PG660", f"{message}: their size is that of the image {drawn}")
+    message = f"annotations of {len(records):,} of {count(len(files), 'image')} are rotated with their image, {example}"
+    return Note("PG660", f"{message}: their size fits the image {drawn}")
 
 
 def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Sequence[str], *, ignored: bool) -> Note:
@@ -243,8 +243,8 @@ def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Seq
     one = len(untold) == 1
     which = f"{count(len(untold), 'image')} {'has' if one else 'have'} an EXIF orientation"
     example = f"such as {files[int(untold[0])]} ({int(orientations[untold[0]])})"
-    taken = "as they are stored" if ignored else "upright"
-    message = f"{which}, {example}, and no size tells how {names} {'was' if len(lying) == 1 else 'were'} drawn: taken for {taken}"
+    taken = "on the images as they are stored" if ignored else "on the upright images"
+    message = f"{which}, {example}, but no image size shows if {names} {'was' if len(lying) == 1 else 'were'} drawn so; assumed: {taken}"
     if ignored:
         return Note("PG661", message, "if they were drawn on the upright images, leave `exif: ignore` out")
     return Note("PG661", message, "if they were drawn on the stored pixels, begin with `decode: {exif: ignore}`")
@@ -335,11 +335,11 @@ def judge_buckets(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Ite
         size, at = spec.batch.size, locate(("batch", "buckets", "sizes"))
         thin = [(own, n) for own, n in zip(buckets.sizes, found.counts, strict=True) if 0 < n < size]
         if not any(n >= size for n in found.counts):
-            message = f"no bucket of `{split}` has a batch of {size} examples, and what fills no batch is dropped: no step is left"
+            message = f"no bucket of `{split}` has a batch of {size} examples, and incomplete batches are dropped: no step is left"
             yield make("PG407", message, at, help=f"lower `batch.size` to {max(found.counts)} or less, or name fewer sizes")
         elif thin:
             named = ", ".join(f"{times(own)} has {n}" for own, n in thin)
-            message = f"of split `{split}`, {named}, and what fills no batch of {size} is dropped: the model never sees these"
+            message = f"in split `{split}`, {named} images; incomplete batches of {size} are dropped, so the model never sees these"
             help_ = f"name fewer sizes, lower `batch.size`, or keep smaller batches: `remainder: {{{split}: keep}}`"
             yield make("PG480", message, at, help=help_)
 

@@ -117,7 +117,11 @@ class ListedData:
         """
         found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature())
         if found is None:
-            raise OpError("PG702", f"the labels `{feature}` are read with the examples, and cannot be counted without", field="feature")
+            raise OpError(
+                "PG702",
+                f"the labels `{feature}` are stored in the records, so they cannot be counted without reading these",
+                field="feature",
+            )
         return found
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:
@@ -128,7 +132,7 @@ class ListedData:
         """
         listing = self.manifest.listing
         if listing.cells is None:
-            raise OpError("PG702", f"the data has no columns, so there is no `{column}`")
+            raise OpError("PG702", f"the data has no columns, so `{column}` does not exist")
         if column not in self._cells:
             try:
                 self._cells[column] = np.array(listing.cells(column, ""), object)

@@ -82,8 +82,8 @@ def _sampled(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> tuple[in
     section = "order" if spec.order is not None else "sampling"
     at_once = manifest.listing.reader("train").at_once
     if at_once > 1:
-        message = f"`{section}` chooses single records, and those of `{spec.source.op}` are read {at_once:,} at a time"
-        help_ = "write them to files that are read one by one, or leave the section out"
+        message = f"`{section}` selects single records, but `{spec.source.op}` reads {at_once:,} at a time"
+        help_ = "convert the data to files whose records are read one by one, or leave the section out"
         return 0, make("PG470", message, locate((section,), key=True), locate(("source",), "read many at a time"), help=help_)
     try:
         return examples_of_epoch(spec, manifest, "train"), None

@@ -126,7 +126,7 @@ class Amounts:
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
             return float(value) if value else None
         elif value not in (None, False):
-            self._say("PG610", name, f"`{name}={value!r}` is no number", "it is left out of the spec")
+            self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
         return None
 
     def _amount(self, name: str) -> str:

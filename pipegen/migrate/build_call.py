@@ -66,7 +66,7 @@ class BuildCall:
         return ", data={" + ", ".join(f'"{split}": {given}' for split, given in parts.items()) + "}" if parts else ""
 
     def _table(self, flow: Flow) -> str | None:
-        self.problem = "whether its table is a DataFrame is not known"
+        self.problem = "its table may not be a DataFrame"
         if "dataframe" not in flow.args or "**" in flow.args:
             return None
         node = flow.args["dataframe"].node
@@ -78,12 +78,12 @@ class BuildCall:
     def _missing(self, flow: Flow, what: str) -> None:
         inside = flow.frame is not of_function(flow.frame)
         where = "outside the comprehension" if inside else f"before line {self.home.lineno}"
-        verb, other = ("is", "another") if what == "table" else ("are", "others")
+        verb = "does" if what == "table" else "do"
         self.arrays_missing = True
-        self.problem = f"the {what} of line {flow.line} {verb} not there, or {verb} {other}, {where}"
+        self.problem = f"the {what} of line {flow.line} {verb} not exist or may differ {where}"
 
     def _arrays(self, flow: Flow) -> str | None:
-        self.problem = "its arrays are not given one by one"
+        self.problem = "its arrays are not separate arguments"
         if "x" not in flow.args or isinstance(flow.argument("x"), Seq) or "**" in flow.args:
             return None
         arrays = [flow.args[name].node for name in ("x", "y", "sample_weight") if name in flow.args]
@@ -134,7 +134,7 @@ class BuildCall:
                     self._lost(lost[0], argument)
 
     def _lost(self, param: str, argument: Argument) -> None:
-        message = f"`{argument.name}` is not handed over: its expression gives something else, or nothing, in line {self.home.lineno}"
+        message = f"`{argument.name}` is not passed on: its expression has another value, or none, in line {self.home.lineno}"
         self.findings.add("PG615", argument.line, message, f'add it to the call of `build`: `params={{"{param}": …}}`')
 
     def _knobs(self) -> Iterator[tuple[str, str]]:

@@ -119,7 +119,7 @@ def arguments(
     wrong: list[tuple[str, int]] = []
     for i, arg in enumerate(node.args):
         if isinstance(arg, ast.Starred):
-            found["**"] = Argument("**", Unknown("arguments are unpacked from something unknown", arg.lineno), arg)
+            found["**"] = Argument("**", Unknown("arguments are unpacked from an unknown value", arg.lineno), arg)
             break
         if i < len(names):
             found[names[i]] = Argument(names[i], evaluator.value(arg, frame), arg, positional=True)
@@ -130,7 +130,7 @@ def arguments(
         elif isinstance(value, Map):
             pairs = list(value.items.items())
         else:
-            reason = value if isinstance(value, Unknown) else Unknown("it is no dict", keyword.value.lineno)
+            reason = value if isinstance(value, Unknown) else Unknown("it is not a dict", keyword.value.lineno)
             found["**"] = Argument("**", reason, keyword.value)
             continue
         for name, inner in pairs:

@@ -46,7 +46,7 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
 def _flow(evaluator: Evaluator, node: ast.Call, frame: Frame, owner: Value) -> Flow:
     method = cast("ast.Attribute", node.func).attr
     args, wrong = arguments(evaluator, node, frame, FLOWS[method])
-    generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is no ImageDataGenerator", node.lineno)
+    generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is not an ImageDataGenerator", node.lineno)
     return Flow(node.lineno, args, node, frame, wrong, method, generator)
 
 

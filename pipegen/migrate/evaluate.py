@@ -113,7 +113,7 @@ class FileEvaluator:
         if isinstance(node, ast.IfExp):
             test = certain(self.value(node.test, frame))
             if isinstance(test, Unknown):
-                return Unknown("a condition that is known only at run time decides it", line)
+                return Unknown("it depends on a condition that is known only at run time", line)
             return self.value(node.body if test else node.orelse, frame)
         if isinstance(node, ast.BoolOp):
             return either(node.op, [self.value(side, frame) for side in node.values], line)
@@ -133,7 +133,7 @@ class FileEvaluator:
             if isinstance(element, ast.Starred):
                 inner = self.value(element.value, frame)
                 if not isinstance(inner, Seq):
-                    return Unknown("a part of it is unpacked from something unknown", element.lineno)
+                    return Unknown("a part of it is unpacked from an unknown value", element.lineno)
                 items += inner.items
             else:
                 items.append(self.value(element, frame))
@@ -145,7 +145,7 @@ class FileEvaluator:
             inner = self.value(value, frame)
             if key is None:
                 if not isinstance(inner, Map):
-                    return Unknown("a part of it is unpacked from something unknown", value.lineno)
+                    return Unknown("a part of it is unpacked from an unknown value", value.lineno)
                 items.update(inner.items)
                 continue
             name = certain(self.value(key, frame))
@@ -217,7 +217,7 @@ class FileEvaluator:
         values = [self._one(b, frame) for b in base]
         if values and all(same(values[0], v) for v in values[1:]):
             return values[0]
-        return Unknown(f"`{name}` is assigned {len(base)} times, and which counts is not certain", at[0])
+        return Unknown(f"`{name}` is assigned {len(base)} times, and it is not certain which one counts", at[0])
 
     def _one(self, binding: Binding, frame: Frame) -> Value:
         line = binding.after[0]
@@ -233,7 +233,7 @@ class FileEvaluator:
             value = self.value(binding.value, frame)
             for index in binding.path:
                 if not isinstance(value, Seq) or index >= len(value.items):
-                    return unknown(value, "it is unpacked from something unknown", line)
+                    return unknown(value, "it is unpacked from an unknown value", line)
                 value = value.items[index]
             return value
         if isinstance(binding.node, ast.For) and id(binding.node) in self.whole:
@@ -248,10 +248,10 @@ class FileEvaluator:
         """Frame of a call, and its return value."""
         node = function.node
         if isinstance(node, ast.ClassDef) or self.is_too_deep(node, frame):
-            return None, Unknown("what it makes is not followed", call.lineno)
+            return None, Unknown("its result is not followed", call.lineno)
         args = bind(self, node.args, call, frame, function.frame, method=function.bound is not None)
         if args is None:
-            return None, Unknown("its arguments are unpacked from something unknown", call.lineno)
+            return None, Unknown("its arguments are unpacked from an unknown value", call.lineno)
         if id(node) in self.whole and not isinstance(node, ast.Lambda):
             self._given.setdefault(id(node), told(args, f"the caller of `{shown_name(node, function.frame)}`"))
             return None, Unknown(f"`{shown_name(node, function.frame)}` is called several times", call.lineno)
@@ -274,7 +274,9 @@ class FileEvaluator:
             return inner, handed
         last = None if yields else returned_last(self, body, inner)
         if last is None:
-            return inner, Unknown(f"`{node.name}` returns in several ways" if not yields else f"`{node.name}` is a generator", call.lineno)
+            return inner, Unknown(
+                f"`{node.name}` has several `return` statements" if not yields else f"`{node.name}` is a generator", call.lineno
+            )
         return inner, self.value(last.value, inner) if last.value is not None else Const(None)
 
     def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:

@@ -29,7 +29,7 @@ class Geometry(Amounts):
         else:
             self._say("PG630", "fill_mode", f"`fill_mode={mode!r}` has no equivalent", "the spec has `nearest`, the default")
         if mode == "wrap":
-            message = "`fill_mode='wrap'` repeated the image with a period that is one pixel short; `wrap` repeats the whole image"
+            message = "`fill_mode='wrap'` repeated the image with a period one pixel too short; `wrap` repeats the whole image"
             self._say("PG623", "fill_mode", message)
         if isinstance(order, Unknown):
             self._unknown("interpolation_order", order)
@@ -69,24 +69,24 @@ class Geometry(Amounts):
             self._unknown(name, value)
             return None, ""
         if isinstance(value, (list, tuple)) and value and all(isinstance(v, (int, float)) for v in value):
-            message = f"`{name}={value!r}` draws one of these numbers with a random sign; the spec draws any amount up to the largest"
+            message = f"`{name}={value!r}` draws one of these numbers with a random sign; the spec draws any number up to the largest"
             self._say("PG621", name, message)
             most, pixels = max(abs(float(v)) for v in value), max(value) >= 1
         elif not is_number(value):
             if value not in (None, False):
-                self._say("PG610", name, f"`{name}={value!r}` is no distance", "it is left out of the spec")
+                self._say("PG610", name, f"`{name}={value!r}` is not a distance", "it is left out of the spec")
             return None, ""
         elif isinstance(value, int) and value > 0:
             most, pixels = float(value - 1), True
             if most:
-                message = f"`{name}={value}` draws whole pixels from -{value - 1} to {value - 1}; the spec draws any amount between"
+                message = f"`{name}={value}` draws whole pixels from -{value - 1} to {value - 1}; the spec draws any number between them"
                 self._say("PG621", name, message)
         else:
             most, pixels = abs(float(value)), value >= 1
         if not pixels or not most:
             return most or None, ""
         if self.size is None:
-            message = f"`{name}` is in pixels, and the size of the images is not known"
+            message = f"`{name}` is in pixels, but the size of the images is not known"
             self._say("PG610", name, message, "add it as a fraction of the side")
             return None, ""
         side = self.size[axis]
@@ -95,7 +95,7 @@ class Geometry(Amounts):
     def _shear(self, look: str) -> None:
         degrees = None if is_open(self.generator, "shear_range") else self._number("shear_range")
         if degrees is not None and abs(degrees) >= 90:
-            message = f"`shear_range={degrees:g}` folds images over: a shear stays below 90 degrees"
+            message = f"`shear_range={degrees:g}` is invalid: a shear is below 90 degrees"
             self._say("PG630", "shear_range", message)
             return
         text = self._amount("shear_range")
@@ -136,7 +136,7 @@ class Geometry(Amounts):
             comment = f"zoom_range={_shown(value)}: 1/{number(high)} to 1/{number(low)}"
         factors = f"[{', '.join(ends)}]"
         self.found.append(Step(f"random_zoom: {{x: {factors}, y: {factors}, {look}}}", comment))
-        message = "`zoom_range` draws what coordinates are divided by; the spec draws the magnification from the same range, evenly"
+        message = "`zoom_range` draws a divisor of coordinates; the spec draws the magnification uniformly from the same range"
         self._say("PG621", name, message)
 
     def _flip(self, look: str) -> None:

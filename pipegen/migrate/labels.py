@@ -60,7 +60,7 @@ def of_arrays(name: str, values: list[Value], node: ast.Call) -> Value | None:
     if is_keras(name) and last == "to_categorical":
         return OneHot()
     if is_keras(name) and last == "load_data":
-        pair = Seq((Unknown("it is a data set of Keras", node.lineno), ClassIndices()))
+        pair = Seq((Unknown("it is a dataset of Keras", node.lineno), ClassIndices()))
         return Seq((pair, pair))
     if last in ("shuffle", "resample") and name.split(".")[0] == "sklearn" and values and len(values) == len(node.args):
         return values[0] if len(values) == 1 else Seq(tuple(values), is_list=True)  # each array with the same content, in another order

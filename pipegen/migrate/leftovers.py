@@ -26,13 +26,13 @@ from pipegen.migrate.uses import MEMBERS, is_dropped
 from pipegen.migrate.values import Flow
 
 _OTHER_MEMBERS = {
-    "filenames": 'write `{pipe}.files("{split}")`, which gives whole paths',
+    "filenames": 'write `{pipe}.files("{split}")`, which returns full paths',
     "image_shape": "write the shape itself",
     "batch_size": "write the number itself",
 }
 _MEMBERS = {**{name: f"write `{form}`" for name, form in MEMBERS.items()}, **_OTHER_MEMBERS}
 _METHODS = {
-    "reset": "take it out: every pass over a dataset begins anew",
+    "reset": "remove it: every pass over a dataset starts at the beginning",
     "next": "make one iterator, `batches = iter(DATASET.repeat())`, and write `next(batches)`",
 }
 _OLD_CALLS = ("fit_generator", "evaluate_generator", "predict_generator")
@@ -95,17 +95,17 @@ class Leftovers:
         self.findings.add("PG615", node.lineno, message, f"if it is, {forms[name].format(pipe=self.pipe, split='…')}")
 
     def _call(self, call: ast.Call, name: str) -> None:
-        help_ = "name what is given, and leave out `steps_per_epoch`, `validation_steps`, `workers` and the like"
+        help_ = "name the arguments, and remove `steps_per_epoch`, `validation_steps`, `workers` and the like"
         first = next(iter((*call.args, *(k.value for k in call.keywords if k.arg in ("generator", "x")))), None)
         if name in _OLD_CALLS and self._is_python_generator(first):
-            message = f"`{name}` does not exist in Keras 3, and is not edited: it is given a Python generator"
-            help_ = "keep `steps_per_epoch` and its kin, since it has no length, and leave out `workers` and its kin"
+            message = f"`{name}` does not exist in Keras 3; it is not edited, since its argument is a Python generator"
+            help_ = "keep `steps_per_epoch` and the like, since a generator has no length; remove `workers` and the like"
             self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
         elif name in _OLD_CALLS:
-            message = f"`{name}` is not edited, since what it is given may be the iterator, and does not exist in Keras 3"
+            message = f"`{name}` does not exist in Keras 3; it is not edited, since its argument may be the iterator"
             self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
         elif name in _CALLS and any(k.arg is None and self._carries(k.value) for k in call.keywords):
-            message = f"`{name}` may get the iterator among arguments that are unpacked, and is not edited"
+            message = f"`{name}` is not edited, since its unpacked arguments may contain the iterator"
             self.findings.add("PG615", call.lineno, message, help_)
 
     def _is_python_generator(self, node: ast.expr | None) -> bool:

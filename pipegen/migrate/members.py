@@ -39,7 +39,7 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
             return Unknown(f"`.{node.attr}` is assigned elsewhere too", node.lineno)
         return of_class(evaluator, owner, node.attr, node.lineno)
     if isinstance(owner, Table) and node.attr in ("iloc", "loc"):
-        return Unknown("its rows are chosen by code", node.lineno)
+        return Unknown("its rows are selected by code", node.lineno)
     if isinstance(owner, (Options, Record, Instance)):
         return _of_object(evaluator, owner, node)
     return unknown(owner, f"`.{node.attr}` is known only at run time", node.lineno)
@@ -61,7 +61,7 @@ def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
             or len(definition.bases) > 1
             or above.node is definition
         ):
-            return Unknown(f"`{name}` may come from a class that `{definition.name}` is derived from", line)
+            return Unknown(f"`{name}` may come from a base class of `{definition.name}`", line)
         return of_class(evaluator, above, name, line)
     return Unknown(f"`{name}` is not assigned in `{definition.name}`", line)
 
@@ -100,7 +100,7 @@ def _of_instance(evaluator: Evaluator, owner: Instance, name: str, line: int) ->
     definition = cast("ast.ClassDef", owner.of.node)
     found = evaluator.assignments(definition).get(name, [])
     if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
-        return Unknown(f"`.{name}` is assigned by a class that `{definition.name}` is derived from", line)
+        return Unknown(f"`.{name}` is assigned by a base class of `{definition.name}`", line)
     if not found:
         return _bound(of_class(evaluator, owner.of, name, line), owner)
     if len(found) > 1 or found[0].value is None or not _by_constructor(found[0]) or owner.made is None:
@@ -162,9 +162,9 @@ def _of_self(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
     above = _classes_above(evaluator, Local(definition, cast("Frame", inner.parent)))
     bound = {b.id for d in above for b in ast.walk(d) if isinstance(b, ast.Name)}
     if any(name in evaluator.assignments(d) for d in above):
-        return Unknown(f"`self.{name}` is assigned by a class that `{definition.name}` is derived from, too", line)
+        return Unknown(f"`self.{name}` is also assigned by a base class of `{definition.name}`", line)
     if (name in bound or name in inner.scope.bindings) and (not _by_constructor(found[0]) or frame.scope.node is home):
-        return Unknown(f"`self.{name}` has a value in the class, and another in `{home.name}`", line)
+        return Unknown(f"`self.{name}` has one value in the class and another in `{home.name}`", line)
     if frame.scope.node is home:
         return evaluator.value(found[0].value, frame)
     receiver = _receiver(evaluator, node, frame, inner)

@@ -126,7 +126,7 @@ def _check(result: Migration) -> None:
         lost = {""}
     if lost:
         result.changed = result.code.text
-        message = "the code is not edited: it is written in a way that the edits do not fit"
+        message = "the code is not edited: the edits would not be valid Python"
         result.findings.add("PG615", 0, message, "the report says what to do")
 
 
@@ -134,7 +134,7 @@ def _without_flow(found: Collected, findings: Findings) -> None:
     """Reports generators without known iterators."""
     for generator in found.generators:
         if not any(f.generator is generator or getattr(f.generator, "node", None) is generator.node for f in found.flows):
-            message = "no iterator of this ImageDataGenerator is seen in this file"
+            message = "this ImageDataGenerator has no iterator in this file"
             help_ = "migrate the file that calls `flow…` on it, or write the spec by hand"
             single = next((name for owner, name, _ in found.members if owner is generator and name in _OF_ARRAYS), "")
             name = found.name_of(generator)
@@ -142,12 +142,10 @@ def _without_flow(found: Collected, findings: Findings) -> None:
                 f for f in found.flows if isinstance(f.generator, Unknown) and name and name_of(getattr(f.node.func, "value", None)) == name
             ]
             if unsure:
-                message = (
-                    f"an iterator may be made of this ImageDataGenerator in line {unsure[0].line}, where it is not certain which one counts"
-                )
-                help_ = "make an iterator of each of them, so that each has a spec of its own, and choose between their pipelines"
+                message = f"line {unsure[0].line} makes an iterator, but it is not certain if this ImageDataGenerator is the one used"
+                help_ = "make an iterator of each generator, so that each has a spec, and choose between their pipelines"
             elif single:
-                help_ = f"`{single}` takes one array at a time, which `from pipegen.compat import ImageDataGenerator` does, too"
+                help_ = f"`{single}` takes one array at a time; `from pipegen.compat import ImageDataGenerator` has this method, too"
             findings.add("PG612", generator.line, message, help_)
 
 
@@ -155,9 +153,9 @@ def _assigned(found: Collected, findings: Findings) -> None:
     """Reports assignments to attributes of generators."""
     for _, name, line in found.assigned:
         message = f"`{name}` is assigned to the generator after it was made"
-        help_ = "the spec has what the constructor was given: look which of them counts"
+        help_ = "the spec has the value of the constructor: check which one is right"
         if name in FITTED and _is_copied(found, name, line):
-            help_ = "`standardize` in the spec measures the training data once for every split, so that this line can go"
+            help_ = "`standardize` in the spec is fitted to the training data once for every split, so this line can be removed"
         elif name in FITTED:
             help_ = "write it as a step, `normalize: {mean: …, std: …}`, after the steps that come before it in Keras"
         findings.add("PG610", line, message, help_)
@@ -182,7 +180,7 @@ def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset
         text = writer.text()
         problem = next((d for d in inspect(file, text=text).diagnostics if d.severity.value == "error"), None)
         if problem is not None:
-            message = f"no spec is written, since it could not hold what the code asks for: {problem.message}"
+            message = f"no spec is written, since it would not be valid: {problem.message}"
             result.findings.add("PG630", group.first.line, message, "change that in the code, or write the spec by hand")
             continue
         result.specs[file] = text

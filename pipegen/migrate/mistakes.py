@@ -14,7 +14,7 @@ from pipegen.migrate.steps import RANDOM, STATISTICS, augments
 from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, is_number, origins_of, plain, reason_of, same
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
-_TOGETHER = "in one spec with a feature for each of them a mask moves with its image by construction"
+_TOGETHER = "in one spec with a feature for each, a mask always moves with its image"
 _ORDERED = (*STATISTICS, "samplewise_std_normalization")
 
 
@@ -37,14 +37,14 @@ def _constructor(generator: Generator, findings: Findings) -> None:
         value = generator.get(name)
         if is_number(value) and 0 < abs(value) < 1:
             what = "a shear" if name == "shear_range" else "a rotation"
-            message = f"`{name}={value:g}` is in degrees: {what} of less than one degree does next to nothing"
+            message = f"`{name}={value:g}` is in degrees: {what} of less than one degree has almost no effect"
             turned = math.degrees(value)
-            help_ = f"if radians or a share were meant, write `degrees: {turned:.3g}`; the spec keeps what the code did"
+            help_ = f"if radians or a fraction were meant, write `degrees: {turned:.3g}`; the spec keeps the behaviour of the code"
             findings.add("PG641", generator.line_of(name), message, help_)
     shift = generator.get("channel_shift_range")
     if is_number(shift) and 0 < abs(shift) < 1:
-        message = f"`channel_shift_range={shift:g}` is in units of pixels of 0..255, before `rescale`: it does next to nothing"
-        help_ = f"for a share of the range, write `delta: {shift * 255:g}`"
+        message = f"`channel_shift_range={shift:g}` is in levels of 0..255, before `rescale`: it has almost no effect"
+        help_ = f"for a fraction of the range, write `delta: {shift * 255:g}`"
         findings.add("PG641", generator.line_of("channel_shift_range"), message, help_)
     _positional(generator, findings)
     _texts(generator, findings)
@@ -59,10 +59,10 @@ def _positional(generator: Generator, findings: Findings) -> None:
             message = f"a positional argument of ImageDataGenerator sets `{argument.name}`"
             value = plain(argument.value)
             if is_number(value) and 0 < value < 1:
-                message += f"; `{value:g}` was probably meant as `rescale`, which it is not: nothing was rescaled"
+                message += f"; `{value:g}` was probably meant as `rescale`, but nothing was rescaled"
             elif isinstance(value, Unknown) and argument.name == "featurewise_center":
-                message += "; a function was probably meant as `preprocessing_function`, which it is not: it was never called"
-            findings.add("PG645", argument.node.lineno, message, "give arguments by name; the spec keeps what the code did")
+                message += "; the function was probably meant as `preprocessing_function`, but was never called"
+            findings.add("PG645", argument.node.lineno, message, "name the arguments; the spec keeps the behaviour of the code")
 
 
 def _texts(thing: Generator | Flow, findings: Findings) -> None:
@@ -70,13 +70,13 @@ def _texts(thing: Generator | Flow, findings: Findings) -> None:
     for name in names:
         value = thing.get(name)
         if isinstance(value, str):
-            message = f"`{name}={value!r}` is a text, and every text that is not empty counts as True"
+            message = f"`{name}={value!r}` is a text, and any text that is not empty counts as True"
             findings.add("PG647", thing.line_of(name), message, "write True or False")
     for name in ("horizontal_flip", "vertical_flip"):
         value = thing.get(name) if isinstance(thing, Generator) else None
         if is_number(value) and value not in (0, 1):
-            message = f"`{name}={value:g}` is no probability: images are flipped half of the time"
-            findings.add("PG655", thing.line_of(name), message, f"for that share, write `random_flip: {{probability: {value:g}}}`")
+            message = f"`{name}={value:g}` is not a probability: half of the images are flipped"
+            findings.add("PG655", thing.line_of(name), message, f"for this probability, write `random_flip: {{probability: {value:g}}}`")
 
 
 def _numbers(generator: Generator, findings: Findings) -> None:
@@ -87,25 +87,27 @@ def _numbers(generator: Generator, findings: Findings) -> None:
         surely = named.endswith(".preprocess_input")
         how = "are" if surely else "may be"
         message = f"values {how} normalised twice: `preprocessing_function` first, then `rescale` on its result"
-        help_ = "the spec keeps that alone" if surely else "they are if the function returns values that are scaled already, such as 0..1"
+        help_ = "the spec has only the function" if surely else "they are if the function returns scaled values, such as 0..1"
         findings.add("PG648", generator.line_of("rescale"), message, help_)
     if is_number(rescale) and not any(math.isclose(rescale, 1 / d, rel_tol=1e-3) for d in (1, 127.5, 128, 255, 256, 65535)):
         message = f"`rescale={rescale:.6g}` is not 1/255"
-        findings.add("PG650", generator.line_of("rescale"), message, "a slip of the pen? the spec keeps the number")
+        findings.add("PG650", generator.line_of("rescale"), message, "if it is a typing error, correct it in the spec")
     zoom = generator.get("zoom_range")
     if is_number(zoom) and abs(zoom) >= 1:
-        message = f"`zoom_range={zoom:g}` is the range [{1 - zoom:g}, {1 + zoom:g}], which shrinks and mirrors images"
+        message = f"`zoom_range={zoom:g}` means the range [{1 - zoom:g}, {1 + zoom:g}], which shrinks and mirrors images"
         help_ = "a pair such as [0.8, 1.2], or a number below 1, was probably meant"
         findings.add("PG651", generator.line_of("zoom_range"), message, help_)
     for name in ("width_shift_range", "height_shift_range"):
         value = generator.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            message = f"`{name}={value}` is a whole number: pixels, of which {value} itself is never reached"
+            message = f"`{name}={value}` is an integer, so it counts pixels, and {value} itself is never reached"
             if value == 1:
-                message = f"`{name}=1` is a whole number of pixels below 1: nothing is ever shifted"
+                message = f"`{name}=1` is an integer, so it means whole pixels below 1: images are never shifted"
             findings.add("PG652", generator.line_of(name), message, "a fraction of the side is a number below 1")
         elif isinstance(value, (list, tuple)) and value and all(map(is_number, value)) and max(value) < 1 and min(value) <= -1:
-            findings.add("PG652", generator.line_of(name), f"`{name}={value!r}` is multiplied by the side, since no number reaches 1")
+            findings.add(
+                "PG652", generator.line_of(name), f"`{name}={value!r}` is multiplied by the width or height, since all numbers are below 1"
+            )
 
 
 def _fitting(generator: Generator, found: Collected, findings: Findings) -> None:
@@ -114,22 +116,22 @@ def _fitting(generator: Generator, found: Collected, findings: Findings) -> None
     by_hand = any(owner is generator and name in FITTED for owner, name, _ in found.members)
     for call in fits:
         if not any(generator.known(name) for name in STATISTICS):
-            message = "`fit` fits nothing: no featurewise statistic and no whitening is asked for"
-            findings.add("PG642", call.lineno, message, "it only copies the data, and is not needed")
+            message = "`fit` has no effect without featurewise statistics and whitening"
+            findings.add("PG642", call.lineno, message, "it only copies the data; remove it")
     used = any(flow.generator is generator for flow in found.flows)
     if needs and not fits and not by_hand and used:
-        message = f"`{needs[0]}` does nothing, since `fit` is never called on this generator"
-        findings.add("PG643", generator.line_of(needs[0]), message, "so the model was trained without it")
+        message = f"`{needs[0]}` has no effect, since `fit` is never called on this generator"
+        findings.add("PG643", generator.line_of(needs[0]), message, "the model was trained without it")
 
 
 def _flow(flow: Flow, findings: Findings) -> None:
     _texts(flow, findings)
     for name, line in flow.wrong:
         if flow.method == "flow_from_dataframe" and name in OLD_DATAFRAME:
-            findings.add("PG646", line, f"`{name}` of flow_from_dataframe was removed, and is ignored", "take it out")
+            findings.add("PG646", line, f"`{name}` of flow_from_dataframe was removed, and is ignored", "remove it")
         elif flow.method == "flow_from_dataframe":
-            message = f"flow_from_dataframe has no argument `{name}`, and swallows it without a word"
-            findings.add("PG646", line, message, "what it was to do was never done")
+            message = f"flow_from_dataframe has no argument `{name}`, and silently ignores it"
+            findings.add("PG646", line, message, "it has never had an effect")
         else:
             findings.add("PG631", line, f"{flow.method} has no argument `{name}`: it raises a TypeError", "it is left out of the spec")
     generator, subset = flow.generator, flow.get("subset")
@@ -139,7 +141,7 @@ def _flow(flow: Flow, findings: Findings) -> None:
         got = "all of the data" if subset == "training" else "nothing"
         findings.add("PG656", flow.line_of("subset"), f"`subset={subset!r}` without `validation_split` in the constructor gives {got}")
     if split and "subset" not in flow.args and "**" not in flow.args:
-        message = f"`validation_split={split!r}` does nothing here: without `subset` the iterator takes all of the data"
+        message = f"`validation_split={split!r}` has no effect here: without `subset`, the iterator takes all of the data"
         findings.add("PG656", flow.line, message, "training and validation data may overlap")
     size = flow.args.get("target_size")
     if size is not None and isinstance(size.node, ast.Tuple) and len(size.node.elts) == 2:
@@ -147,8 +149,8 @@ def _flow(flow: Flow, findings: Findings) -> None:
         if "width" in names[0] and "height" in names[1]:
             value = plain(size.value)
             square = isinstance(value, tuple) and value[0] == value[1]
-            message = "`target_size` is (height, width), and is given as (width, height)"
-            help_ = "harmless here, since both are equal" if square else "images were squeezed the wrong way round; the spec keeps it"
+            message = "`target_size` is (height, width), but the code passes (width, height)"
+            help_ = "harmless here, since both are equal" if square else "images were squeezed in the wrong direction; the spec keeps this"
             findings.add("PG653", size.node.lineno, message, help_)
 
 
@@ -159,18 +161,18 @@ def _uses(flow: Flow, found: Collected, findings: Findings) -> None:
         method = getattr(getattr(use.outer, "func", None), "attr", "")
         if use.kind == "model" and method.startswith("predict") and shuffled:
             then = f"; `.{ordered[0]}` is in another order" if ordered else ""
-            message = f"`{method}` on a shuffled iterator: the rows come in random order{then}"
-            findings.add("PG644", use.line, message, "`shuffle` is True unless told otherwise; pipegen shuffles the training split alone")
+            message = f"`{method}` on a shuffled iterator: predictions are in random order{then}"
+            findings.add("PG644", use.line, message, "`shuffle` is True by default; pipegen shuffles the training split only")
         if use.kind == "zip":
             message = "iterators joined by `zip` drift apart when one draws more numbers than the other"
             findings.add("PG657", use.line, message, _TOGETHER)
     if found.only_drawn_from(flow) and found.is_paired(flow):
-        message = "iterators that are drawn from side by side, with the same seed, drift apart when one draws more numbers than the other"
+        message = "iterators that are advanced together, with the same seed, drift apart when one draws more numbers than the other"
         findings.add("PG657", flow.line, message, _TOGETHER)
     brightness = isinstance(flow.generator, Generator) and "brightness_range" in flow.generator.args
     array = flow.args["x"].node if "x" in flow.args else None
     if flow.method == "flow" and brightness and isinstance(array, ast.BinOp) and isinstance(array.op, ast.Div):
-        findings.add("PG658", flow.line, "`brightness_range` cuts values of 0..1 to whole numbers: the images are black")
+        findings.add("PG658", flow.line, "`brightness_range` truncates values of 0..1 to integers: the images are black")
 
 
 def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
@@ -182,8 +184,8 @@ def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
         random = [n for n in RANDOM if n in flow.generator.args and flow.generator.get(n)]
         if augments(flow.generator):
             shown = f" ({', '.join(random)})" if random else ""
-            message = f"the {split} data is augmented too{shown}: ImageDataGenerator does not know training from evaluation"
-            help_ = "the spec augments the training split alone, so figures will differ, and mean more"
+            message = f"the {split} data is augmented too{shown}: ImageDataGenerator does not distinguish training and evaluation"
+            help_ = "the spec augments the training split only, so metrics will differ, and be more reliable"
             if _predicted_again(flow, found):
                 help_ = f"test-time augmentation: write its random steps into the spec, each with `when: [{split}]`"
             findings.add("PG640", flow.line, message, help_)
@@ -214,7 +216,7 @@ def _unknown_value(train: Generator, other: Generator, name: str, split: str, fi
     if name in train.args and ast.dump(train.args[name].node) == ast.dump(other.args[name].node):
         return
     message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
-    findings.add("PG610", other.line_of(name), message, "the spec treats every split as the training data: look whether that is right")
+    findings.add("PG610", other.line_of(name), message, "the spec treats every split as the training data: check if that is right")
 
 
 def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> None:
@@ -227,8 +229,8 @@ def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> 
         return
     for name in ("rescale", "preprocessing_function", "samplewise_center", "samplewise_std_normalization", *STATISTICS):
         if isinstance(train.generator.argument(name), (Dotted, Local)) or train.generator.get(name):
-            message = f"`{name}` is applied to the training data, and not to the arrays in `validation_data`"
-            help_ = "give the arrays as a `validation` part of a `by_split` source, or do the same to them"
+            message = f"`{name}` is applied to the training data, but not to the arrays in `validation_data`"
+            help_ = "pass the arrays as the `validation` part of a `by_split` source, or process them in the same way"
             findings.add("PG654", given.lineno, message, help_)
 
 

@@ -166,10 +166,10 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: FileEvaluator, fin
     function = cast("ast.Attribute", node.func)
     method = function.attr.removesuffix("_generator").replace("predict_classes", "predict")
     if function.attr == "predict_classes":
-        findings.add("PG615", node.lineno, "`predict_classes` does not exist in Keras 3", "take `predict(…).argmax(axis=1)`")
+        findings.add("PG615", node.lineno, "`predict_classes` does not exist in Keras 3", "write `predict(…).argmax(axis=1)`")
         return
     if not _is_sure(node):
-        message = f"the arguments of `{function.attr}` are not edited, since they are given by position"
+        message = f"the arguments of `{function.attr}` are not edited, since they are positional"
         findings.add("PG615", node.lineno, message, "name them")
         return
     kept = {name: value for name, value in call.args.items() if name not in STEPS and name not in DROPPED}
@@ -257,7 +257,7 @@ def _tell(name: str, call: ModelCall, evaluator: FileEvaluator, edits: Edits, fi
         _tell_rounds(shown, part, rounds, call, evaluator, findings)
     told = expression(value, call.frame)
     if part != "training" and (_leaves_out(told, evaluator, call.frame) if counted else bool(_divisions(told))):
-        message = f"`{name}` rounds down, so that the last examples of the {part} data were left out"
+        message = f"`{name}` rounds down, so the last examples of the {part} data were left out"
         findings.add("PG649", line, message, "now every example counts once")
 
 
@@ -265,11 +265,11 @@ def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, 
     """Reports the effect of dropping steps that are computed at run time: how often they went through the data, if not once."""
     line = call.args[_ARGUMENTS[part]].lineno
     if rounds is None:
-        help_ = "where it was another number, add `epoch: {steps: N}` to the spec" if part == "training" else ""
-        findings.add("PG622", line, f"{shown} is left out, and is not known: now {_EPOCHS[part]} is one pass over the data", help_)
+        help_ = "if it was another number, add `epoch: {steps: N}` to the spec" if part == "training" else ""
+        findings.add("PG622", line, f"{shown} is removed, and its value is not known: now {_EPOCHS[part]} is one pass over the data", help_)
     elif not rounds.is_one:
         batch = "a batch" if rounds.batch is None else f"{rounds.batch} of them"
-        why = f" counts examples, and a step takes {batch}" if rounds.counts_examples else ""
+        why = f" counts examples, but a step takes {batch}" if rounds.counts_examples else ""
         message = f"{shown}{why}: {_EPOCHS[part]} was {rounds.text()} over the data; now it is one"
         findings.add("PG625", line, message, _instead(rounds, part, call, evaluator))
 
@@ -277,14 +277,14 @@ def _tell_rounds(shown: str, part: str, rounds: Rounds | None, call: ModelCall, 
 def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: FileEvaluator) -> str:
     """Advice for taking as many steps as before."""
     if part == "evaluation" and call.method.startswith("predict"):
-        return "predictions have one row for each example now, in its order"
+        return "predictions now have one row for each example, in order"
     if part != "training":
-        return "the figures are of every example once"
+        return "metrics now count every example once"
     epochs = plain(evaluator.value(call.args["epochs"], call.frame)) if "epochs" in call.args else 1
     more = rounds.number * epochs if rounds.number is not None and isinstance(epochs, int) else 0.0
     exact = round(more) and abs(round(more) - more) < 0.1 * more
     as_many = f"`epochs={round(more)}` takes as many steps as before; " if exact else ""
-    return f"{as_many}`epoch: {{steps: N}}` in the spec makes epochs of another length"
+    return f"{as_many}`epoch: {{steps: N}}` in the spec sets another length of an epoch"
 
 
 def _divisions(value: ast.expr) -> list[ast.BinOp]:

@@ -81,11 +81,11 @@ class Outside:
         self._scan()
         key = plain(name)
         if not isinstance(key, str) or origins_of(name):
-            return Unknown("it is a variable of the environment", line)
+            return Unknown("it is an environment variable", line)
         if "*" in self._stored or key in self._stored:
             return Unknown(f"the code itself may set the environment variable `{key}`", line)
         if plain(default) is None or not isinstance(default, Const):
-            return Unknown(f"the environment variable `{key}` has no default that is known", line)
+            return Unknown(f"the environment variable `{key}` has no known default", line)
         return setting(default, f"the environment variable `{key}`")
 
     # Defaults
@@ -105,7 +105,7 @@ class Outside:
         positional = not shown.startswith("-")
         action = plain(args.get("action", Const("store")))
         if not isinstance(action, str) or action not in _SWITCHES:
-            return Unknown(f"`{shown}` acts in a way that is not followed", call.lineno)
+            return Unknown(f"`{shown}` has an `action` that is not followed", call.lineno)
         required = plain(args.get("required", Const(False)))
         if required is not False or (positional and plain(args.get("nargs")) != "?"):
             return Unknown(f"`{shown}` has to be given on the command line", call.lineno)
@@ -183,7 +183,7 @@ def _converted(default: Value, kind: Value | None) -> Value:
     """A default as `argparse` returns it: only texts are converted by the option's type."""
     known = plain(default)
     if isinstance(known, Unknown) or not isinstance(default, (Const, Seq)):
-        return known if isinstance(known, Unknown) else Unknown("it is no plain value")
+        return known if isinstance(known, Unknown) else Unknown("it is not a plain value")
     if not isinstance(known, str) or kind is None or plain(kind) is None:
         return default
     convert: Any = _CONVERTED.get(kind.name) if isinstance(kind, Dotted) else None
@@ -221,6 +221,6 @@ def parsed(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -> Val
     words = evaluator.value(given[0], frame) if given else None
     fixed = isinstance(words, (Seq, Const)) and plain(words) in ([], (), "")
     if isinstance(words, Seq) and not fixed:
-        return Unknown("the words of its command line are written in the code", node.lineno)
+        return Unknown("the code contains the arguments of its command line", node.lineno)
     options = Options(fixed=fixed)
     return options if name == "parse_args" else Seq((options, Unknown("it is the rest of the command line", node.lineno)))

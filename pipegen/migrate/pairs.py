@@ -115,7 +115,7 @@ def _edit_use(edits: UseEdits, use: PairUse, split: str) -> None:
     elif whole is not None:
         edits.edits.replace(whole, f"return {given}")
     else:
-        message = "a loop over the pairs never ended by itself; over the dataset it is one pass"
+        message = "a loop over the pairs was infinite; over the dataset it is one pass"
         edits.findings.add("PG622", use.line, message)
 
 
@@ -134,7 +134,7 @@ def passes_on(use: PairUse) -> ast.stmt | ast.GeneratorExp | None:
 def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str:
     """Reason why the code around a pair is not edited; empty if it is."""
     if zipped.flows != (image, mask):
-        return "the masks come first in the `zip`, and second in the spec"
+        return "the masks come first in the `zip`, but second in the spec"
     if of_function(zipped.frame) is not of_function(image.frame):
         return "its iterators are joined in another function"
     if len([p for p in found.pairs if p.node is zipped.node]) > 1:
@@ -148,7 +148,7 @@ def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str
     uses = [u for u in found.pair_uses if u.pair is zipped]
     problem = next((p for p in (_of_use(found, u) for u in uses) if p), "")
     if not problem and not any(u.kind == "model" or (u.kind == "loop" and passes_on(u) is None) for u in uses):
-        return "no use of its pairs is seen in this file"
+        return "its pairs are not used in this file"
     return problem
 
 
@@ -170,7 +170,7 @@ def _of_use(found: Collected, use: PairUse) -> str:
     frame = of_function(use.frame)
     yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(frame.scope.node))
     in_place = isinstance(use.outer, ast.For) and not (yields and frame.parent is not None)
-    return "" if in_place else f"the pairs are changed or chosen by code in line {use.line}, before the model gets them"
+    return "" if in_place else f"code changes or selects the pairs in line {use.line}, before the model gets them"
 
 
 def _is_taken_out(found: Collected, flow: Flow, zipped: Zipped) -> bool:

@@ -98,9 +98,9 @@ def parse_code(file: str, data: bytes) -> Code:
             code.raw = data.decode(code.encoding)
             code.text = plain_text(code.raw.removeprefix("\ufeff"))
             if code.raw.encode(code.encoding) != data:
-                raise LookupError(f"not every byte of it is written again in the encoding {code.encoding}")
+                raise LookupError(f"it does not round-trip in the encoding {code.encoding}")
     except (UnicodeDecodeError, SyntaxError, LookupError) as error:
-        code.findings.add("PG601", 0, f"the file is no text: {_first_line(error)}", "save it as UTF-8")
+        code.findings.add("PG601", 0, f"the file is not text: {_first_line(error)}", "save it as UTF-8")
         return code
     if code.text or not code.findings.items:
         _parse(code)
@@ -119,7 +119,7 @@ def _parse(code: Code) -> None:
             help_ = "convert it first, with a tool such as `2to3`, then run `pipegen migrate` again"
             code.findings.add("PG602", line, f"this is Python 2, which cannot be read as Python 3: {what}", help_)
         else:
-            code.findings.add("PG602", line, f"this is no valid Python 3: {what}", "mend the line, then run `pipegen migrate` again")
+            code.findings.add("PG602", line, f"invalid Python 3: {what}", "correct the line, then run `pipegen migrate` again")
     except (ValueError, RecursionError, MemoryError) as error:
         code.findings.add("PG601", 0, f"the code cannot be parsed: {_first_line(error) or type(error).__name__}")
 
@@ -129,11 +129,11 @@ def _read_notebook(code: Code, data: bytes) -> None:
     try:
         notebook = json.loads(code.raw.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
-        code.findings.add("PG603", getattr(error, "lineno", 0), f"the notebook is no valid JSON: {_first_line(error)}")
+        code.findings.add("PG603", getattr(error, "lineno", 0), f"the notebook is not valid JSON: {_first_line(error)}")
         return
     cells = _cells(notebook)
     if cells is None:
-        code.findings.add("PG603", 0, "the file is JSON, but no notebook: it has no list of cells")
+        code.findings.add("PG603", 0, "the file is JSON, but not a notebook: it has no list of cells")
         return
     code.notebook = notebook
     lines: list[str] = []
@@ -142,7 +142,7 @@ def _read_notebook(code: Code, data: bytes) -> None:
             continue
         source = cell_source(cell)
         if source is None:
-            code.findings.add("PG603", 0, f"cell {number} has no text, and is passed over")
+            code.findings.add("PG603", 0, f"cell {number} has no text, and is skipped")
             continue
         own = _plain_python(source)
         lines.append(cell_mark(number))

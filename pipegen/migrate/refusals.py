@@ -41,9 +41,9 @@ class Refusals:
         if self._leaves_branch():
             return "the iterator is made in a branch" if len(flows) == 1 else "an iterator is made in a branch"
         if self._leaves_loop():
-            return "its iterators are made in and out of a loop"
+            return "some of its iterators are made in a loop, and others outside of it"
         if not self.group.masks and any(self.found.is_paired(f) for f in flows):
-            return "its iterators are drawn from side by side, and must move together"
+            return "its iterators are advanced together, and must stay aligned"
         if any(id(f.node) in self.found.shared and id(f.node) not in self.whole for f in flows):
             return "one line makes several of the iterators"
         if any(isinstance(f.frame.scope.node, Comprehension) and id(f.node) not in self.whole for f in flows):
@@ -79,11 +79,11 @@ class Refusals:
         """Problem of iterators that become `predict_on`; empty if there is none."""
         left_out = Sources(self.group).left_out()
         if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
-            return "one of its iterators has labels and another has none"
+            return "one of its iterators has labels, and another has none"
         if any(folder_below(f) is None or (folder_below(f) and not self._joins(f)) for f in left_out):
-            return "an iterator without labels reads several folders, or one that is not known"
+            return "an iterator without labels reads several folders or an unknown one"
         joined = (f for f in self.group.flows if self.group.masks and folder_below(f) and origins_of(f.argument("directory")))
-        return "" if all(self._joins(f) for f in joined) else "a folder is put together at run time, and `os` is not imported"
+        return "" if all(self._joins(f) for f in joined) else "a path is joined at run time, and `os` is not imported"
 
     def _joins(self, flow: Flow) -> bool:
         """True if a folder below that of an iterator can be named."""
@@ -107,17 +107,17 @@ class Refusals:
             if problem:
                 return problem
         if any(_batch_of(f) != _batch_of(self.group.first) and self.found.is_drawn_from(f) for f in flows):
-            return "batches of another size than those of training are drawn from one of its iterators"
+            return "code draws batches from one of its iterators, with another batch size than in training"
         if Sources(self.group).stray() is not None:
-            return "an iterator takes a share of its data, and the spec all of it"
+            return "an iterator takes a share of its data, but the spec takes all of it"
         uses = [(u, f) for f in flows for u in self.found.uses_of(f)]
         numbered = next((u for u, _ in uses if _is_by_number(u)), None)
         if numbered is not None:
-            return f"batches are taken {BY_NUMBER} in line {numbered.line}, and a dataset has them in order alone"
+            return f"line {numbered.line} takes batches {BY_NUMBER}, but a dataset gives them only in order"
         if owner_of(self.group, self.found) is None:
             return "its members are used in another function"
         several = next((u for u, _ in uses if not self._serves_alike(u)), None)
-        return f"line {several.line} serves several iterators" if several is not None else ""
+        return f"line {several.line} is used for several iterators" if several is not None else ""
 
     def _serves_alike(self, use: Use) -> bool:
         """True if an edit at a use is right for all iterators that reach it."""

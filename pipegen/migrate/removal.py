@@ -37,8 +37,8 @@ def exchange_imports(edits: Edits, findings: Findings, hidden: str = "", *, pipe
     except SyntaxError:
         return  # the edits are undone as a whole
     for statement in imports.exchange():
-        message = f"`{_NAME}` is still imported, since code uses it that is not edited; `{statement.module}` has it no more in Keras 3"
-        help_ = "take it out with what uses it; until then, `from pipegen.compat import ImageDataGenerator` has the same methods"
+        message = f"`{_NAME}` is still imported for code that is not edited, but `{statement.module}` does not have it in Keras 3"
+        help_ = "remove it with the code that uses it; until then, `from pipegen.compat import ImageDataGenerator` has the same methods"
         findings.add("PG615", statement.lineno, message, help_)
 
 

@@ -139,13 +139,13 @@ class Rewriter:
         split = _split_name(group, group.split_of(group.first))
         missing = next((what for what in ("arrays", "table") if problem.startswith(f"the {what} of")), "")
         where = f" where all its {missing} are there" if missing == "arrays" else " where its tables are there" if missing else ""
-        help_ = f"write `pipe = {hint(written)}`{where}, and `{access('pipe', split)}` for the iterator"
+        help_ = f"write `pipe = {hint(written)}`{where}, and `{access('pipe', split)}` instead of the iterator"
         if group.masks:
             help_ = help_.removesuffix("the iterator") + "both"
         elif "together" in problem:
             help_ = _FEATURES
         elif BY_NUMBER in problem:
-            help_ = "`from pipegen.compat import ImageDataGenerator` has batches by number, too, and the rest stays as it is"
+            help_ = "`from pipegen.compat import ImageDataGenerator` also has batches by number, and the other code stays as it is"
         line = min(f.line for f in group.flows)
         self.findings.add("PG615", line, f"this code is not edited: {problem}", help_)
         self._in_no_spec(group)
@@ -158,10 +158,10 @@ class Rewriter:
         self.compat = True
         message = (
             f"this code is not edited: each round of the loop in line {loop.lineno} makes a new iterator,"
-            " and a pipeline that is built in each round draws the same numbers every time"
+            " but a pipeline that is built in each round would draw the same numbers again"
         )
         help_ = (
-            "`pipegen.compat` has the class, and draws other numbers in each round, as Keras did; or build once before the loop, and loop"
+            "`pipegen.compat` has the class, and draws other numbers in each round, as in Keras; or build once before the loop, and loop"
         )
         self.findings.add("PG615", min(f.line for f in group.flows), message, f"{help_} over `pipe.train`, which counts its epochs")
         self._in_no_spec(group)
@@ -171,8 +171,8 @@ class Rewriter:
         """Reports data of unedited code that no spec reads."""
         for flow in Sources(group).left_out():
             folder = self._folder(flow) if "directory" in flow.args else "FOLDER"
-            message = f"the {group.split_of(flow)} data of line {flow.line} is in no spec, since it has no labels"
-            self.findings.add("PG615", flow.line, message, f"write `pipe.predict_on({folder})` for its iterator")
+            message = f"the {group.split_of(flow)} data of line {flow.line} is not in a spec, since it has no labels"
+            self.findings.add("PG615", flow.line, message, f"write `pipe.predict_on({folder})` instead of its iterator")
 
     def _display(self, display: Display, group: Group, pipe: str) -> None:
         """Writes out a comprehension, or a call in a loop, that makes iterators."""

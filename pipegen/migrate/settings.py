@@ -42,11 +42,11 @@ def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> 
         return f"the spec has it as the default of `{'` and `'.join(here)}`: `params={{{given}}}` gives another"
     own = thing is group.first or thing is group.first.generator
     if not own and isinstance(thing, Generator) and name in RANDOM:
-        return "the spec augments the training split alone, so it does not have this one"
+        return "the spec augments the training split only, so it does not have this value"
     if not own and (isinstance(thing, Generator) or name in _ONCE):
         model = group.first.generator if isinstance(thing, Generator) and isinstance(group.first.generator, Generator) else group.first
-        return f"the spec has this once for every split, as line {model.line} has it"
-    return "the spec has this value: put another there where the code is run with another"
+        return f"the spec has one value for every split, that of line {model.line}"
+    return "the spec has this value: if you run the code with another one, change it there"
 
 
 def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) -> list[str]:

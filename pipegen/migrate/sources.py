@@ -71,8 +71,8 @@ class Sources:
             return table.reason if isinstance(table, Unknown) and table.reason else "it does not come from a file"
         built = next((c for c in self._columns(flow) if c in table.changed), None)
         if built is not None:
-            return f"the column `{built}` is built by code"
-        return "`train_test_split` chooses its rows" if table.split is not None and not self._is_dealt() else ""
+            return f"code computes the column `{built}`"
+        return "`train_test_split` selects its rows" if table.split is not None and not self._is_dealt() else ""
 
     def _columns(self, flow: Flow) -> list[str]:
         given = [flow.get("x_col", "filename"), flow.get("y_col", "class"), flow.get("weight_col")]
@@ -92,8 +92,10 @@ class Sources:
     def _report_shares(self) -> None:
         for flow in self.group.parts.values():
             if flow.get("subset") is not None and takes_share(flow):
-                message = f"`subset={flow.get('subset')!r}` takes a share of the data, and the spec all of it"
-                self.findings.add("PG611", flow.line, message, "move the files of this share into a folder of their own, and name that")
+                message = f"`subset={flow.get('subset')!r}` takes a share of the data, but the spec takes all of it"
+                self.findings.add(
+                    "PG611", flow.line, message, "move the files of this share into a folder of their own, and name it in the spec"
+                )
 
     def _paired(self) -> list[str]:
         """Images and masks, paired by file name."""
@@ -105,8 +107,8 @@ class Sources:
         if not shared:
             return ["source:", "  by_split:", *(f"    {split}: {text}" for split, text in texts.items())]
         line = self.group.first.line
-        message = "the first files of all are validation; Keras took the first of each folder below the one that it was given"
-        self.findings.add("PG620", line, message, "the same files where there is one such folder")
+        message = "validation has the first of all files; Keras took the first files of each subfolder"
+        self.findings.add("PG620", line, message, "with one subfolder, the files are the same")
         return [f"source: {next(iter(texts.values()))}", self._share_line("the first files are validation, as in Keras")]
 
     def _pair(self, split: str, prefix: str) -> str:
@@ -114,10 +116,12 @@ class Sources:
         flows = {"image": self.group.parts[split], "mask": self.group.masks[split]}
         paths = [self._path(f"{prefix}{what}s", folder_of(flow), flow.line, "the folder") for what, flow in flows.items()]
         line = flows["mask"].line
-        message = "masks hold whole numbers that are classes here; Keras gave them as it gave images, blended and scaled"
-        self.findings.add("PG623", line, message, "add `values: {0: 0, 255: 1}` to the mask: what its files hold, and the classes")
-        message = "images and masks are paired by the names of their files; Keras paired them by their order"
-        self.findings.add("PG611", line, message, "where the names differ by more than the folder and the ending, mend `key`")
+        message = "masks hold class indices; Keras treated them as images, with interpolation and scaling"
+        self.findings.add(
+            "PG623", line, message, "add for example `values: {0: 0, 255: 1}` to the mask: the values in its files, and their classes"
+        )
+        message = "images and masks are paired by file name; Keras paired them by order"
+        self.findings.add("PG611", line, message, "if the names differ in more than the folder and the extension, change `key`")
         features = f"image: {{kind: image, path: {paths[0]}}}, mask: {{kind: mask, of: image, path: {paths[1]}}}"
         return f"{{files: {{key: {_KEY}, features: {{{features}}}}}}}"
 
@@ -140,7 +144,7 @@ class Sources:
         name, generator = "validation_split", train.generator if isinstance(train.generator, Generator) else None
         share = generator.get(name) if generator is not None else None
         if not is_number(share) or not 0 < share < 1:
-            self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has a fifth: put the share there")
+            self.findings.add("PG610", train.line, "`validation_split` is not known", "the spec has 0.2: put the share there")
             share = 0.2
         parts = [number(round(1 - share, 10)), number(share)]
         if self.knobs is not None and generator is not None and (is_open(generator, name) or varies(generator, name)):
@@ -179,9 +183,9 @@ class Sources:
         """A table split by `train_test_split`."""
         source, test, line = self._source(train, "data"), split.test, split.node.lineno
         stratify = ", stratify: label" if split.stratified and self.labelled() else ""
-        self.findings.add("PG620", line, "`train_test_split` becomes `splits`, which chooses other rows, the same ones in every run")
+        self.findings.add("PG620", line, "`train_test_split` becomes `splits`, which selects other rows, but the same ones in every run")
         if isinstance(test, int):
-            self.findings.add("PG610", line, "the split is a count of rows", "the spec takes a fifth: put the share there")
+            self.findings.add("PG610", line, "the split is a count of rows", "the spec has 0.2: put the share there")
             test = 0.2
         return [f"source: {source}", f"splits: {{parts: {{train: {number(round(1 - test, 10))}, validation: {number(test)}}}{stratify}}}"]
 
@@ -198,7 +202,7 @@ class Sources:
         """A param for a path; an unknown path gets a placeholder."""
         if not isinstance(path, str) or not path:
             unknown = path if isinstance(path, Unknown) else Unknown("")
-            message = f"{what} is not known: {unknown.reason or 'it is no text'}"
+            message = f"{what} is not known: {unknown.reason or 'it is not a text'}"
             default = f"path/to/{name}"
             help_ = f"the spec has `{default}`: put the path there, or `--set {name}=…`"
             self.findings.add("PG610", unknown.line or line, message, help_)
@@ -224,7 +228,7 @@ class Sources:
         if isinstance(classes, (list, tuple)) and classes and all(isinstance(c, str) for c in classes):
             return f", classes: [{', '.join(flow_scalar(c) for c in classes)}]"
         if classes is not None:
-            reason = classes.reason if isinstance(classes, Unknown) else f"{classes!r} is no list of names"
+            reason = classes.reason if isinstance(classes, Unknown) else f"{classes!r} is not a list of names"
             self.findings.add("PG610", flow.line_of("classes"), f"`classes` is not known: {reason}", "add `classes` to the source")
         return ""
 
@@ -236,7 +240,7 @@ class Sources:
             path = self._path("table" if name == "data" else f"{name}_table", table.path or empty, flow.line, "the table's path")
         features = ", ".join(self._features(flow, name, table))
         if made:
-            message = f"the table is made by code, so that `build` is given it: {made}"
+            message = f"the table is made by code, so it is passed to `build`: {made}"
             help_ = "to read it from a file, save it with `to_csv`, and write a `csv` source"
             self.findings.add("PG611", flow.line_of("dataframe"), message, help_)
             return f"{{dataframe: {{features: {{{features}}}}}}}"
@@ -251,7 +255,7 @@ class Sources:
             features += self._targets(flow, table)
         elif self._has_labels(flow):
             features.append(f"label: {{kind: label, column: {self._column(flow, table, 'y_col', 'class')}{self._classes(flow)}}}")
-            message = "classes are ordered as texts by Keras; a column of whole numbers is ordered as numbers by pipegen"
+            message = "Keras sorts classes as texts; pipegen sorts a column of integers as numbers"
             self.findings.add("PG624", flow.line, message)
         if weighted(flow):
             features.append(f"weight: {{kind: weight, column: {self._column(flow, table, 'weight_col', 'weight')}}}")
@@ -277,7 +281,7 @@ class Sources:
         value: Any = flow.known(argument, default)
         if not isinstance(value, str):
             line = flow.line_of(argument)
-            reason = value.reason if isinstance(value, Unknown) else "several columns are no single label"
+            reason = value.reason if isinstance(value, Unknown) else "several columns are not a single label"
             self.findings.add("PG610", line, f"`{argument}` is not known: {reason}", f"the spec has `{default}`: put the column there")
             value = default
         return self._known(table, value)
@@ -294,10 +298,10 @@ class Sources:
         given = self.given_labels()
         label = ", label: {kind: label}" if given == "label" else ", target: {kind: tensor}" if given else ""
         if given == "target" and "y" in flow.args:
-            message = "whether the labels are class indices or one-hot rows is not known: the model is given them as they are"
+            message = "the labels may be class indices or one-hot rows: the model gets them unchanged"
             if form_of(flow.argument("y")) is not None:
-                message = "the labels of the splits are not all of one known form: the model is given them as they are"
-            help_ = "for class names and weights of classes, make the feature `label: {kind: label}`, and give it class indices"
+                message = "the labels of the splits do not have one known form: the model gets them unchanged"
+            help_ = "for class names and class weights, make the feature `label: {kind: label}`, and pass class indices"
             self.findings.add("PG611", flow.line_of("y"), message, help_)
         weight = ", weight: {kind: weight}" if weighted(flow) else ""
         return f"{{arrays: {{features: {{image: {{kind: image}}{label}{weight}}}}}}}"

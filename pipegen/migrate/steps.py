@@ -39,7 +39,7 @@ class Steps(Geometry):
         self.found = []
         function, name = self._function(), "rescale"
         if function is not None and function.text.startswith("python:"):
-            self.found.append(Step("cast: {dtype: float32}", "what Keras gave the function"))
+            self.found.append(Step("cast: {dtype: float32}", "the dtype that Keras passed to the function"))
         rescale = None
         if is_open(self.generator, name):
             self.found.append(Step(f"rescale: {{scale: {self._open(Knob(name, name), '1')}}}"))
@@ -47,7 +47,7 @@ class Steps(Geometry):
             rescale = self._number(name)
         if function is not None:
             preset = function.text.startswith("normalize: {preset")
-            comment = f"rescale={rescale:g} came on top of it, and is left out" if rescale and preset else function.comment
+            comment = f"rescale={rescale:g} was applied in addition, and is left out" if rescale and preset else function.comment
             self.found.append(Step(function.text, comment))
             rescale = None if preset else rescale
         if rescale:
@@ -67,7 +67,9 @@ class Steps(Geometry):
         shift = self._amount("channel_shift_range")
         if shift:
             self.found.append(Step(f"random_channel_shift: {{delta: {shift}}}"))
-            message = "`channel_shift_range` was clipped to each image's least and greatest value; now it is to those any image can have"
+            message = (
+                "`channel_shift_range` clipped to the smallest and largest value of each image; the step clips to the range of all images"
+            )
             self._say("PG623", "channel_shift_range", message)
         if "brightness_range" in self.generator.args:
             self._brightness()
@@ -85,10 +87,12 @@ class Steps(Geometry):
             if varies(self.generator, name):
                 ends = [self.knobs.add(knob, text, ", min: 0") for knob, text in zip(knobs, ends, strict=True)]
             self.found.append(Step(f"random_brightness: {{factor: [{', '.join(ends)}]}}"))
-            message = "`brightness_range` cut values to whole numbers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
+            message = (
+                "`brightness_range` truncated values to integers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
+            )
             self._say("PG623", name, message)
         elif value is not None:
-            self._say("PG630", name, f"`brightness_range={value!r}` is no pair, which Keras refuses too", "it is left out")
+            self._say("PG630", name, f"`brightness_range={value!r}` is not a pair, which Keras rejects, too", "it is left out")
 
     # Values
 
@@ -109,24 +113,26 @@ class Steps(Geometry):
         if centre and self.fitted:
             text = self._whitening() if whiten else None
             self.found.append(Step(text or f"standardize: {{statistics: featurewise{'' if scale else ', scale: false'}}}"))
-            message = "`fit` took its statistics from the array that it was given; now they are those of the training split"
-            self.findings.add("PG623", self.generator.line, message, "`preprocessing_function` and the steps before count, too")
+            message = "`fit` computed its statistics on its array; the step is fitted to the training split"
+            self.findings.add(
+                "PG623", self.generator.line, message, "the statistics include `preprocessing_function` and the steps before it"
+            )
         given, dtype = self.generator.known("data_format"), self.generator.known("dtype")
         if isinstance(given, Unknown):
             self._unknown("data_format", given)
         if isinstance(dtype, Unknown) or dtype not in (None, "float32", "float16"):
-            message = "`dtype` is not known, or not a dtype that models take"
+            message = "`dtype` is not known, or not a dtype of a model's input"
             self._say("PG610", "dtype", message, "the spec gives float32")
 
     def _whitening(self) -> str | None:
         """The whitening step, if images are small enough, or may be."""
         if self.size is not None and self.size[0] * self.size[1] * self.channels > LARGEST:
             side = math.isqrt(LARGEST // self.channels)
-            message = f"`zca_whitening` of images of {self.size[0]}×{self.size[1]} needs a matrix that no memory holds"
-            self._say("PG630", "zca_whitening", message, f"the spec centres the images alone: `whiten` works up to {side}×{side}")
+            message = f"`zca_whitening` of images of {self.size[0]}×{self.size[1]} needs a matrix too large for memory"
+            self._say("PG630", "zca_whitening", message, f"the spec only centres the images: `whiten` supports up to {side}×{side}")
             return None
         epsilon = self._number("zca_epsilon")
-        message = "`zca_epsilon` was added to singular values; the step adds it to variances. More examples than values make them alike"
+        message = "`zca_epsilon` was added to singular values; the step adds it to variances. With many examples, the results are similar"
         self._say("PG623", "zca_whitening", message)
         return f"whiten: {{center: channel{f', epsilon: {number(epsilon)}' if epsilon and 0 < epsilon <= 1 and epsilon != 1e-6 else ''}}}"
 

@@ -29,7 +29,7 @@ def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool)
     if not isinstance(path, str):
         return unknown(path, "the path of the table is not known", node.lineno)
     if path.lower().endswith((".gz", ".zip", ".bz2", ".xz", ".parquet")) or "://" in path:
-        return Unknown("the table is compressed, or not a file of text on this machine", node.lineno)
+        return Unknown("the table is compressed, or not a local text file", node.lineno)
     separator = plain(args.pop("sep", args.pop("delimiter", Const("\t" if tab else None))))
     if plain(args.pop("delim_whitespace", Const(False))) is True or separator in (r"\s+", r"\s*"):
         separator = "whitespace"
@@ -39,7 +39,7 @@ def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool)
     if odd is not None:
         return Unknown(f"the table is read with `{odd}`", node.lineno)
     if header not in (None, 0, "infer") or isinstance(names, Unknown) or not (separator is None or _is_separator(separator)):
-        return Unknown("the table is read with arguments that have no counterpart", node.lineno)
+        return Unknown("the table is read with arguments that have no equivalent", node.lineno)
     if "usecols" in args and (header is None or names is not None):
         return Unknown("the table is read with `usecols` and without a header", node.lineno)
     columns = tuple(str(n) for n in names) if isinstance(names, (list, tuple)) else None
@@ -77,7 +77,7 @@ def table_method(table: Table, name: str, node: ast.Call) -> Value:
     chooses = name == "sample" and any(k.arg in ("n", "replace") or (k.arg == "frac" and _is_share(k.value)) for k in node.keywords)
     if name in _KEEPING and not chooses and not (name == "sample" and node.args):
         return table
-    return Unknown(f"the table's rows or columns are changed by `.{name}(…)`", node.lineno)
+    return Unknown(f"`.{name}(…)` changes the table's rows or columns", node.lineno)
 
 
 def _is_share(node: ast.expr) -> bool:
@@ -91,7 +91,7 @@ def subscript(evaluator: Evaluator, node: ast.Subscript, frame: Frame) -> Value:
     if rows is not None:
         return rows
     if isinstance(owner, Table):
-        return owner if isinstance(node.slice, ast.List) else Unknown("its rows are chosen by code", node.lineno)
+        return owner if isinstance(node.slice, ast.List) else Unknown("its rows are selected by code", node.lineno)
     if not isinstance(owner, (Options, Seq, Map)):
         return unknown(owner, "an element of it is known only at run time", node.lineno)
     chosen_by = evaluator.value(node.slice, frame)
@@ -106,4 +106,4 @@ def subscript(evaluator: Evaluator, node: ast.Subscript, frame: Frame) -> Value:
     if found is None:
         return Unknown("an element of it is known only at run time", node.lineno)
     by = origins_of(chosen_by)
-    return (picked(found, chosen_by) or Unknown(f"{by[0]} chooses it", node.lineno)) if by else found
+    return (picked(found, chosen_by) or Unknown(f"{by[0]} selects it", node.lineno)) if by else found

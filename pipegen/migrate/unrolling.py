@@ -188,7 +188,7 @@ def reached(evaluator: Evaluator, body: list[ast.stmt], frame: Frame, calls: fro
         if not _branches(statement, calls):
             found.append(statement)
             continue
-        test = certain(evaluator.value(statement.test, frame)) if isinstance(statement, ast.If) else Unknown("it is no branch")
+        test = certain(evaluator.value(statement.test, frame)) if isinstance(statement, ast.If) else Unknown("it is not a branch")
         if not isinstance(statement, ast.If) or isinstance(test, Unknown):
             return None
         inner = reached(evaluator, statement.body if test else statement.orelse, frame, calls)

@@ -73,8 +73,8 @@ class UseEdits:
                 self.edits.replace(use.outer, f'{pipe}.steps("{split}")')
         elif not is_dropped(self.found, use.node):
             what = f"`{use.name}`" if use.name else "this use of the iterator"
-            message = f"{what} takes a Keras iterator, and now gets a dataset"
-            self.findings.add("PG615", use.line, message, "look whether it works with a dataset")
+            message = f"{what} took a Keras iterator, and now gets a dataset"
+            self.findings.add("PG615", use.line, message, "check if it works with a dataset")
 
     def _member(self, use: Use) -> None:
         bare, pipe, split = self.bare, self.pipe, self.split
@@ -87,7 +87,7 @@ class UseEdits:
         if form is not None and not stored and not bare:
             self.edits.replace(use.outer, form.format(pipe=pipe, split=split))
             if use.name == "class_indices" and use.flow.method == "flow_from_directory":
-                self.findings.add("PG624", use.line, "hidden and empty folders were classes for Keras, and are none for pipegen")
+                self.findings.add("PG624", use.line, "hidden and empty folders were classes in Keras, but are not in pipegen")
             return
         counts = "list" if use.name == "filepaths" else "len" if use.name in ("n", "samples") else ""
         of_files = f"{counts}({self.edits.source(use.node)}.files)" if bare and counts else ""
@@ -121,7 +121,7 @@ class UseEdits:
             self.edits.replace(use.node, f"{dataset}.repeat().as_numpy_iterator()")
             return
         self.edits.replace(use.node, f"{dataset}.as_numpy_iterator()")
-        message = "a loop over the iterator never ended by itself; over the dataset it is one pass"
+        message = "a loop over the iterator was infinite; over the dataset it is one pass"
         self.findings.add("PG622", use.line, message)
 
     def _method(self, use: Use) -> None:
@@ -131,7 +131,7 @@ class UseEdits:
         elif is_next(use):
             self._draw(use)
         else:
-            self.findings.add("PG615", use.line, f"a dataset has no `.{use.name}()`", "take it out, or rewrite it by hand")
+            self.findings.add("PG615", use.line, f"a dataset has no `.{use.name}()`", "remove or rewrite it")
 
     def _draw(self, use: Use) -> None:
         """Edits a single batch: the next one of a shared iterator if others were taken before, else that of a new one."""
@@ -145,14 +145,14 @@ class UseEdits:
         itself = use.node is use.flow.node or (goes_on(self.found, use.flow, REPLACED) and not self.bare)
         iterator = source if itself else self.draws.iterator(use, dataset)
         if iterator is None:
-            message = "`next` draws batch after batch without an end, and a dataset is no iterator"
-            help_ = f"make one iterator, `batches = iter({dataset}.repeat())`, and take `next(batches)` here"
+            message = "`next` draws any number of batches, but a dataset is not an iterator"
+            help_ = f"make one iterator, `batches = iter({dataset}.repeat())`, and write `next(batches)` here"
             self.findings.add("PG615", use.line, message, help_)
             return
         self.edits.replace(use.outer, self.draws.of_round(use, iterator) if is_first(use) else f"next({iterator})")
         if is_first(use):
-            message = "`[0]` gave the first batch again each time, drawn anew; now the next batch is taken each time"
-            shows = f"`{self.pipe}.preview(rows=1, draws=5)` shows several draws of one photograph" if region_of(use) is not None else ""
+            message = "`[0]` gave the first batch each time, with new draws; now it is the next batch each time"
+            shows = f"`{self.pipe}.preview(rows=1, draws=5)` shows several draws of one image" if region_of(use) is not None else ""
             self.findings.add("PG622", use.line, message, shows)
 
     def _filenames(self, use: Use, files: str) -> None:
@@ -163,8 +163,8 @@ class UseEdits:
             self.edits.imports.update({"os"} - imported)
             self.edits.replace(use.outer, f"[os.path.relpath(f, {folder}) for f in {files}]")
             return
-        message = "`.filenames` are relative to the folder, and pipegen gives whole paths"
-        self.findings.add("PG615", use.line, message, f"take `[os.path.relpath(f, FOLDER) for f in {files}]`, or the paths as they are")
+        message = "`.filenames` are relative to the folder, but pipegen returns full paths"
+        self.findings.add("PG615", use.line, message, f"write `[os.path.relpath(f, FOLDER) for f in {files}]`, or use the full paths")
 
     def _folder(self, use: Use) -> str:
         """Folder of an iterator as an expression at a use; empty if there is none."""

@@ -341,14 +341,14 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def certain(value: Value | None) -> Any:
     """Python value that nothing outside the code changes; else an `Unknown`."""
-    return Unknown(f"{origins_of(value)[0]} may change it") if origins_of(value) else plain(value)
+    return Unknown(f"{origins_of(value)[0]} can change it") if origins_of(value) else plain(value)
 
 
 def plain(value: Value | None) -> Any:
     """Python value of constants, sequences and maps; an `Unknown` for others and for infinity, which specs cannot hold."""
     if isinstance(value, Const):
         infinite = isinstance(value.value, float) and not math.isfinite(value.value)
-        return Unknown("it is no finite number") if infinite else value.value
+        return Unknown("it is not a finite number") if infinite else value.value
     if isinstance(value, Seq):
         items = [plain(item) for item in value.items]
         bad = next((item for item in items if isinstance(item, Unknown)), None)
@@ -361,7 +361,7 @@ def plain(value: Value | None) -> Any:
         return value
     if isinstance(value, Dotted) and not value.name.startswith("builtins."):
         return Unknown(f"`{value.name.lstrip('.')}` is not in this file")
-    return Unknown("it is no plain value")
+    return Unknown("it is not a plain value")
 
 
 def same(a: Value, b: Value) -> bool:

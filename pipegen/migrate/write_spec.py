@@ -73,7 +73,7 @@ class Writer:
                 self._report_unpacked(each)
             if each.get("save_to_dir") is not None:
                 message = "`save_to_dir` is left out: no images are written while the model trains"
-                help_ = "`pipegen export` writes augmented images, and what was drawn for each"
+                help_ = "`pipegen export` writes augmented images with their random numbers"
                 self.findings.add("PG630", each.line_of("save_to_dir"), message, help_)
         self._report_unknown()
         self._report_differences()
@@ -90,7 +90,7 @@ class Writer:
             methods = ", ".join(dict.fromkeys(f"`{m.name}`" for c in generator.classes for m in c.body if hasattr(m, "name")))
             own = f" with {methods} of its own" if methods else ""
             message = f"`{generator.classes[0].name}` is a subclass of ImageDataGenerator{own}"
-            self.findings.add("PG612", generator.line, message, "only its constructor's arguments are in the spec")
+            self.findings.add("PG612", generator.line, message, "the spec has only its constructor's arguments")
         channels = 1 if flow.get("color_mode") == "grayscale" else 3
         writer = Steps(generator, size, self.group.method != "flow", self.findings, id(generator) in self.fitted, channels, self.knobs)
         if "train" in self.group.parts:
@@ -99,8 +99,8 @@ class Writer:
 
     def _report_unpacked(self, thing: Generator | Flow) -> None:
         argument = thing.args["**"]
-        reason = argument.value.reason if isinstance(argument.value, Unknown) else "it is no dict"
-        message = f"the arguments that are unpacked here are not known: {reason}"
+        reason = argument.value.reason if isinstance(argument.value, Unknown) else "it is not a dict"
+        message = f"the unpacked arguments are not known: {reason}"
         self.findings.add("PG610", argument.node.lineno, message, "add them by hand")
 
     def _report_unknown(self) -> None:
@@ -110,7 +110,7 @@ class Writer:
                 value = flow.known(name)
                 if isinstance(value, Unknown):
                     message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
-                    self.findings.add("PG610", flow.line_of(name), message, f"the spec takes it for {default}: look whether it is")
+                    self.findings.add("PG610", flow.line_of(name), message, f"the spec assumes {default}: check if that is right")
 
     def _report_differences(self) -> None:
         """Reports arguments that differ between splits, which a spec has only once."""
@@ -129,8 +129,8 @@ class Writer:
         """Reports table rows whose file is missing."""
         for split, flow in self.group.parts.items():
             if flow.method == "flow_from_dataframe" and flow.get("validate_filenames", True):
-                message = f"rows of the {split} table whose image is missing were left out with a warning; now they are an error"
-                self.findings.add("PG620", flow.line, message, "`errors: {missing: drop}` leaves them out with a warning, as before")
+                message = f"Keras dropped rows of the {split} table without an image, with a warning; now they are an error"
+                self.findings.add("PG620", flow.line, message, "`errors: {missing: drop}` drops them with a warning, as before")
 
     def _resize(self, flow: Flow) -> tuple[tuple[int, int] | None, list[Step]]:
         if self.group.method == "flow":
@@ -142,8 +142,8 @@ class Writer:
         elif mode != "rgb":
             message = f"`color_mode={mode!r}` has no equivalent yet"
             self.findings.add("PG630", flow.line_of("color_mode"), message, "the spec gives three channels")
-        message = "a JPEG is turned upright as its EXIF orientation says, which Keras did not look at"
-        self.findings.add("PG623", flow.line, message, "`- decode: {exif: ignore}` as the first step leaves it as it is")
+        message = "a JPEG is rotated upright by its EXIF orientation, which Keras ignored"
+        self.findings.add("PG623", flow.line, message, "`- decode: {exif: ignore}` as the first step also ignores it")
         size = self._size(flow)
         method = _METHODS.get(str(flow.get("interpolation", "nearest")))
         if method is None:
@@ -169,7 +169,7 @@ class Writer:
             if len(others) > 1:
                 self.findings.add("PG623", flow.line, "the splits have different `target_size`; the spec has the training data's")
             return int(value[0]), int(value[1])
-        reason = value.reason if isinstance(value, Unknown) else f"{value!r} is no pair of whole numbers"
+        reason = value.reason if isinstance(value, Unknown) else f"{value!r} is not a pair of integers"
         message = f"`target_size` is not known: {reason}"
         self.findings.add("PG610", flow.line_of("target_size"), message, "the spec has 224 by 224: put the size there")
         return 224, 224
@@ -191,18 +191,18 @@ class Writer:
         flow = self.group.first
         value = flow.known("batch_size", 32)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            reason = value.reason if isinstance(value, Unknown) else f"{value!r} is no size"
+            reason = value.reason if isinstance(value, Unknown) else f"{value!r} is not a size"
             message = f"`batch_size` is not known: {reason}"
             self.findings.add("PG610", flow.line_of("batch_size"), message, "the spec has 32: put the size there")
             value = 32
         for split, other in self.group.parts.items():
             size = other.get("batch_size", 32)
             if other is not flow and size != value:
-                message = f"the {split} data came in batches of {size}; the spec has one size, {value}"
-                self.findings.add("PG622", other.line, message, "results of evaluation and prediction do not depend on it")
+                message = f"the {split} data had batches of {size}; the spec has one size, {value}"
+                self.findings.add("PG622", other.line, message, "metrics and predictions do not depend on it")
         if "train" in self.group.parts and not self.group.drawn:
-            message = "the last batch of an epoch, where it is not full, is left out of training"
-            self.findings.add("PG622", flow.line, message, "`batch: {remainder: keep}` keeps it; evaluation is always complete")
+            message = "an incomplete last batch of a training epoch is dropped"
+            self.findings.add("PG622", flow.line, message, "`batch: {remainder: keep}` keeps it; evaluation keeps it always")
         self.params["batch"] = f"{{type: int, default: {value}, min: 1}}"
         return "$batch"
 
@@ -217,8 +217,8 @@ class Writer:
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
             lines.append("x: image, y: null")  # the folders are classes of the source, which the model does not receive
         elif labels and mode == "binary" and self._has_more_than_two():
-            message = "`class_mode='binary'` of more than two classes gave their indices, which the spec gives as whole numbers"
-            self.findings.add("PG624", self.group.first.line, message, "so `sparse_categorical_crossentropy` is the loss that fits")
+            message = "`class_mode='binary'` of more than two classes gave their indices as floats; the spec gives integers"
+            self.findings.add("PG624", self.group.first.line, message, "use the loss `sparse_categorical_crossentropy`")
         elif labels and isinstance(mode, str) and mode in _ENCODINGS:
             lines.append(f"encode: {{label: {_ENCODINGS[mode]}}}")
         elif self.group.method == "flow" and Sources(self.group).given_labels() == "target":

@@ -116,7 +116,7 @@ def before_layer(plain: Plan, evaluation: Plan, config: Mapping[str, Any], locat
     """
     items = unpack(plain)
     if _has_views(plain):
-        message = f"the layer works on one image of an example, and split `{plain.split}` has `views`"
+        message = f"the layer works on one image of an example, but split `{plain.split}` has `views`"
         help_ = 'train on whole batches, without `stages="element"`; the layer is for a model that takes one image'
         raise SpecError([make("PG544", message, locate(("views",), key=True), help=help_)])
     gone: set[int] = set()
@@ -207,10 +207,10 @@ def _divided(plain: Plan, own: list[Placed], tail: list[Placed], reached: Featur
     other = next((i for i in reversed(own) if i.stage.uses() and _said(i) not in known), None)
     help_ = "write the random steps of the training split before those that every split has, or train without the layer"
     if other is None or reached.dtype != wanted.dtype:
-        message = f"split `{plain.split}` reaches the layer's steps with {reached}, and the layer takes {wanted}"
+        message = f"split `{plain.split}` reaches the layer's steps with {reached}, but the layer takes {wanted}"
         return make("PG544", message, locate(("transforms",), key=True), help=help_)
     ref = other.stage.uses()[0]
-    message = f"`{ref.step.op}` of split `{plain.split}` is among the steps that the layer does, so these cannot be left out"
+    message = f"`{ref.step.op}` of split `{plain.split}` is among the layer's steps, so these cannot be left to the layer"
     return make("PG544", message, locate(ref.path, key=True), help=help_)
 
 
@@ -229,7 +229,7 @@ def _type(values: Mapping[str, Any]) -> FeatureType:
 
 _LOOKED_AT = 2000
 """Files of a feature and a split whose formats are checked, evenly spread; the graph rejects others when it reads them."""
-_BY_HAND = "or keep Python: `pipegen eject --code` writes a page of code that calls it"
+_BY_HAND = "or keep Python: `pipegen eject --code` writes code that calls it"
 _IN_GRAPH = "records in TFRecord files or in tar files (`webdataset`) are read by the graph itself"
 
 
@@ -251,7 +251,7 @@ def replaced_records(spec: Spec) -> Diagnostic | None:
     """Reports that a spec replaces damaged records, which Python counts."""
     if spec.model.errors.skip is None:
         return None
-    message = "`errors: {decode: {skip: …}}` counts damaged records in Python, and a saved graph has no Python"
+    message = "`errors: {decode: {skip: …}}` counts damaged records in Python, which a saved graph cannot contain"
     exclude = "`pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
     return make(
         "PG553", message, spec.loaded.locate.label(("errors", "decode"), key=True), help=f"leave the damaged files out by name: {exclude}"
@@ -259,15 +259,15 @@ def replaced_records(spec: Spec) -> Diagnostic | None:
 
 
 def given_data(spec: Spec) -> Diagnostic | None:
-    """Reports data or batches that a stand-alone page of code cannot have."""
+    """Reports data or batches that ejected code cannot have."""
     source, as_graph = ("source", spec.model.source.op), "`pipegen eject --graph` saves the datasets as they are"
     if spec.model.source.mixed():
-        message, help_ = "a page of code reads one source, and a `mix` has several, in exact shares", as_graph
+        message, help_ = "ejected code reads one source, but a `mix` has several, in exact shares", as_graph
     elif spec.model.batch.buckets is not None:
         source = ("batch", "buckets")
-        message, help_ = "a page of code stacks images of one size, and batches of buckets have several", as_graph
+        message, help_ = "ejected code stacks images of one size, but batches of buckets have several", as_graph
     elif spec.model.source.needs_data():
-        message = "the data is passed in Python, and a page of code cannot name it"
+        message = "the data is passed in Python, so ejected code cannot name it"
         help_ = "save arrays in a `.npz` file, or a table as CSV, and name its `path`; a graph contains the arrays"
     else:
         return None
@@ -275,7 +275,7 @@ def given_data(spec: Spec) -> Diagnostic | None:
 
 
 def _by_hand(spec: Spec) -> tuple[str, ...]:
-    """The advice to write a page of code, which cannot have a mix."""
+    """The advice to eject code, which cannot have a mix."""
     return () if spec.model.source.mixed() else (_BY_HAND,)
 
 
@@ -309,7 +309,7 @@ def _rows(spec: Spec, part: str, manifest: Manifest, split: str, read: ElementTy
         arrays = ("a graph contains an array if `runtime: {ram_budget: …}` has twice its size",) * spec.model.source.has_rows()
         yield make(
             "PG552",
-            f"split `{split}` reads {python} by Python, and a saved graph has no Python",
+            f"split `{split}` reads {python} by Python, which a saved graph cannot contain",
             spec.loaded.locate.label(source_of(spec, part), key=True),
             help=(*(arrays or (_IN_GRAPH,)), *_by_hand(spec)),
         )

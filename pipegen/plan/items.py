@@ -156,7 +156,7 @@ def nothing_chooses(ref: StepRef, feature: str) -> OpError:
     step = ref.of(ItemCrop).step
     named = " or ".join(sorted(kind.plural for kind in kinds() if kind.crop_guide in step.led_by))
     other, then = step.without_items
-    message = f"`{step.op}` chooses its window by {named}, and `{feature}` has none, so {then}"
+    message = f"`{step.op}` chooses its window by {named}, but `{feature}` has none, so {then}"
     return OpError("PG590", message, help=f"give the {named} as a feature of the source, or use `{other}`")
 
 

@@ -143,7 +143,7 @@ def _check_room(work: Work) -> None:
         return
     smaller = ["`--format jpeg` takes about a quarter" if work.options.format == "raw" else ""]
     smaller += ["`--shorter-side 256` shrinks the images first"] if work.options.shorter_side is None else []
-    message = f"the store takes {format_bytes(need)} more, and {str(work.folder)!r} has {format_bytes(free)} free"
+    message = f"the store needs {format_bytes(need)} more, but {str(work.folder)!r} has {format_bytes(free)} free"
     label = work.fitted.spec.loaded.locate.label(("source",))
     raise SpecError([make("PG574", message, label, help=tuple(filter(None, smaller)) or ("choose a folder on another disk",))])
 

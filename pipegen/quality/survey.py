@@ -230,8 +230,11 @@ def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnos
             yield make(code, said(pair), here, there, help=help_, severity=Severity(severity))
             first = first and code == "PG732"
     if leaks.left_out:
-        message = f"{leaks.left_out:,} more pairs hash alike, and were not compared"
-        help_ = ("keep frames of a film in one split, by `splits.group`", "or leave out the copies that were found, and run this again")
+        message = f"{leaks.left_out:,} more pairs have similar hashes, but were not compared"
+        help_ = (
+            "keep frames of a film in one split, by `splits.group`",
+            "or leave out the copies that were found, and run the report again",
+        )
         yield make("PG742", message, locate(("source",)), help=help_)
 
 
@@ -248,7 +251,7 @@ def said(pair: Pair) -> str:
         return f"{names} are the same, byte by byte"
     mirrored = ", one of them mirrored" if pair.mirrored else ""
     measured = f"{pair.distance} of 64 bits of their hashes differ, and their pixels correlate at {pair.likeness:.2f}{mirrored}"
-    return f"{names} {'hash alike, and differ' if pair.severity == 'info' else 'are copies of one picture'}: {measured}"
+    return f"{names} {'have similar hashes, but differ' if pair.severity == 'info' else 'are copies of one image'}: {measured}"
 
 
 def _unread(seen: Survey, at: Label) -> Iterator[Diagnostic]:
@@ -257,7 +260,7 @@ def _unread(seen: Survey, at: Label) -> Iterator[Diagnostic]:
         return
     named = f": {quoted(seen.unreadable)}" if seen.unreadable and not seen.manifest.listing.numbered else ""
     help_ = "`pipegen validate SPEC --data=all` says what is wrong with each file; files that Pillow cannot read are not compared"
-    yield make("PG742", f"{count(total, 'record')} could not be looked at{named}", at, help=help_)
+    yield make("PG742", f"{count(total, 'record')} could not be checked{named}", at, help=help_)
 
 
 def _repeats(seen: Survey, at: Label) -> Iterator[Diagnostic]:
@@ -265,16 +268,16 @@ def _repeats(seen: Survey, at: Label) -> Iterator[Diagnostic]:
     if seen.contradictions and labels is not None:
         first = seen.contradictions[0]
         classes = dict.fromkeys(f"`{seen.manifest.class_names[int(labels[record])]}`" for record in first)
-        stored = count(len(seen.contradictions), "picture is", "pictures are")
+        stored = count(len(seen.contradictions), "image is", "images are")
         message = f"{stored} stored under several classes, such as {' and '.join(classes)}: {quoted([keys[r] for r in first])}"
-        yield make("PG740", message, at, help="decide on one, and remove the others")
+        yield make("PG740", message, at, help="keep one of them, and remove the others")
     told = {record for group in seen.contradictions for record in group}
     for split in seen.manifest.splits:
         groups = [group for of, group in seen.repeats if of == split and group[0] not in told]
         if groups:
             more = count(sum(map(len, groups)) - len(groups), f"record of `{split}` repeats", f"records of `{split}` repeat")
-            message = f"{more} the content of another one there: {quoted([keys[r] for r in groups[0]])}"
-            yield make("PG741", message, at, help="a repeated picture counts twice, in training and in a metric")
+            message = f"{more} the content of another record: {quoted([keys[r] for r in groups[0]])}"
+            yield make("PG741", message, at, help="a repeated image counts twice, in training and in metrics")
 
 
 def _oddities(seen: Survey, at: Label) -> Iterator[Diagnostic]:
@@ -282,8 +285,8 @@ def _oddities(seen: Survey, at: Label) -> Iterator[Diagnostic]:
     for odd in seen.odd:
         examples = ", ".join(f"{keys[int(r)]!r} ({words})" for r, words in zip(odd.records[:3], odd.words, strict=False))
         are = "is" if len(odd.records) == 1 else "are"
-        message = f"{len(odd.records):,} of {seen.leaks.looked_at:,} pictures {are} {odd.name}: {examples}"
-        yield make(odd.code, message, at, help="the page of `pipegen report` shows the oddest")
+        message = f"{len(odd.records):,} of {seen.leaks.looked_at:,} images {are} {odd.name}: {examples}"
+        yield make(odd.code, message, at, help="the page of `pipegen report` shows the most extreme")
 
 
 def _labels(seen: Survey, at: Label) -> Iterator[Diagnostic]:
@@ -295,7 +298,7 @@ def _labels(seen: Survey, at: Label) -> Iterator[Diagnostic]:
         counted = ", ".join(f"{name!r} ({n})" for name, n in [*few.items()][:5])
         beside = f"beside a mean of {sum(classes.counts.values()) / len(classes.counts):,.0f} {classes.each}s"
         message = f"{count(len(few), 'class', 'classes')} of `{classes.split}` nearly empty, {beside}: {counted}"
-        yield make("PG738", message, at, help="add examples, or fold such a class into another one")
+        yield make("PG738", message, at, help="add examples, or merge such a class with another one")
     if classes.entropy < UNEVEN:
         most = max(classes.counts, key=lambda name: classes.counts[name])
         share = classes.counts[most] / max(1, sum(classes.counts.values()))

@@ -177,7 +177,7 @@ def test_transparency_is_not_made_brighter() -> None:
     np.testing.assert_array_equal(images[..., 0], images[..., 2])
     assert images[..., 0].min() < 50
     assert images[..., 0].max() > 150
-    with pytest.raises(UnsupportedArgument, match="`brightness_range`: a spec has no brightness of 2 channels"):
+    with pytest.raises(UnsupportedArgument, match="`brightness_range`: a spec cannot change the brightness of 2 channels"):
         ImageDataGenerator(brightness_range=(0.5, 1.5)).flow(x[..., :2])
 
 

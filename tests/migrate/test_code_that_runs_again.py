@@ -99,7 +99,7 @@ def test_a_loop_that_hands_batches_on_goes_on_without_an_end() -> None:
     result = migrated(code)
     assert "    for x, y in pipe.train.repeat().as_numpy_iterator():\n        yield" in result.changed
     (said,) = [f for f in result.findings.of("by hand") if "fit_generator" in f.message]
-    assert "it is given a Python generator" in said.message
+    assert "its argument is a Python generator" in said.message
     assert "keep `steps_per_epoch`" in said.help
 
 
@@ -335,4 +335,4 @@ def test_a_generator_that_may_be_the_one_is_not_said_to_have_no_iterator() -> No
     code = "if x:\n    h = ImageDataGenerator()\nelse:\n    h = ImageDataGenerator(rescale=0.5)\nmodel.fit(h.flow_from_directory('d'))\n"
     said = [f for f in migrated(code).findings.items if f.code == "PG612" and f.line in (5, 7)]
     assert len(said) == 2
-    assert all("in line 8, where it is not certain" in f.message for f in said)
+    assert all("line 8 makes an iterator, but it is not certain" in f.message for f in said)

@@ -98,7 +98,7 @@ def test_steps_in_a_function_are_as_many_passes_as_its_batches_have_examples() -
         "    model.fit(it, steps_per_epoch=steps)\n    model.fit(it, steps_per_epoch=it.n // batch_size)\n"
     )
     (said,) = [f for f in migrate_code(parse_code("train.py", code.encode())).findings.items if f.code == "PG625"]
-    assert "counts examples, and a step takes a batch: an epoch was as many passes as a batch has examples" in said.message
+    assert "counts examples, but a step takes a batch: an epoch was as many passes as a batch has examples" in said.message
 
 
 @pytest.mark.parametrize("steps", ["rounds(train)", "config.steps", "train.n + val.n"])

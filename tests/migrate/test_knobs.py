@@ -170,7 +170,7 @@ def test_a_size_that_is_not_known_is_two_sides() -> None:
     ("own", "help_"),
     [
         ("rotation_range=args.v", "so it does not have this one"),
-        ("samplewise_center=args.v", "the spec has this once for every split, as line 6 has it"),
+        ("samplewise_center=args.v", "the spec has one value for every split, that of line 6"),
     ],
 )
 def test_what_the_spec_does_not_have_is_not_said_to_be_in_it(own: str, help_: str) -> None:

@@ -32,7 +32,7 @@ MAKE = "train = g.flow_from_directory('d')\n"
         (f"{MAKE}for f in {{'a': train}}.values():\n    print(f.samples)\n", "`f` may be the iterator", 'pipe.num_examples("…")'),
         (f"{MAKE}def f(m, it=train):\n    return it.class_indices\n", "`it` may be the iterator", "pipe.class_names"),
         ("f = {}\nf[key] = g.flow_from_directory('d')\nprint(f['a'].n)\n", """`f['a']` may be the iterator""", "num_examples"),
-        ("f = dict(a=g.flow_from_directory('d'))\nf.get('a').reset()\n", "has no `.reset()`", "take it out"),
+        ("f = dict(a=g.flow_from_directory('d'))\nf.get('a').reset()\n", "has no `.reset()`", "remove it"),
         (
             "class D(Base):\n    def f(self):\n        self.t = g.flow_from_directory('d')\nprint(D().t.filenames)\n",
             "`.filenames`",

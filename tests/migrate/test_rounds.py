@@ -112,7 +112,7 @@ def test_only_a_known_function_is_said_to_normalise(function: str, how: str) -> 
 def test_data_without_labels_of_code_that_is_not_edited_is_named() -> None:
     code = "for epoch in range(9):\n    it = g.flow_from_directory('d')\n    t = g.flow_from_directory('t', class_mode=None)\n"
     _, by_hand = changed(f"{code}    model.fit(it)\n    model.predict(t)\n")
-    assert "the test data of line 6 is in no spec, since it has no labels" in by_hand
+    assert "the test data of line 6 is not in a spec, since it has no labels" in by_hand
 
 
 @pytest.mark.tf

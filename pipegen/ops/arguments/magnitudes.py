@@ -391,7 +391,7 @@ def angle_lints(op: str, field: str, degrees: Magnitude, most: float, why: str) 
             write(f"{field}: {largest * 57.29577951308232:.3g}", "arguments", "for radians write {}"),
             write(f"{field}: {largest * 360:.3g}", "arguments", "for a fraction of a turn write {}"),
         )
-        return (OpError("PG503", f"`{op}` turns by less than 1 degree; is {largest:g} in radians?", field=field, help=help_),)
+        return (OpError("PG503", f"`{op}` rotates by less than 1 degree; is {largest:g} in radians?", field=field, help=help_),)
     if largest > most:
         return (OpError("PG510", f"`{op}` reaches {largest:g} degrees", field=field, help=why),)
     return ()
@@ -402,7 +402,7 @@ def shift_lints(_op: str, name: str, fraction: Magnitude) -> tuple[OpError, ...]
     furthest = max(abs(v) for v in symmetric_range(fraction))
     if furthest < 1:
         return ()
-    message = f"`{name}` is a fraction of the side, and {furthest:g} moves the whole picture out of view"
+    message = f"`{name}` is a fraction of the side, and {furthest:g} moves the whole image out of view"
     return (OpError("PG510", message, field=name, help="for pixels, divide by the image's side"),)
 
 

@@ -62,7 +62,7 @@ class KeyTest(DataTest):
     def problems(self, known: Known) -> Iterator[OpError]:
         files = [name for name, t in known.source.infer().items() if t.encoded]
         if self.path is not None and known.source.has_rows():
-            yield OpError("PG700", f"`{self.op}` looks at paths, and `{known.source.op}` has rows without any", field="path")
+            yield OpError("PG700", f"`{self.op}` tests paths, but `{known.source.op}` has rows without paths", field="path")
         if self.key is not None and self.key not in files and not known.source.has_columns():
             message = f"`{known.source.op}` has no column `{self.key}`"
             listed = " or ".join(f"`{name}`" for name in files)
@@ -147,7 +147,7 @@ class Present(KeyTest):
         missing = [value for value in self.values if value not in have]
         if missing:
             message = f"no example in {listed_splits(splits)} has {self.called} {named(missing)}"
-            found.append(Failure("PG715", message, "values", ("add the data, or take it off the list",)))
+            found.append(Failure("PG715", message, "values", ("add the data, or remove it from the list",)))
         return Outcome(f"{many(total - len(without), 'example')} with a key in {listed_splits(splits)}", tuple(found))
 
 
@@ -174,7 +174,7 @@ class Unique(KeyTest):
         message = (
             f"{many(len(twice), 'value')} of {self.called} {verb} more than once, in {many(extra, 'example')} too many: {named(twice)}"
         )
-        help_ = "remove the repeated examples; where repeats are meant, as several pictures of one subject, ask for `disjoint` splits"
+        help_ = "remove the repeated examples; if repeats are intended, such as several images of a subject, test for `disjoint` splits"
         return Outcome(looked, (Failure("PG714", message, self.field, (help_,)),))
 
 
@@ -214,6 +214,6 @@ def _help(test: Disjoint, known: Known) -> str:
 def needs_two_splits(op: str, splits: tuple[str, ...], *, given: bool) -> Iterator[OpError]:
     """Yields the error for a test between splits that has only one."""
     if len(splits) < 2:
-        help_ = "name two splits or more" if given else "remove the test, or deal the data out with `splits`"
-        message = f"`{op}` compares splits, and there is only `{splits[0]}`"
+        help_ = "name two splits or more" if given else "remove the test, or divide the data with `splits`"
+        message = f"`{op}` compares splits, but the spec has only `{splits[0]}`"
         yield OpError("PG700", message, field="split" if given else None, help=help_)

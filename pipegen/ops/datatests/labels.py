@@ -79,14 +79,14 @@ class LabelTest(DataTest):
     def problems(self, known: Known) -> Iterator[OpError]:
         name = self.label(known)
         if name is None:
-            yield OpError("PG700", f"`{self.op}` counts classes, and the source has no labels", help="remove the test")
+            yield OpError("PG700", f"`{self.op}` counts classes, but the source has no labels", help="remove the test")
             return
         unknown = [*unknown_features(known, self.splits(known.splits), [name])]
         yield from unknown
         if not unknown and not any(kind_of(t).counts for feature, t in known.source.infer().items() if feature == name):
             labels = [f"`{n}`" for n, t in known.source.infer().items() if kind_of(t).counts]
             help_ = f"the labels are {', '.join(labels)}" if labels else "the source has no labels: remove the test"
-            yield OpError("PG700", f"`{self.op}` counts classes, and `{name}` is not a label", field="feature", help=help_)
+            yield OpError("PG700", f"`{self.op}` counts classes, but `{name}` is not a label", field="feature", help=help_)
 
 
 _SHOWN = 5
@@ -165,7 +165,7 @@ def _known_classes(wanted: Sequence[str], names: Sequence[str]) -> None:
         if name not in names:
             near = closest(name, names)
             help_ = f"did you mean {near!r}?" if near else f"the classes are {quoted(names)}"
-            raise OpError("PG701", f"there is no class {name!r}", field="names", help=help_)
+            raise OpError("PG701", f"unknown class {name!r}", field="names", help=help_)
 
 
 class Balance(LabelTest):

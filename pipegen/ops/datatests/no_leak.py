@@ -54,7 +54,7 @@ def _failure(pairs: Sequence[Copies], help_: tuple[str, ...], *, doubtful: bool)
     where = "; ".join(f"{n:,} in `{a}` and `{b}`" for (a, b), n in between.items())
     shown = ", ".join(f"{p.key!r} {_like(p)} {p.other_key!r}" for p in pairs[:_SHOWN])
     rest = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
-    what = many(len(pairs), "picture is", "pictures are")
+    what = many(len(pairs), "image is", "images are")
     message = f"{what} {'probably ' if doubtful else ''}in two splits ({where}): {shown}{rest}"
     return Failure("PG721", message, None, help_, doubtful)
 

@@ -123,11 +123,11 @@ class Shape(DataTest):
             if sides is not None and (
                 len(sides) != len(x.shape) or any(a is not None and a != b for a, b in zip(sides, x.shape, strict=True))
             ):
-                message = f"`{self.feature}` is {_shown(x.shape)} in `{split}`, and not {_shown(sides)}"
+                message = f"`{self.feature}` is {_shown(x.shape)} in `{split}`, not {_shown(sides)}"
                 found.append(Failure("PG719", message, "equals", ("`pipegen explain` shows which step gives the shape",)))
             if self.dtype is not None and self.dtype != x.dtype:
                 help_ = "`output.dtype` sets that of images, `output.encode` that of labels"
-                found.append(Failure("PG719", f"`{self.feature}` is {x.dtype} in `{split}`, and not {self.dtype}", "dtype", (help_,)))
+                found.append(Failure("PG719", f"`{self.feature}` is {x.dtype} in `{split}`, not {self.dtype}", "dtype", (help_,)))
         return Outcome("; ".join(seen), tuple(found))
 
 

@@ -99,7 +99,7 @@ class Coco(BoxedSource):
         if len(bare):
             first = f"{found.places(int(bare[0]))} has no outline, so its mask does not show it"
             message = f"{first}; {len(bare):,} of {len(own):,} boxes lack an outline"
-            notes.append(Note("PG477", message, "outline them, or remove their images"))
+            notes.append(Note("PG477", message, "annotate their outlines, or remove their images"))
         firsts = np.concatenate([[0], np.cumsum(found.lengths())])
         numbers = np.arange(len(own)) - np.repeat(firsts[:-1], found.lengths()) + 1
         crowds = found.items["crowd"] > 0

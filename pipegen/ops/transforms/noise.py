@@ -58,7 +58,7 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
             said = "`std` is in the units of the values; for a fraction of their range write {}"
             help_: str = write(f"std: {largest * 255:.3g}", "arguments", said)
         elif x.interval is not None and largest >= x.interval.width / 2:
-            message = f"the `std` of `{self.op}` reaches {largest:g}, and the values are in {x.interval}"
+            message = f"the `std` of `{self.op}` reaches {largest:g}, but the values are in {x.interval}"
             help_ = "`std` is in the units of the values"
         else:
             return ()

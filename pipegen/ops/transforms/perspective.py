@@ -106,7 +106,7 @@ class RandomPerspective(UniformTransform, PerspectiveTransform):
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         if self._spread() <= 0.9:
             return ()
-        message = f"`{self.op}` can fold a picture almost flat: its ranges span {self._spread():g}, and at 1 corners cross"
+        message = f"`{self.op}` can fold an image almost flat: its ranges span {self._spread():g}, and at 1 corners cross"
         return (OpError("PG510", message, help="common values lie between 0.05 and 0.2"),)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
