@@ -89,7 +89,7 @@ class DirectoryIterator(CompiledIterator):
         if subset is None:
             spec.pop("splits", None)
         elif unlabelled:
-            raise UnsupportedArgument("subset", "images without classes are all for prediction", "leave it out")
+            raise UnsupportedArgument("subset", "all images without classes are for prediction", "leave it out")
         split = "predict" if unlabelled else "validation" if subset == "validation" else "train"
         channels = channels_of(color_mode)
         self._numbers = False
@@ -209,7 +209,7 @@ class DataFrameIterator(CompiledIterator):
             image["root"] = os.path.abspath(directory)
         count, shape = len(self.filenames), (*size, channels_of(color_mode))
         if not count:
-            warn("no row of the table is left, so the iterator is empty: check the names of files, the classes and the subset")
+            warn("the iterator is empty, since all rows of the table were dropped: check the file names, the classes and the subset")
             self._walk_over_nothing(asked, shape, batch_size)
             return
         reading = reading_steps(size, color_mode, interpolation, keep_aspect_ratio, self.filepaths)
