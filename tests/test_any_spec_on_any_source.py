@@ -22,7 +22,7 @@ from benchmarks.written_sources import SOURCES, output_of
 from pipegen import load
 from pipegen.api import building
 from pipegen.errors import SpecError
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.registry import transforms
 from pipegen.phases.compilation import collect_data
 
@@ -128,7 +128,7 @@ def alike(found: list[list[Any]], wanted: list[list[Any]]) -> None:
 
 def mixes(sections: dict[str, Any]) -> bool:
     """Whether an example holds parts of others."""
-    return any(issubclass(transforms()[name], MixingTransform) for name in names_of(sections))
+    return any(issubclass(transforms()[name], CombiningTransform) for name in names_of(sections))
 
 
 def names_of(sections: dict[str, Any]) -> list[str]:

@@ -200,7 +200,7 @@ def test_a_share_of_a_batch_is_made_on_the_device_too(photo_folder: Path) -> Non
         assert kernels in repr(stage)
         alike(applied(stage, stage.dataset(epoch=1)), batches(pipe.dataset("train", epoch=1)))
     mixed = compiled(photo_folder, shared, transforms=mixing[:3], output=ONE_HOT, batch={"size": 12})
-    with pytest.raises(ValueError, match="`mixup` mixes examples with those of other hosts, unless each host has whole groups of 8"):
+    with pytest.raises(ValueError, match="`mixup` combines examples with those of other hosts, unless each host has whole groups of 8"):
         mixed.device_stage("train")
 
 

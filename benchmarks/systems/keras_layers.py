@@ -76,7 +76,7 @@ def augment(recipe: Recipe, wanted: tuple[s.Step, ...], classes: int) -> Augment
 
     def run(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         x = tf.cast(x, tf.float32)
-        if recipe.mixes:
+        if recipe.combines:
             y = keras.ops.one_hot(y, classes)
         for mixes, layer in chain:
             if mixes:

@@ -107,4 +107,4 @@ class Torchvision(_Loader):
         return torchvision_steps.Load(recipe)
 
     def mix(self, recipe: Recipe, classes: int) -> Callable[[Any], Any] | None:
-        return torchvision_steps.Mix(recipe, classes) if recipe.mixes else None
+        return torchvision_steps.Mix(recipe, classes) if recipe.combines else None

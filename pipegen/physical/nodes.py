@@ -69,8 +69,8 @@ class Index:
         blocks: What `order: window` permutes as a whole first, in words; "" for nothing.
         shard: The share of each global batch, and the number of shares.
         draws: The number of draws of an example.
-        rows: The rows of a batch that is widened to whole mix groups, or `None`.
-        grouped: Whether it gives the mix group of each example.
+        rows: The rows of a batch that is widened to whole combined groups, or `None`.
+        grouped: Whether it gives the combined group of each example.
         compiled: Whether XLA compiles the ciphers.
         whole: Whether it selects the rest of an epoch, in stored order, rather than a step.
         sampled: Whether an epoch is not each example of the split once.
@@ -255,7 +255,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class SliceOwnRows:
-    """Cuts a batch that was widened to whole mix groups to the rows of this host.
+    """Cuts a batch that was widened to whole combined groups to the rows of this host.
 
     Attributes:
         size: The number of the host's rows, if equal for all batches.

@@ -167,11 +167,11 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
 
 def _index(index: p.Index) -> str:
     mix = mix_text(index.parts, interleaves=index.interleaves)
-    parts = [mix + order_text(index.order, index.window_bytes, blocks=index.blocks)]
+    parts = [combine + order_text(index.order, index.window_bytes, blocks=index.blocks)]
     parts += [bucket_text(index.buckets)] if index.buckets else []
     parts += ["sampled"] if index.sampled else []
     parts += [f"block {index.shard[0]} of {index.shard[1]}"] if index.shard[1] > 1 else []
-    parts += [f"{index.rows} rows in whole mix groups"] if index.rows else []
+    parts += [f"{index.rows} rows in whole combined groups"] if index.rows else []
     parts += [_drawn(index.draws)] if index.draws else []
     return ", ".join(parts)
 

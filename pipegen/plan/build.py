@@ -15,8 +15,8 @@ from pipegen.errors import OpError
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop, window_name
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.mixing import anchor as anchor_of
+from pipegen.ops.families.combining import CombiningTransform
+from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
@@ -27,7 +27,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.followers import Fills, another_fill, marked
 from pipegen.plan.items import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Act, Lanes
-from pipegen.plan.mixing import late, plan_mixing
+from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
 from pipegen.plan.recipe import Assembly, Colour, Geometric, Unknowns, reading
@@ -66,8 +66,8 @@ class Builder(Assembly):
         self.like: dict[str, tuple[str, StepRef[DecodeTransform]]] = {}
         """The image of each feature that is aligned with one, and the use of a step that decodes it."""
         self.fills = Fills()
-        self.mixed: StepRef | None = None
-        """The first step that mixes examples; everything after it works on batches."""
+        self.combined: StepRef | None = None
+        """The first step that combines examples; everything after it works on batches."""
 
     def build(self, *, whole: bool = True, guessed: bool = False) -> Plan | None:
         """Builds the plan; `None` if there are errors.
@@ -78,12 +78,12 @@ class Builder(Assembly):
         """
         self._start()
         self.unknowns.values |= {f for f, t in self.type.items() if guessed and kind_of(t).pictured}
-        for run, mixing in self.lanes.runs(self._features):
+        for run, combining in self.lanes.runs(self._features):
             for acts in self._led(run):
                 self._apart(acts)
-            if mixing is not None:
-                (ref, features), later = mixing
-                self._mixing(ref, features, later)
+            if combining is not None:
+                (ref, features), later = combining
+                self._combining(ref, features, later)
         self.poisoned |= self.unknowns.all()
         if not whole:
             self.poisoned.update(f for f, t in self.type.items() if kind_of(t).pictured)
@@ -288,13 +288,13 @@ class Builder(Assembly):
         return needed if self.lanes.home(feature) not in self.followed or traits.crops or traits.stretches else None
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
-        """Adds a stage, unless it takes single examples and an earlier step has mixed them."""
-        if self.mixed is not None and stage.one_example:
+        """Adds a stage, unless it takes single examples and an earlier step has combined them."""
+        if self.combined is not None and stage.one_example:
             self.type = self.type.replace(**{feature: y})
-            self._report(stage.uses()[-1], late(self.mixed, stage.uses()[-1]))
-            if self.mixed.step.when is None:
+            self._report(stage.uses()[-1], late(self.combined, stage.uses()[-1]))
+            if self.combined.step.when is None:
                 self.ordinary.add(self.findings[-1])
-            self.poisoned.add("mixing")
+            self.poisoned.add("combining")
             return
         super()._emit(stage, feature, y)
 
@@ -310,7 +310,7 @@ class Builder(Assembly):
         opens = segment is None
         if segment is None:
             self._close()
-            if isinstance(step, CropTransform) and self.mixed is None and (last is None or not alone):
+            if isinstance(step, CropTransform) and self.combined is None and (last is None or not alone):
                 self._emit(s.Crop(feature, ref.of(CropTransform)), feature, y)
                 return
             segment = Geometric(feature, x, mode or ("reflect", "bilinear"), alone)
@@ -375,16 +375,16 @@ class Builder(Assembly):
         self.nodes += shortened(self.edge)
         self.nodes.append(Emit(self.nodes[-1].out, output.output))
 
-    def _mixing(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
-        """Plans a step that mixes examples: labels are encoded first; everything after it works on batches."""
+    def _combining(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
+        """Plans a step that combines examples: labels are encoded first; everything after it works on batches."""
         taken = {f: y for f in features if (y := self._inferred(ref, f)) is not None}
-        plan = plan_mixing(self.spec, self.split, ref.of(MixingTransform), self.type, taken, later, self.locate)
+        plan = plan_combining(self.spec, self.split, ref.of(CombiningTransform), self.type, taken, later, self.locate)
         for error in plan.errors:
-            if self.mixed is None or error.code != "PG223":  # the first step has reported the label
+            if self.combined is None or error.code != "PG223":  # the first step has reported the label
                 self._report(ref, error)
         self.findings.extend(plan.findings)
         self.poisoned |= plan.poisoned
-        self.mixed = self.mixed or ref
+        self.combined = self.combined or ref
         for feature, stage, y in plan.encodings:
             self._emit(stage, feature, y)
         self._place()

@@ -13,7 +13,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Sever
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.ops.families.mixing import acted_on, anchor
+from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.bucketed import build_plan, check_buckets, check_sampling
 from pipegen.plan.fitting_plans import check_fitting

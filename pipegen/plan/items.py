@@ -28,7 +28,7 @@ from pipegen.ops.families.items import (
     Renumber,
     Shorten,
 )
-from pipegen.ops.families.mixing import anchor
+from pipegen.ops.families.combining import anchor
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef

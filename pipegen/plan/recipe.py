@@ -12,7 +12,7 @@ from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.mixing import runs_on
+from pipegen.ops.families.combining import runs_on
 from pipegen.ops.stage import Choice, Path, Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s

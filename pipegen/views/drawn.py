@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
-from pipegen.backend.index import mixing
+from pipegen.backend.index import combining
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.order import START
 from pipegen.data.mix import MixedManifest, mixed_manifest
@@ -20,7 +20,7 @@ from pipegen.data.testing import pick
 from pipegen.ops.families.decoder import DecodeWindow
 from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.items import Express
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage
@@ -57,7 +57,7 @@ class DrawnParameters:
     Args:
         executor: Draws, and runs the earlier steps if parameters depend on a size that is only in the file.
         plain: The unoptimised plan of the split, with a stage for every step.
-        keys: The name of each record, for the partners of mixed examples.
+        keys: The name of each record, for the partners of combined examples.
     """
 
     def __init__(self, executor: Executor, plain: Plan, keys: Sequence[str]) -> None:
@@ -104,9 +104,9 @@ class DrawnParameters:
         for node, stage, x in uses[:1] if alike else uses:
             sizes = self._sizes(node, stage, x, batch, active)
             found |= {("" if alike else f"{stage.feature}.") + name: value.numpy() for name, value in step.drawn_on(u, sizes).items()}
-        if isinstance(step, MixingTransform):
-            mixed = np.asarray(found["own_share"]) < 1 if "own_share" in found else step.acts(u).numpy()
-            partners = zip(self._partners(step.rank(u), ref.of(MixingTransform), batch), mixed, strict=True)
+        if isinstance(step, CombiningTransform):
+            combined = np.asarray(found["own_share"]) < 1 if "own_share" in found else step.acts(u).numpy()
+            partners = zip(self._partners(step.rank(u), ref.of(CombiningTransform), batch), combined, strict=True)
             found["partner"] = [keys if takes else None for keys, takes in partners]
         return found
 
@@ -132,14 +132,14 @@ class DrawnParameters:
             value = stage.decode.step.decode(value, None)
         return int(value.shape[0]), int(value.shape[1])
 
-    def _partners(self, rank: tf.Tensor, ref: StepRef[MixingTransform], batch: dict[str, Array]) -> list[str | list[str]]:
-        """Record that each example was mixed with, or a list of several."""
+    def _partners(self, rank: tf.Tensor, ref: StepRef[CombiningTransform], batch: dict[str, Array]) -> list[str | list[str]]:
+        """Record that each example was combined with, or a list of several."""
         order, slots, records = self._x.order, batch["@slot"], batch["@record"]
         own = slice(0, len(slots))
         if self._x.wide is not None:  # the batch begins inside a group, whose other members are missing
             epoch = int(batch["@epoch"][0])
             step = order.step_at(epoch, tf.constant(slots[:1], tf.int64))[0]
-            slots = mixing.widened(order, step, self._x.wide, START, epoch)[0].numpy()
+            slots = combining.widened(order, step, self._x.wide, START, epoch)[0].numpy()
             first = int(np.searchsorted(slots, batch["@slot"][0]))
             own = slice(first, first + len(records))
             found = order.found(epoch, tf.constant(slots))
@@ -148,8 +148,8 @@ class DrawnParameters:
             ranks[own], known = rank.numpy(), found.record.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known
-        first = mixing.partners(rank, order.member(tf.constant(slots, tf.int64)))
-        named = [[self._keys[records[i]] for i in row] for row in mixing.partners_of(first, ref.step.others).numpy()[own]]
+        first = combining.partners(rank, order.member(tf.constant(slots, tf.int64)))
+        named = [[self._keys[records[i]] for i in row] for row in combining.partners_of(first, ref.step.others).numpy()[own]]
         return [row[0] if ref.step.others == 1 else row for row in named]
 
 
@@ -347,16 +347,16 @@ def _only(fitted: FittedSpec, split: str, places: Array | None) -> tuple[Spec, M
         return spec, manifest
     if not isinstance(manifest, MixedManifest):
         return spec, manifest.narrowed(split, places)
-    parts, mix, start = dict(manifest.parts), spec.model.source, 0
-    weighed = dict(mix.mixed())
+    parts, combine, start = dict(manifest.parts), spec.model.source, 0
+    weighed = dict(combine.combined())
     for name, part in manifest.of(split).items():
         end = start + part.num_examples(split)
         own = places[(places >= start) & (places < end)] - start
         parts[name], start = part.narrowed(split, own), end
         weighed[name] = weighed[name].model_copy(update={"weight": float(len(own)), "sampling": None, "order": None})
     if split == "train":
-        mix = mix.model_copy(update={"epoch": len(places), "parts": weighed})
-    model = spec.model.model_copy(update={"source": mix})
+        combine = combine.model_copy(update={"epoch": len(places), "parts": weighed})
+    model = spec.model.model_copy(update={"source": combine})
     return replace(spec, model=model), mixed_manifest(model, parts)
 
 

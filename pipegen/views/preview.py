@@ -9,7 +9,7 @@ import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.datasets.probe import spread
-from pipegen.backend.index.mixing import group_of
+from pipegen.backend.index.partners import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.running.walk import Run
 from pipegen.ops.families.decoder import Decodes
@@ -163,8 +163,8 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
 
 
 def _batch_with(executor: Executor, record: int, epoch: int) -> tuple[Features, int]:
-    """Computes the input of the kernels: the record alone or, if examples are mixed, its mix group; and its row."""
-    records, cycles, row = ([record], [epoch], 0) if executor.mixing is None else group_of(executor.order, epoch, record)
+    """Computes the input of the kernels: the record alone or, if examples are combined, its combined group; and its row."""
+    records, cycles, row = ([record], [epoch], 0) if executor.combining is None else group_of(executor.order, epoch, record)
     compute = Run(executor, executor.physical(SHOWN)).one()
     rows: list[Features] = []
     for place, at in enumerate(zip(records, cycles, strict=True)):

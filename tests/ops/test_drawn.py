@@ -12,7 +12,7 @@ from pipegen.ops.arguments.magnitudes import factor_range, symmetric_range
 from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.families.augmentation import OPERATIONS, Augmentation
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.mixing import WHOLE, MixingTransform
+from pipegen.ops.families.combining import WHOLE, CombiningTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.selections import Selection
@@ -102,7 +102,7 @@ def effect(step: Transform, u: Array) -> list[Array]:
         found = [step.table(given, None)]
     elif isinstance(step, CropTransform):
         found = [step.window(given, tf.constant(height), tf.constant(width))]
-    elif isinstance(step, MixingTransform):
+    elif isinstance(step, CombiningTransform):
         found = [step.choose(given, height, width)]
     else:
         assert isinstance(step, NeighbourhoodTransform)
@@ -203,7 +203,7 @@ def test_erasing_says_what_is_gone() -> None:
 def test_mixing_says_how_much_stays(given: dict[str, Any]) -> None:
     ((name, arguments),) = given.items()
     step = transforms()[name].model_validate({**arguments, "probability": 0.7})
-    assert isinstance(step, MixingTransform)
+    assert isinstance(step, CombiningTransform)
     u = np.random.default_rng(5).random((40, step.num_draws()))
     named = drawn(step, u)
     ones = _tf().ones((40, *SHAPE))

@@ -131,7 +131,7 @@ def decide_sending(said: str, spec: PipelineSpec, plan: Plan) -> int:
             kernels = [n for n in plan.nodes if isinstance(n, Kernel)]
             prepared = [f.node for f in made.functions if isinstance(f, p.Prepare)]
             assert prepared == list(device_kernels(plan, wide)) == kernels[len(kernels) - len(prepared) :], said
-            assert not any(stage.mixes and wide is not None for node in prepared for stage in node.stages), said
+            assert not any(stage.combines and wide is not None for node in prepared for stage in node.stages), said
             assert sorted(only(made, p.SplitForDevice).features) == ["image", "label"], said
             assert only(made, p.Emit) is None
             assert "the parameters" in render_physical(made)

@@ -11,7 +11,7 @@ from planning import built, checked
 from strategies import recipes
 
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.mixing import Mix
+from pipegen.ops.families.combining import Mix
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.verify import verify

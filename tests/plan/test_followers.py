@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.errors import SpecError
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.mixing import Mix
+from pipegen.ops.families.combining import Mix
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.files import Files
 from pipegen.plan import stages as s

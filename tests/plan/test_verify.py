@@ -12,7 +12,7 @@ from pipegen.errors import InternalError
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.ops.families.mixing import Mix
+from pipegen.ops.families.combining import Mix
 from pipegen.ops.transforms.mixup import Cutmix
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.index.mixing import mix, mix_params, near_partners, partners_at, paste
+from pipegen.backend.index.partners import combine, combining_params, near_partners, partners_at, paste
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.blocks import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
@@ -29,8 +29,8 @@ from pipegen.backend.kernels.moving import (
     express,
     limit,
     measure,
-    mix_instances,
-    mix_items,
+    combine_instances,
+    combine_items,
     move,
     number_items,
     paste_instances,
@@ -54,8 +54,8 @@ from pipegen.ops.families.items import (
     Express,
     Limit,
     Measure,
-    MixInstances,
-    MixItems,
+    CombineInstances,
+    CombineItems,
     Move,
     MoveEach,
     NumberItems,
@@ -67,7 +67,7 @@ from pipegen.ops.families.items import (
     Shorten,
 )
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.ops.families.mixing import Mix
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import Stage
@@ -137,7 +137,7 @@ class Lowering:
         run: From the stage, a feature `(n, ...)` and the parameters after all phases to the feature: a pure function.
         memory: From the stage and the features to a tensor for the whole batch that `run` gets in place of the feature. It may be as
             large as the stored data and is not copied.
-        parameters: From the stage and the features to functions of the draws and of the groups that mix.
+        parameters: From the stage and the features to functions of the draws and of the groups that are combined.
         phases: Functions before `run`, each pure and compiled separately, for values that are read more than once, such as parameters
             of one value a pixel.
         quantised: Whether parameters are rounded from float64 to far fewer bits, so that XLA may compute them: differences in the last
@@ -256,11 +256,11 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     MoveEach: Lowering(batch=move),
     Bend: Lowering(batch=bend),
     BendEach: Lowering(batch=bend),
-    MixItems: Lowering(batch=mix_items),
+    CombineItems: Lowering(batch=combine_items),
     Limit: Lowering(batch=limit),
     Renumber: Lowering(batch=renumber),
     NumberItems: Lowering(batch=number_items),
-    MixInstances: Lowering(batch=mix_instances),
+    CombineInstances: Lowering(batch=combine_instances),
     Express: Lowering(batch=express),
     Shorten: Lowering(batch=shorten),
     s.Compose: Lowering(batch=compose_matrix),
@@ -277,7 +277,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
-    Mix: Lowering(mix, mix_params, sent=near_partners, received=partners_at),
+    Combine: Lowering(combine, combining_params, sent=near_partners, received=partners_at),
     Paste: Lowering(batch=paste),
     PasteInstances: Lowering(batch=paste_instances),
     PasteItems: Lowering(batch=paste_items),

@@ -29,7 +29,7 @@ from pipegen.data.mix_counts import part_seed
 from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
-from pipegen.physical.decide import decide, extent_of, last_mixing, widened
+from pipegen.physical.decide import decide, extent_of, last_combining, widened
 from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
 from pipegen.physical.facts import scopes
@@ -66,7 +66,7 @@ class Executor:
         epochs: The sampled examples of an epoch, for a plan that samples.
         cache: Makes the cache of the plan.
         buckets: The bucket of each record, for a plan with buckets.
-        anywhere: Whether it is for epochs begun with another batch size. Any executor is if its plan mixes no examples.
+        anywhere: Whether it is for epochs begun with another batch size. Any executor is if its plan combines no examples.
     """
 
     def __init__(
@@ -108,8 +108,8 @@ class Executor:
             extent, threads(spec.runtime), jit, quarantine is not None, python, columns, *records.reader.keeps(), records.reader.fetches
         )
         self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
-        self.mixing = last_mixing(plan.nodes)
-        """The last kernel that mixes examples."""
+        self.combining = last_combining(plan.nodes)
+        """The last kernel that combines examples."""
         self.wide = widened(plan, self.order)
         """Rows of a batch up to that kernel if its block is widened to whole groups."""
         self.tensors = tensors_of(records)
@@ -155,7 +155,7 @@ class Executor:
         """Returns an executor of one bucket's plan, with this order and these draws, to inspect single examples."""
         if number not in self._in_bucket:
             made = copy(self)
-            made.plan, made.mixing = self.plan.buckets[number], last_mixing(self.plan.buckets[number].nodes)
+            made.plan, made.combining = self.plan.buckets[number], last_combining(self.plan.buckets[number].nodes)
             made.buckets = None
             self._in_bucket[number] = made
         return self._in_bucket[number]

@@ -160,7 +160,7 @@ def test_a_mirror_swaps_pairs_and_half_a_turn_does_not() -> None:
     "steps", [MOVES, ["mosaic", {"random_flip": FILL}], [{"cutmix": {}}], [{"mixup": {}}]], ids=["moves", "mosaic", "cutmix", "mixup"]
 )
 def test_the_keypoints_of_boxes_stay_with_them(steps: list[Any]) -> None:
-    """Boxes that are lost or sorted take theirs along, and in mixed images the colour says whose they are."""
+    """Boxes that are lost or sorted take theirs along, and in combined images the colour says whose they are."""
     data, mixed = given(boxed=True), steps is not MOVES
     seen = 0
     for key, image, y in stream(build(steps, boxed=True)):
@@ -256,7 +256,7 @@ def test_what_contradicts_itself_is_a_finding(pose: dict[str, Any], says: str) -
 
 @pytest.mark.parametrize(("step", "says"), [
     ({"random_elastic": {"alpha": 20, "sigma": 4}}, "`random_elastic` has no rule for a feature of kind `keypoints`"),
-    ({"cutmix": {}}, "`cutmix` has no rule to mix `pose`, a feature of kind `keypoints`"),
+    ({"cutmix": {}}, "`cutmix` has no rule to combine `pose`, a feature of kind `keypoints`"),
 ])  # fmt: skip
 def test_a_step_that_has_no_rule_for_a_pose_is_an_error(step: Any, says: str) -> None:
     with pytest.raises(SpecError, match=says):

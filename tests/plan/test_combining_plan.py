@@ -1,4 +1,4 @@
-"""Steps that mix examples: where the batch stands, what follows, and what is told."""
+"""Steps that combine examples: where the batch stands, what follows, and what is told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from planning import built, checked, compiled, load_spec
 
 from pipegen.ops.families.decoder import Decode
-from pipegen.ops.families.mixing import Mix
+from pipegen.ops.families.combining import Mix
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Kernel
 

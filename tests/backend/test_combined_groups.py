@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.families.combining import GROUP
 from pipegen.physical.extent import Position
 
 pytestmark = pytest.mark.tf
@@ -197,7 +197,7 @@ def orders() -> list[Any]:
 def test_a_widened_block_holds_every_group_that_it_touches() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.mixing import widened
+    from pipegen.backend.index.partners import widened
 
     widths = set()
     for order in orders():
