@@ -147,7 +147,7 @@ def test_code_has_to_be_allowed(photos: Path) -> None:
     [
         pytest.param(
             {"transforms": [{"resize": {"size": 16}}, {"mixup": {"alpha": 0.2}}], "output": {"encode": {"label": "one_hot"}}},
-            id="mixing and encoded labels",
+            id="combining and encoded labels",
         ),
         pytest.param({"epoch": {"steps": 1}, "batch": {"size": 4, "remainder": "pad"}}, id="epochs of steps", marks=pytest.mark.nightly),
         pytest.param(
@@ -176,7 +176,7 @@ def test_other_pipelines_are_looked_at_whole(photos: Path, changes: dict[str, An
 
 
 @pytest.mark.parametrize("sample", [4, pytest.param("all", marks=pytest.mark.nightly)])
-def test_a_sample_of_a_mix_is_of_every_part(photos: Path, sample: Any) -> None:
+def test_a_sample_of_a_combine_is_of_every_part(photos: Path, sample: Any) -> None:
     """An epoch of a mix has some examples several times, and others not at all: a test sees each of its sample once."""
     own = {"image_folder": {"path": str(photos)}}
     parts = {

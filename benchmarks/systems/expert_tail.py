@@ -127,7 +127,7 @@ def _shares(recipe: Recipe) -> tf.Tensor:
     import tensorflow as tf
 
     columns = []
-    for kind in s.MIXING:
+    for kind in s.COMBINING:
         step = recipe.find(kind)
         if step is None:
             columns.append(tf.ones([recipe.batch]))

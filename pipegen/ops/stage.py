@@ -122,7 +122,6 @@ class Stage:
         from_memory: Whether it reads images in place, from the memory of the store, so that they are not read before.
         branches: Whether it may run only on the examples that it acts on.
         ns_per_value: Nanoseconds of one core for each value (pixel × channel) of the result.
-        former: Its name in the keys of caches and in explanations as JSON, if that is not the class's.
     """
 
     __slots__ = ()
@@ -141,12 +140,11 @@ class Stage:
     from_memory: ClassVar[bool] = False
     branches: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 0.5
-    former: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
         """Its name in the keys of caches and in explanations."""
-        return self.former or type(self).__name__
+        return type(self).__name__
 
     def uses(self) -> tuple[StepRef, ...]:
         """Lists the uses of steps in it, in the spec's order: its `refs`, or its one `ref`."""

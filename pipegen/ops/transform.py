@@ -41,7 +41,6 @@ class Transform(Model):
         handles_probability: Whether it handles `probability` itself, by draws that `num_draws` counts; the backend then appends none.
         calls_python: Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for.
         factors: The magnitudes whose single number is a range around 1, not around 0.
-        later: Arguments that are left out of a spec's hash at their defaults.
         only_sizes: Whether it changes only the size of images.
         family: The way it composes, or its family in the list of steps.
         part: The name of a part of a policy, in the text of a plan.
@@ -55,7 +54,6 @@ class Transform(Model):
     handles_probability: ClassVar[bool] = False
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "never"
     factors: ClassVar[frozenset[str]] = frozenset()
-    later: ClassVar[frozenset[str]] = frozenset()
     only_sizes: ClassVar[bool] = False
     family: ClassVar[Family | str] = Family.ELEMENT
     part: ClassVar[str | None] = None
@@ -197,8 +195,6 @@ class Transform(Model):
         """Returns a canonical form of all arguments but `id`, as plain values, for the hash of a spec."""
         values = self.model_dump(mode="json", exclude={"id"})
         for name, field in type(self).model_fields.items():
-            if name in self.later and getattr(self, name) == field.default:
-                del values[name]
             value = values.get(name)
             if value is None or isinstance(value, (bool, str)):
                 continue  # not a number: skip the slow check of its type

@@ -3,14 +3,14 @@
 Runs of batch stages are compiled together. XLA on a CPU recomputes a fused producer for every reader, so a kernel is cut
 before a stage that reads a pixel of the stage before more than once:
 
-- a matrix that combines channels reads each channel for every output channel (even after a cheap mirror, two kernels take a
+- a matrix that mixes channels reads each channel for every output channel (even after a cheap mirror, two kernels take a
   quarter to a half of the time of one);
 - a matrix around the mean reads the image twice, and so does a table of the histogram;
 - a warp reads each pixel for four neighbours, and a filter for many more;
 - a mirror chooses between a pixel and its counterpart;
 - a combining step reads two examples, and recomputes even a mirror before it for each (three times the cost).
 
-A colour stage that does not combine channels reads a value once and is fused: warp, brightness and arithmetic in one kernel take
+A colour stage that does not mix channels reads a value once and is fused: warp, brightness and arithmetic in one kernel take
 0.82 of the time of two. Some stages that read once are still faster apart: a plain table after a warp (0.87 of the sum of the
 parts, against 1.19 in one kernel), and colour after a mirror or an erased rectangle (two kernels take 0.8 to 0.95 of one).
 """

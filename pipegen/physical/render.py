@@ -167,7 +167,7 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
 
 def _index(index: p.Index) -> str:
     mix = mix_text(index.parts, interleaves=index.interleaves)
-    parts = [combine + order_text(index.order, index.window_bytes, blocks=index.blocks)]
+    parts = [mix + order_text(index.order, index.window_bytes, blocks=index.blocks)]
     parts += [bucket_text(index.buckets)] if index.buckets else []
     parts += ["sampled"] if index.sampled else []
     parts += [f"block {index.shard[0]} of {index.shard[1]}"] if index.shard[1] > 1 else []

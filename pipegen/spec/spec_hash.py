@@ -71,8 +71,7 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         result["order"] = spec.order.meaning()
     skip = spec.errors.skip
     result["errors"] = {"decode": "raise" if skip is None else {"skip": {"max_fraction": skip.max_fraction}}}
-    if spec.errors.missing != "raise":  # the default came later, and hashes of older specs stay
-        result["errors"]["missing"] = spec.errors.model_dump(mode="json")["missing"]
+    result["errors"]["missing"] = spec.errors.model_dump(mode="json")["missing"]
     if spec.stages:
         stages = ({"epochs": stage.epochs, **_other(canonical(stage.resolved), result)} for stage in spec.stages)
         result["stages"] = {str(number): stage for number, stage in enumerate(stages)}

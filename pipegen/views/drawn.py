@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
-from pipegen.backend.index import combining
+from pipegen.backend.index import combined_groups
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.order import START
 from pipegen.data.mix import MixedManifest, mixed_manifest
@@ -139,7 +139,7 @@ class DrawnParameters:
         if self._x.wide is not None:  # the batch begins inside a group, whose other members are missing
             epoch = int(batch["@epoch"][0])
             step = order.step_at(epoch, tf.constant(slots[:1], tf.int64))[0]
-            slots = combining.widened(order, step, self._x.wide, START, epoch)[0].numpy()
+            slots = combined_groups.widened(order, step, self._x.wide, START, epoch)[0].numpy()
             first = int(np.searchsorted(slots, batch["@slot"][0]))
             own = slice(first, first + len(records))
             found = order.found(epoch, tf.constant(slots))
@@ -148,8 +148,8 @@ class DrawnParameters:
             ranks[own], known = rank.numpy(), found.record.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known
-        first = combining.partners(rank, order.member(tf.constant(slots, tf.int64)))
-        named = [[self._keys[records[i]] for i in row] for row in combining.partners_of(first, ref.step.others).numpy()[own]]
+        first = combined_groups.partners(rank, order.member(tf.constant(slots, tf.int64)))
+        named = [[self._keys[records[i]] for i in row] for row in combined_groups.partners_of(first, ref.step.others).numpy()[own]]
         return [row[0] if ref.step.others == 1 else row for row in named]
 
 
@@ -347,16 +347,16 @@ def _only(fitted: FittedSpec, split: str, places: Array | None) -> tuple[Spec, M
         return spec, manifest
     if not isinstance(manifest, MixedManifest):
         return spec, manifest.narrowed(split, places)
-    parts, combine, start = dict(manifest.parts), spec.model.source, 0
-    weighed = dict(combine.combined())
+    parts, mix, start = dict(manifest.parts), spec.model.source, 0
+    weighed = dict(mix.mixed())
     for name, part in manifest.of(split).items():
         end = start + part.num_examples(split)
         own = places[(places >= start) & (places < end)] - start
         parts[name], start = part.narrowed(split, own), end
         weighed[name] = weighed[name].model_copy(update={"weight": float(len(own)), "sampling": None, "order": None})
     if split == "train":
-        combine = combine.model_copy(update={"epoch": len(places), "parts": weighed})
-    model = spec.model.model_copy(update={"source": combine})
+        mix = mix.model_copy(update={"epoch": len(places), "parts": weighed})
+    model = spec.model.model_copy(update={"source": mix})
     return replace(spec, model=model), mixed_manifest(model, parts)
 
 

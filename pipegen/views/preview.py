@@ -9,7 +9,7 @@ import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.datasets.probe import spread
-from pipegen.backend.index.partners import group_of
+from pipegen.backend.index.combined_groups import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.running.walk import Run
 from pipegen.ops.families.decoder import Decodes

@@ -200,14 +200,14 @@ def test_erasing_says_what_is_gone() -> None:
 
 
 @pytest.mark.parametrize("given", [{"mixup": {"alpha": 1}}, {"cutmix": {"alpha": 1}}, {"mosaic": {}}], ids=lambda given: next(iter(given)))
-def test_mixing_says_how_much_stays(given: dict[str, Any]) -> None:
+def test_combining_says_how_much_stays(given: dict[str, Any]) -> None:
     ((name, arguments),) = given.items()
     step = transforms()[name].model_validate({**arguments, "probability": 0.7})
     assert isinstance(step, CombiningTransform)
     u = np.random.default_rng(5).random((40, step.num_draws()))
     named = drawn(step, u)
     ones = _tf().ones((40, *SHAPE))
-    left = step.mix(ones, 0 * _tf().stack([ones] * step.others, 1), _tf().constant(effect(step, u)[0])).numpy().mean((1, 2, 3))
+    left = step.combine(ones, 0 * _tf().stack([ones] * step.others, 1), _tf().constant(effect(step, u)[0])).numpy().mean((1, 2, 3))
     np.testing.assert_allclose(left, named["own_share"], atol=2 / WHOLE)
     assert (named["own_share"][u[:, 1] >= 0.7] == 1).all()
     if "row" in named:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.index.partners import combine, combining_params, near_partners, partners_at, paste
+from pipegen.backend.index.combined_groups import combine, combining_params, near_partners, partners_at, paste
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.blocks import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words

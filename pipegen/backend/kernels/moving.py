@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.index.partners import partners, partners_of, pasted_pixels
+from pipegen.backend.index.combined_groups import partners, partners_of, pasted_pixels
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.crops import ChooseWindow, window_name

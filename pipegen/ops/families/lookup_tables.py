@@ -70,7 +70,6 @@ class LookupTable(Stage):
 
     branches: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.35
-    former: ClassVar[str] = "Curve"
 
     feature: str
     refs: tuple[StepRef[LookupTableTransform], ...]

@@ -110,7 +110,6 @@ class RandomCrop(SizedCrop, PaddedWindow):
 
     op = "random_crop"
     random = True
-    later = frozenset({"padding", "fill"})
     examples = (
         Example("random_crop: {size: 200}", IMAGE_224, "uint8[200×200×3] in [0, 255]"),
         Example("random_crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
@@ -146,7 +145,7 @@ class RandomCrop(SizedCrop, PaddedWindow):
         """Writes an equal border as one number, and leaves out a border of 0 pixels."""
         values = super().meaning()
         if not self.pads():
-            return {key: value for key, value in values.items() if key not in self.later}
+            return {key: value for key, value in values.items() if key not in ("padding", "fill")}
         rows, columns = self._border()
         return values if isinstance(self.padding, str) else values | {"padding": rows if rows == columns else [rows, columns]}
 

@@ -133,7 +133,6 @@ class Resize(ElementTransform):
     """
 
     op = "resize"
-    later = frozenset({"longer_side"})
     moves = True
     only_sizes = True
     examples = (

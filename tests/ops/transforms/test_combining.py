@@ -1,4 +1,4 @@
-"""Mixing steps against SciPy's Beta distribution, the papers' own rectangle in NumPy, and Keras' layers."""
+"""Combining steps against SciPy's Beta distribution, the papers' own rectangle in NumPy, and Keras' layers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def chosen(step: CombiningTransform, u: Array, height: int = H, width: int = W) 
     return step.choose(np.asarray(u), height, width).numpy()
 
 
-def mixed(step: CombiningTransform, images: Array, how: Array) -> Array:
-    return step.mix(images, images[others(step)], how).numpy()
+def combined(step: CombiningTransform, images: Array, how: Array) -> Array:
+    return step.combine(images, images[others(step)], how).numpy()
 
 
 def others(step: CombiningTransform) -> Array:
@@ -71,7 +71,7 @@ def test_bytes_are_blended_exactly() -> None:
     how = chosen(step, numbers(step))
     share = how[:, 0].astype(np.int64)[:, None, None, None]
     exact = (images.astype(np.int64) * share + images[PARTNER].astype(np.int64) * (WHOLE - share)) / WHOLE
-    got = mixed(step, images, how)
+    got = combined(step, images, how)
     assert got.dtype == np.float32
     np.testing.assert_array_equal(got, exact)
     np.testing.assert_array_equal(step.own_share(how, H, W).numpy(), how[:, 0] / WHOLE)
@@ -83,10 +83,10 @@ def test_a_blend_is_the_one_of_keras() -> None:
     step, images = Mixup(alpha=0.7), pictures("float32")
     how = chosen(step, numbers(step))
     share = step.own_share(how, H, W).numpy()
-    theirs = keras.layers.MixUp().transform_images(images, {"mix_weight": share, "permutation_order": PARTNER})
-    np.testing.assert_allclose(mixed(step, images, how), theirs, atol=1e-6)
+    theirs = keras.layers.MixUp().transform_images(images, {"combine_weight": share, "permutation_order": PARTNER})
+    np.testing.assert_allclose(combined(step, images, how), theirs, atol=1e-6)
     labels = np.eye(5, dtype=np.float32)[np.arange(N) % 5]
-    theirs = keras.layers.MixUp().transform_labels(labels, {"mix_weight": share, "permutation_order": PARTNER})
+    theirs = keras.layers.MixUp().transform_labels(labels, {"combine_weight": share, "permutation_order": PARTNER})
     np.testing.assert_allclose(combine_labels(labels, labels[PARTNER][:, None], np.stack([share, 1 - share], 1)), theirs, atol=1e-7)
 
 
@@ -119,7 +119,7 @@ def test_the_rectangle_holds_the_partner_s_pixels(dtype: str) -> None:
     wanted = images.copy()
     for i, (top, left, bottom, right) in enumerate(how):
         wanted[i, top:bottom, left:right] = images[PARTNER[i], top:bottom, left:right]
-    got = mixed(step, images, how)
+    got = combined(step, images, how)
     assert got.dtype == images.dtype
     np.testing.assert_array_equal(got, wanted)
 
@@ -130,7 +130,7 @@ def test_probability_leaves_the_others_as_they_are(step: CombiningTransform) -> 
     how = chosen(step, u)
     stays = u[:, 1] >= 0.4
     assert 0 < stays.sum() < N
-    np.testing.assert_array_equal(mixed(step, images, how)[stays], images[stays])
+    np.testing.assert_array_equal(combined(step, images, how)[stays], images[stays])
     shares = step.shares(how, H, W).numpy()
     assert (shares[stays] == np.eye(1 + step.others)[0]).all()
     assert (shares[~stays, 0] < 1).any()
@@ -143,13 +143,13 @@ def test_the_same_bits_with_xla_and_at_every_batch_size(step: CombiningTransform
 
     images, u = pictures(), numbers(step)
     how = chosen(step, u)
-    whole = mixed(step, images, how)
-    compiled = tf.function(lambda x, p, h: step.mix(x, tf.gather(x, p), h), jit_compile=True, autograph=False)
+    whole = combined(step, images, how)
+    compiled = tf.function(lambda x, p, h: step.combine(x, tf.gather(x, p), h), jit_compile=True, autograph=False)
     np.testing.assert_array_equal(compiled(images, others(step), how).numpy(), whole)
     for size in (1, 3, 8):
         parts = [chosen(step, u[i : i + size]) for i in range(0, N, size)]
         np.testing.assert_array_equal(np.concatenate(parts), how)
-    np.testing.assert_array_equal(step.mix(images[:3], images[others(step)[:3]], how[:3]).numpy(), whole[:3])
+    np.testing.assert_array_equal(step.combine(images[:3], images[others(step)[:3]], how[:3]).numpy(), whole[:3])
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
@@ -159,7 +159,7 @@ def test_a_mosaic_is_a_window_of_four_images_side_by_side(dtype: str) -> None:
     u[:2, 2:] = [[0, 0], [1 - 2.0**-53, 0.5]]
     how = chosen(step, u)
     assert how.min() == 0
-    got, shares = mixed(step, images, how), step.shares(how, H, W).numpy()
+    got, shares = combined(step, images, how), step.shares(how, H, W).numpy()
     assert got.dtype == images.dtype
     for i, (row, column) in enumerate(how):
         a, b, c, d = (images[j] for j in (i, *FOUR[i]))
@@ -177,7 +177,7 @@ def test_labels_of_four_are_weighed() -> None:
 
 
 def test_partners_of_partners_are_others_while_the_group_has_any() -> None:
-    from pipegen.backend.index.partners import partners, partners_of
+    from pipegen.backend.index.combined_groups import partners, partners_of
 
     for n, different in ((GROUP, 4), (3, 3), (1, 1)):
         got = partners_of(partners(np.random.default_rng(n).random(n), np.ones(n, bool)), 3).numpy()
@@ -198,7 +198,7 @@ def by_hand(rank: Array, member: Array) -> list[int]:
 @pytest.mark.parametrize("n", [1, 2, 8, 13, 24])
 @pytest.mark.parametrize("outside", [0, 1, 6])
 def test_partners_are_others_of_the_group(n: int, outside: int) -> None:
-    from pipegen.backend.index.partners import partners
+    from pipegen.backend.index.combined_groups import partners
 
     rank, member = np.random.default_rng(n).random(n), np.arange(n) < n - outside
     got = partners(rank, member).numpy()
@@ -210,7 +210,7 @@ def test_partners_are_others_of_the_group(n: int, outside: int) -> None:
 
 
 def test_every_other_of_the_group_is_as_likely() -> None:
-    from pipegen.backend.index.partners import partners
+    from pipegen.backend.index.combined_groups import partners
 
     got = partners(np.random.default_rng(0).random(GROUP * 4000), np.ones(GROUP * 4000, bool)).numpy().reshape(-1, GROUP) % GROUP
     for place in range(GROUP):

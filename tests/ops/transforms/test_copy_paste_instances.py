@@ -89,7 +89,7 @@ def oracle(given: dict[str, Array], partner: Array, taken: Array, rules: BoxRule
 def test_a_batch_is_what_numpy_makes_of_it(rules: BoxRules, objects: float, probability: float) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.partners import partners
+    from pipegen.backend.index.combined_groups import partners
     from pipegen.backend.kernels.lower import apply_stage
 
     step, given = CopyPaste(objects=objects, probability=probability), scene()
