@@ -9,11 +9,11 @@ import numpy as np
 from planning import callee_of
 
 from pipegen.ops.base import CropTransform, PointwiseTransform
+from pipegen.ops.families.combining import Combine, CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import Decode, DecodeTransform
 from pipegen.ops.families.items import Paste, PastingTransform
 from pipegen.ops.families.lookup_tables import LookupTable, LookupTableTransform
-from pipegen.ops.families.combining import Combine, CombiningTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.traits import Family

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from planning import checked
 
 from pipegen.ops.base import CropTransform, GeometricTransform
-from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.combining import CombiningTransform
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.registry import transforms
 
 SIDE = 24

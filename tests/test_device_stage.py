@@ -19,7 +19,13 @@ from pipegen.physical.device import sent
 pytestmark = pytest.mark.tf
 
 Array = np.ndarray[Any, Any]
-COMBINING: list[Any] = [RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}, {"cutmix": {"alpha": 1.0}}, {"random_brightness": {"factor": 0.2}}]
+COMBINING: list[Any] = [
+    RESIZE,
+    "random_flip",
+    {"mixup": {"alpha": 0.4}},
+    {"cutmix": {"alpha": 1.0}},
+    {"random_brightness": {"factor": 0.2}},
+]
 FEW: list[Any] = [*FLIPPED, {"random_brightness": {"factor": 0.3}}, {"rescale": {"to": [0, 1]}}]
 """For what does not depend on the steps."""
 ONE_HOT = {"encode": {"label": "one_hot"}}

@@ -24,9 +24,9 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
+from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.array_rows.rows import Rows, read_image

@@ -13,10 +13,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
-from pipegen.ops.families.crops import ChooseWindow, ItemCrop, window_name
-from pipegen.ops.families.decoder import Decode, DecodeTransform
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.combining import anchor as anchor_of
+from pipegen.ops.families.crops import ChooseWindow, ItemCrop, window_name
+from pipegen.ops.families.decoder import Decode, DecodeTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
@@ -24,10 +24,10 @@ from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
+from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.followers import Fills, another_fill, marked
 from pipegen.plan.items import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Act, Lanes
-from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
 from pipegen.plan.recipe import Assembly, Colour, Geometric, Unknowns, reading

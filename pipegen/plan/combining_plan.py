@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
-from pipegen.ops.families.items import CombineInstances, CombineItems, Paste, PasteInstances, PastePoints, PastingTransform
 from pipegen.ops.families.combining import Combine, CombiningTransform, anchor
+from pipegen.ops.families.items import CombineInstances, CombineItems, Paste, PasteInstances, PastePoints, PastingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.traits import Family
@@ -173,7 +173,9 @@ def _masks(
 def _stage(ref: StepRef[CombiningTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
     """The stage of a step on a feature that it acts on."""
     if feature not in masks:
-        return Combine(feature, ref, _canvas(y), label=False) if y.instances is None else CombineInstances(feature, ref, _canvas(y), y.ignore)
+        return (
+            Combine(feature, ref, _canvas(y), label=False) if y.instances is None else CombineInstances(feature, ref, _canvas(y), y.ignore)
+        )
     paste = Paste if y.instances is None else PasteInstances
     return paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
 
@@ -189,7 +191,8 @@ def _follower(
     *,
     joined: bool,
 ) -> None:
-    """Plans a feature of the output that the step does not act on: labels are combined, images stay, items are `joined`; others are errors."""
+    """Plans a feature of the output that the step does not act on: labels are combined, images stay, items are `joined`; others are
+    errors."""
     op, x = ref.step.op, type_[name]
     if ref.step.acts_on(kind_of(x)) or x.encoded or joined:
         return

@@ -13,11 +13,11 @@ from itertools import takewhile, zip_longest
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.families.combining import CombiningTransform
+from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.combining import CombiningTransform
-from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.transform import Transform

@@ -9,8 +9,8 @@ from pipegen.data.shares import rows_of
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
-from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.combining import GROUP, CombiningTransform, anchor, runs_on
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef

@@ -14,10 +14,10 @@ from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.items import Move
-from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan import stages as s

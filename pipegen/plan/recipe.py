@@ -10,9 +10,9 @@ from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.base import CropTransform, GeometricTransform
+from pipegen.ops.families.combining import runs_on
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.combining import runs_on
 from pipegen.ops.stage import Choice, Path, Stage, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s

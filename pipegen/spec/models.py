@@ -6,9 +6,9 @@ A choice is a word or a single-key map `word: {arguments}`: a union of a literal
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_serializer, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.item_rules import BoxFormat
@@ -103,10 +103,6 @@ class Batch(Model):
     buckets: Buckets | None = None
     """The possible sizes of batches; `size: bucket` in a step is the size of an image's bucket."""
 
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, handler: Any) -> dict[str, Any]:
-        return {name: value for name, value in handler(self).items() if name != "buckets" or value is not None}
-
     def remainder_for(self, split: str) -> Remainder:
         """The treatment for one split."""
         if isinstance(self.remainder, str):
@@ -135,10 +131,6 @@ class Output(Model):
     """The place of an image's channel axis."""
     boxes: BoxFormat = "xyxy"
     """The format of boxes: `xyxy`, `yxyx`, `xywh` or `center_xywh` in pixels, or `rel_xyxy` etc. in fractions of the image."""
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, handler: Any) -> dict[str, Any]:
-        return {name: value for name, value in handler(self).items() if name != "boxes" or value != "xyxy"}
 
 
 class Skip(Model):
@@ -280,10 +272,6 @@ class Runtime(Model):
     compile."""
     service: Service | None = None
     """Other machines that make the batches of the training split: a dispatcher and workers of TensorFlow's tf.data service."""
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, handler: Any) -> dict[str, Any]:
-        return {name: value for name, value in handler(self).items() if name != "service" or value is not None}
 
 
 class Stretch(NamedTuple):

@@ -17,10 +17,10 @@ from pipegen.backend.index.order import START
 from pipegen.data.mix import MixedManifest, mixed_manifest
 from pipegen.data.shards import RANKED
 from pipegen.data.testing import pick
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.decoder import DecodeWindow
 from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.items import Express
-from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage

@@ -11,8 +11,8 @@ from PIL import Image
 
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.reading.damage import reason
-from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.combining import GROUP
+from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.plan import stages as s

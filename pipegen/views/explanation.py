@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.families.combining import runs_on
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.items import CombineItems, Move
-from pipegen.ops.families.combining import runs_on
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.traits import ANY_IMAGE

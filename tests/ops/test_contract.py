@@ -18,12 +18,12 @@ from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.chains import ChainsTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.model import field_docs

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from planning import built, compiled, load_spec
 
-from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.combining import CombiningTransform
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.registry import sources, transforms
 from pipegen.phases.compilation import optimise
 from pipegen.plan.check import check

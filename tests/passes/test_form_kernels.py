@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from planning import built, compiled, load_spec
 from strategies import recipes
 
-from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.combining import Combine
+from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.neighbourhood import HostNeighbourhood, Neighbourhood
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from planning import built, checked
 from strategies import recipes
 
-from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.combining import Combine
+from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.verify import verify

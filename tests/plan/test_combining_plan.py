@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from planning import built, checked, compiled, load_spec
 
-from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.combining import Combine
+from pipegen.ops.families.decoder import Decode
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Kernel
 

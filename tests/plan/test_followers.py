@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.errors import SpecError
-from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.combining import Combine
+from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.files import Files
 from pipegen.plan import stages as s

@@ -10,9 +10,9 @@ from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.arithmetic import Arithmetic
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.ops.families.combining import Combine
 from pipegen.ops.transforms.mixup import Cutmix
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass
@@ -143,7 +143,9 @@ def combined_before_the_batch(p: Plan) -> Plan:
     use = nodes_with(p, s.Apply)[0].stages[0]
     assert isinstance(use, s.Apply)
     combining = replace(use.ref, step=Cutmix()).of(Cutmix)
-    return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (Combine("image", combining, (24, 24), label=False),)), p.batch)
+    return swap(
+        p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (Combine("image", combining, (24, 24), label=False),)), p.batch
+    )
 
 
 def empty_node(p: Plan) -> Plan:

@@ -91,8 +91,8 @@ class DeviceStage:
         size, replicas = self._pipe.spec.model.batch.size, strategy.num_replicas_in_sync
         if self._combines and size % (GROUP * replicas):
             raise ValueError(
-                f"examples are combined on the device in groups of {GROUP}, into which {size} examples on {replicas} replicas do not divide: "
-                f"make `batch.size` a multiple of {GROUP * replicas}, or use `pipe.distribute(strategy)`"
+                f"examples are combined on the device in groups of {GROUP}, into which {size} examples on {replicas} replicas do not "
+                f"divide: make `batch.size` a multiple of {GROUP * replicas}, or use `pipe.distribute(strategy)`"
             )
         return DistributedBatches(self._pipe, self._split, strategy, sends=True)
 

@@ -14,8 +14,8 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
-from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.combined_groups import combine, combining_params, near_partners, partners_at, paste
+from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels.blocks import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
@@ -25,12 +25,12 @@ from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, war
 from pipegen.backend.kernels.moving import (
     bend,
     choose_window,
+    combine_instances,
+    combine_items,
     enter,
     express,
     limit,
     measure,
-    combine_instances,
-    combine_items,
     move,
     number_items,
     paste_instances,
@@ -44,18 +44,19 @@ from pipegen.backend.kernels.warp import around, outside, read, sides
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.chains import BlendChains
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.items import (
     Bend,
     BendEach,
+    CombineInstances,
+    CombineItems,
     Enter,
     EnterEach,
     Express,
     Limit,
     Measure,
-    CombineInstances,
-    CombineItems,
     Move,
     MoveEach,
     NumberItems,
@@ -67,7 +68,6 @@ from pipegen.ops.families.items import (
     Shorten,
 )
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import Stage

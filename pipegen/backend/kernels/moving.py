@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.combined_groups import partners, partners_of, pasted_pixels
+from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.families.items import (
     NUMBERS,
     Bend,
+    CombineInstances,
+    CombineItems,
     Enter,
     Express,
     Limit,
     Measure,
-    CombineInstances,
-    CombineItems,
     Move,
     NumberItems,
     PasteInstances,
@@ -177,8 +177,8 @@ def combine_items(stage: CombineItems, features: Features) -> None:
 def combined_with(
     ref: StepRef[CombiningTransform], features: Features, height: tf.Tensor, width: tf.Tensor
 ) -> tuple[CombiningTransform, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns the step, its choices, the partners of each example, int32 `(n, others)`, and, bool `(n,)`, true for an example that is combined
-    only with itself, unshifted, so that its items must not be doubled."""
+    """Returns the step, its choices, the partners of each example, int32 `(n, others)`, and, bool `(n,)`, true for an example that is
+    combined only with itself, unshifted, so that its items must not be doubled."""
     step, u = step_of(ref, features["@draws"]), own_draws(ref, features["@draws"])
     rank = step.rank(u)
     partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)

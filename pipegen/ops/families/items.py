@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
-from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.combining import COUNTS, GROUP, CombiningTransform
+from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.stage import Stage, StepRef, use, uses
 from pipegen.types import times, valid_name
 
@@ -220,7 +220,7 @@ class Shorten(ItemStage):
 
 
 NUMBERS = 256
-"""The numbers that a pixel can have. In a combined image, the numbers of the first partner begin here, those of the second at twice this."""
+"""The numbers that a pixel can have. In a combined image, those of the first partner begin here, those of the second at twice this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,6 @@ class BrightnessTransform(AmountTransform, ColourTransform):
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         return (*super().lints(x), *delta_lints(self.op, "delta", self.delta, x))
 
-    def meaning(self) -> dict[str, Any]:
-        """Leaves out a `delta` without a value."""
-        return {name: value for name, value in super().meaning().items() if name != "delta" or value is not None}
-
     def takes(self, channels: int) -> bool:
         return channels in (1, 3, 4)
 

@@ -81,9 +81,8 @@ class Decode(DecodeTransform):
         return self
 
     def meaning(self) -> dict[str, Any]:
-        """Leaves out `jpeg: fast`, the default; the others decode at full size, whatever `scaled` is."""
-        said = super().meaning()
-        return said | {"scaled": "never"} if self._whole else {key: value for key, value in said.items() if key != "jpeg"}
+        """Writes `scaled: never` where files are decoded at full size, whatever `scaled` is."""
+        return super().meaning() | ({"scaled": "never"} if self._whole else {})
 
     def plainest(self, x: FeatureType) -> Decode:
         unsaid = self.model_copy(update={"channels": None, "bits": None}).on(x)
