@@ -51,7 +51,8 @@ CASES: dict[str, str] = {
     "combining": "{transforms: [{resize: {size: 24}}, random_flip, {cutmix: {probability: 0.7}}, {mixup: {probability: 0.7}}], "
     "output: {encode: {label: one_hot}}}",
     "segments on combined images": "{transforms: [{resize: {size: 32}}, {random_contrast: {factor: 0.3}}, cutmix, "
-    "{random_crop: {size: 24}}, {random_rotation: {degrees: 20}}, {random_brightness: {factor: 0.4}}, {normalize: {preset: tf}}], output: {encode: {label: one_hot}}}",
+    "{random_crop: {size: 24}}, {random_rotation: {degrees: 20}}, {random_brightness: {factor: 0.4}}, "
+    "{normalize: {preset: tf}}], output: {encode: {label: one_hot}}}",
     "policies": "{transforms: [{resize: {size: 24}}, random_flip, {rand_augment: {num_ops: 1, magnitude: {table: [15, 3]}}}, "
     "{one_of: {steps: [random_flip, {random_hue: {degrees: 30}}]}}]}",
     "rare filters": "{transforms: [{resize: {size: [20, 26]}}, {random_sharpness: {factor: 0.9, probability: 0.4}}, "
