@@ -29,7 +29,7 @@ _LAST = {"normalize": {"preset": "torch"}}
 RECIPES: dict[str, dict[str, Any]] = {
     "geometric and colour": {"transforms": [{"resize": {"size": 224}}, "random_flip", *_TURNS, *_COLOUR, _LAST]},
     "imagenet": {"transforms": [{"random_resized_crop": {"size": 224}}, "random_flip", _LAST]},
-    "mixing": {
+    "combining": {
         "transforms": [{"resize": {"size": 224}}, "random_flip", {"mixup": {"alpha": 0.2}}, {"cutmix": {"alpha": 1.0}}, _LAST],
         "output": {"encode": {"label": "one_hot"}},
     },

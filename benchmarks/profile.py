@@ -36,7 +36,7 @@ from benchmarks.systems.base import cores
 from benchmarks.systems.pipegen_system import build
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.physical import nodes as p
-from pipegen.physical.decide import last_mixing
+from pipegen.physical.decide import last_combining
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Read
 from pipegen.types import ElementType
@@ -206,7 +206,7 @@ def _of(function: p.Function, nodes: tuple[Node, ...]) -> p.Function | None:
         case p.ReadCache() | p.SetBatchSize() | p.Join() | p.Trim():
             return function if any(isinstance(node, Batch) for node in nodes) else None
         case p.SliceOwnRows():
-            return function if last_mixing(nodes) is not None else None
+            return function if last_combining(nodes) is not None else None
     return function
 
 

@@ -43,9 +43,9 @@ class Recipe:
         return (self.batch, self.size, self.size, 3)
 
     @property
-    def mixes(self) -> bool:
-        """Whether images are mixed, so that labels are one-hot."""
-        return any(isinstance(step, s.MIXING) for step in self.steps)
+    def combines(self) -> bool:
+        """Whether images are combined, so that labels are one-hot."""
+        return any(isinstance(step, s.COMBINING) for step in self.steps)
 
     def find(self, kind: type[S]) -> S | None:
         """The step of a kind."""
@@ -57,7 +57,7 @@ TUTORIAL = "tf.data tutorial"
 _GEOMETRIC = (s.Resize(), s.Affine(), s.Flip(), s.Brightness())
 _GEOMETRIC_WORDS = "decode, resize, rotate, translate, shear, zoom, flip, brightness"
 _CROP = (s.RandomResizedCrop(), s.Flip())
-_MIXED = (s.Resize(), s.Flip(), s.MixUp(), s.CutMix(), s.Normalise())
+_COMBINED = (s.Resize(), s.Flip(), s.MixUp(), s.CutMix(), s.Normalise())
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
@@ -72,7 +72,7 @@ RECIPES: dict[str, Recipe] = {
             "jitter_blur", "decode, resize, flip, colour jitter, Gaussian blur (half of them), normalise",
             (s.Resize(), s.Flip(), s.ColorJitter(), s.Blur(), s.Normalise()), baseline=TUTORIAL,
         ),
-        Recipe("mixing", "decode, resize, flip, MixUp, CutMix, normalise; soft labels", _MIXED, baseline=TUTORIAL),
+        Recipe("combining", "decode, resize, flip, MixUp, CutMix, normalise; soft labels", _COMBINED, baseline=TUTORIAL),
         Recipe(
             "heavy", "decode, resize, CLAHE, grid distortion, coarse dropout, HSV shift, JPEG, gamma, one of eight turns, normalise",
             (s.Resize(), *(kind() for kind in s.HEAVY), s.Normalise()), baseline="DataLoader + Albumentations",

@@ -222,5 +222,5 @@ class D4(Step):
 
 HEAVY = (Clahe, GridDistortion, CoarseDropout, HsvShift, Jpeg, Gamma, D4)
 """Steps that are written for a few systems alone."""
-MIXING = (MixUp, CutMix)
+COMBINING = (MixUp, CutMix)
 """The steps that need several images and one-hot labels."""

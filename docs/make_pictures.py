@@ -21,10 +21,10 @@ from PIL import Image
 from skimage import data
 
 import pipegen
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.items import PastingTransform
-from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform
@@ -131,7 +131,7 @@ def main(argv: list[str] | None = None) -> None:
         masks(objects)
         for name in names:
             step = transforms()[name]
-            folders = {PastingTransform: masked, MixingTransform: different, FittedTransform: pieces}
+            folders = {PastingTransform: masked, CombiningTransform: different, FittedTransform: pieces}
             folder = next((f for family, f in folders.items() if issubclass(step, family)), alike)
             if issubclass(step, ItemCrop) and "pixels" in step.led_by:
                 folder = objects

@@ -9,11 +9,11 @@ import numpy as np
 from planning import callee_of
 
 from pipegen.ops.base import CropTransform, PointwiseTransform
+from pipegen.ops.families.combining import Combine, CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import Decode, DecodeTransform
 from pipegen.ops.families.items import Paste, PastingTransform
 from pipegen.ops.families.lookup_tables import LookupTable, LookupTableTransform
-from pipegen.ops.families.mixing import Mix, MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.traits import Family
@@ -94,8 +94,8 @@ def stages_of_use(ref: StepRef, x: FeatureType, y: FeatureType) -> tuple[Stage, 
         return (s.ComposeColour("image", ref, x.channels or 3, True), s.ApplyColour("image", x.interval, uses_mean))
     if isinstance(step, PastingTransform):
         return (Paste("image", ref.of(PastingTransform), "mask", 0, label=False),)
-    if isinstance(step, MixingTransform):
-        return (Mix("image", ref, (x.height, x.width), label=False),)
+    if isinstance(step, CombiningTransform):
+        return (Combine("image", ref, (x.height, x.width), label=False),)
     if isinstance(step, NeighbourhoodTransform):
         return (step.stage("image", ref, x),)
     return ((s.Crop if isinstance(step, CropTransform) else s.Apply)("image", ref),)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from planning import checked
 
 from pipegen.ops.base import CropTransform, GeometricTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import transforms
 
 SIDE = 24
@@ -73,7 +73,7 @@ def recipes(draw: st.DrawFn) -> str:
         spec["batch"] = {"size": draw(st.sampled_from([3, 4])), "remainder": draw(st.sampled_from(["drop", "keep", "pad"]))}
     if draw(st.booleans()):
         spec["output"] = {"channels": draw(st.sampled_from(["first", "last"]))}
-    if any(issubclass(transforms()[next(iter(step))], MixingTransform) for step in chosen):
+    if any(issubclass(transforms()[next(iter(step))], CombiningTransform) for step in chosen):
         spec["output"] = {**spec.get("output", {}), "encode": {"label": "one_hot"}}
     text = yaml.safe_dump(spec)
     while "train" not in checked(text, classes=3).plans and spec["transforms"]:

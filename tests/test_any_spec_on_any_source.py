@@ -22,7 +22,7 @@ from benchmarks.written_sources import SOURCES, output_of
 from pipegen import load
 from pipegen.api import building
 from pipegen.errors import SpecError
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.registry import transforms
 from pipegen.phases.compilation import collect_data
 
@@ -93,7 +93,7 @@ def written(form: str, folder: Path, sections: dict[str, Any]) -> dict[str, Any]
         patched.setattr(written_sources, "CLASSES", CLASSES)
         source = SOURCES[form].spec(folder)
     if form in BOXED:
-        source[form] |= {"max": 1}  # steps that mix would make room for more, by a number of their own
+        source[form] |= {"max": 1}  # steps that combine would make room for more, by a number of their own
     output = {**sections.get("output", {}), **output_of(source)}
     if form in BOXED:
         output.pop("encode", None)
@@ -126,9 +126,9 @@ def alike(found: list[list[Any]], wanted: list[list[Any]]) -> None:
             np.testing.assert_array_equal(left, right)
 
 
-def mixes(sections: dict[str, Any]) -> bool:
+def combines(sections: dict[str, Any]) -> bool:
     """Whether an example holds parts of others."""
-    return any(issubclass(transforms()[name], MixingTransform) for name in names_of(sections))
+    return any(issubclass(transforms()[name], CombiningTransform) for name in names_of(sections))
 
 
 def names_of(sections: dict[str, Any]) -> list[str]:
@@ -170,11 +170,11 @@ def compared(form: str, sections: dict[str, Any], plain: Pipeline, pipe: Pipelin
             found, wanted = ([row[: len(row) - 2] for row in some] for some in (found, wanted))
         if order == usual:
             alike(found, wanted)
-        elif not mixes(sections) and len(set(order)) == len(order):
+        elif not combines(sections) and len(set(order)) == len(order):
             by_number = dict(zip(usual, wanted, strict=False))
             both = [(row, by_number[number]) for number, row in zip(order, found, strict=False) if number in by_number]
             alike([row for row, _ in both], [row for _, row in both])
-        if form not in BOXED and not mixes(sections):
+        if form not in BOXED and not combines(sections):
             for number, row in zip(order, found, strict=False):
                 label = row[-1] if row[-1].ndim == 0 else row[-1].argmax()
                 assert int(label) == LABELS[number]

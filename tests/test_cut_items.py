@@ -45,7 +45,7 @@ def test_each_source_counts_the_boxes_beyond_the_most(op: str, tmp_path: Path) -
     assert re.fullmatch(r"`max: 1` of `boxes`: 4 of 10 images have more, as stored: 6 of all 13 are cut", found[0])
     if op == "coco":
         assert lines(asked(source, max=1), {"random_crop": {"size": 48}}) == [f"{due}; fewer where steps lose some before"]
-        assert lines(asked(source, max=2), "mosaic", split="train")[0].endswith("; mixed images have those of several")
+        assert lines(asked(source, max=2), "mosaic", split="train")[0].endswith("; combined images have those of several")
         assert lines(asked(source, max=3)) == ["`max: 3` of `boxes`: no image has more, 3 at most"]
         assert lines(source) == []
         assert lines(asked(source, max=1), output={"x": "image", "y": "image"}) == []

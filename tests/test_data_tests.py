@@ -147,7 +147,7 @@ def test_code_has_to_be_allowed(photos: Path) -> None:
     [
         pytest.param(
             {"transforms": [{"resize": {"size": 16}}, {"mixup": {"alpha": 0.2}}], "output": {"encode": {"label": "one_hot"}}},
-            id="mixing and encoded labels",
+            id="combining and encoded labels",
         ),
         pytest.param({"epoch": {"steps": 1}, "batch": {"size": 4, "remainder": "pad"}}, id="epochs of steps", marks=pytest.mark.nightly),
         pytest.param(

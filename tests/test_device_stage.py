@@ -19,7 +19,13 @@ from pipegen.physical.device import sent
 pytestmark = pytest.mark.tf
 
 Array = np.ndarray[Any, Any]
-MIXING: list[Any] = [RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}, {"cutmix": {"alpha": 1.0}}, {"random_brightness": {"factor": 0.2}}]
+COMBINING: list[Any] = [
+    RESIZE,
+    "random_flip",
+    {"mixup": {"alpha": 0.4}},
+    {"cutmix": {"alpha": 1.0}},
+    {"random_brightness": {"factor": 0.2}},
+]
 FEW: list[Any] = [*FLIPPED, {"random_brightness": {"factor": 0.3}}, {"rescale": {"to": [0, 1]}}]
 """For what does not depend on the steps."""
 ONE_HOT = {"encode": {"label": "one_hot"}}
@@ -31,7 +37,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "a crop that fixes the shape": {
         "transforms": [{"random_resized_crop": {"size": SIZE}}, "random_flip", {"normalize": {"preset": "torch"}}]
     },
-    "mixing": {"transforms": MIXING, "output": ONE_HOT, "batch": {"size": 16}},
+    "combining": {"transforms": COMBINING, "output": ONE_HOT, "batch": {"size": 16}},
     "filters and tables": {
         "transforms": [RESIZE, {"random_posterization": {"bits": [3, 6]}}, "random_clahe", {"random_gaussian_blur": {"sigma": [0.5, 2]}}],
     },
@@ -50,8 +56,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     "two views": {"transforms": [RESIZE, "random_flip", {"random_brightness": {"factor": 0.3}}], "views": 2},
 }
 
-BY_DAY = ("mixing",)
-"""Several kernels, and groups of examples that are mixed; the rest repeats the proof by night."""
+BY_DAY = ("combining",)
+"""Several kernels, and groups of examples that are combined; the rest repeats the proof by night."""
 
 
 def compiled(folder: Path, runtime: dict[str, Any] | None = None, allow_code: tuple[str, ...] = (), **own: Any) -> Any:
@@ -108,7 +114,7 @@ def test_an_evaluation_split_ends_in_its_short_batch_or_in_weights(remainder: st
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["a crop that fixes the shape", "geometry and colour, two kernels", "mixing"])
+@pytest.mark.parametrize("name", ["a crop that fixes the shape", "geometry and colour, two kernels", "combining"])
 def test_within_a_compiled_function_the_bits_are_the_same(name: str, photo_folder: Path) -> None:
     pipe = compiled(photo_folder, **RECIPES[name])
     stage = pipe.device_stage("train")
@@ -190,18 +196,18 @@ def test_what_is_not_for_xla_stays_on_the_host_with_what_comes_before() -> None:
 @pytest.mark.nightly  # by day whole batches are
 def test_a_share_of_a_batch_is_made_on_the_device_too(photo_folder: Path) -> None:
     shared = {"shard": {"index": 1, "count": 2}}
-    mixing = [RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}, {"random_gaussian_blur": {"sigma": 1}}]
+    combining = [RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}, {"random_gaussian_blur": {"sigma": 1}}]
     for own, kernels in (
         ({"transforms": COLOUR}, "2 kernels"),
-        ({"transforms": mixing, "output": ONE_HOT, "batch": {"size": 12}}, "1 kernel,"),
+        ({"transforms": combining, "output": ONE_HOT, "batch": {"size": 12}}, "1 kernel,"),
     ):
         pipe = compiled(photo_folder, shared, **own)
         stage = pipe.device_stage("train")
         assert kernels in repr(stage)
         alike(applied(stage, stage.dataset(epoch=1)), batches(pipe.dataset("train", epoch=1)))
-    mixed = compiled(photo_folder, shared, transforms=mixing[:3], output=ONE_HOT, batch={"size": 12})
-    with pytest.raises(ValueError, match="`mixup` mixes examples with those of other hosts, unless each host has whole groups of 8"):
-        mixed.device_stage("train")
+    combined = compiled(photo_folder, shared, transforms=combining[:3], output=ONE_HOT, batch={"size": 12})
+    with pytest.raises(ValueError, match="`mixup` combines examples with those of other hosts, unless each host has whole groups of 8"):
+        combined.device_stage("train")
 
 
 @pytest.mark.nightly
@@ -311,12 +317,12 @@ sent, _ = next(iter(stage.distribute(strategy)))
 results["devices"] = [t.device[-5:] for t in strategy.experimental_local_results(sent["image"])]
 
 # partners in groups of 8 stay on their replica
-mixing = dict(transforms=[RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}], output={"encode": {"label": "one_hot"}})
-mixed = pipeline(folder, {"jit": "auto"}, batch={"size": 16}, **mixing)
-groups = mixed.device_stage("train")
+combining = dict(transforms=[RESIZE, "random_flip", {"mixup": {"alpha": 0.4}}], output={"encode": {"label": "one_hot"}})
+combined = pipeline(folder, {"jit": "auto"}, batch={"size": 16}, **combining)
+groups = combined.device_stage("train")
 both_of = tf.function(lambda f, p: strategy.run(groups.apply, args=(f, p)), autograph=False)
-results["groups"] = equal([both_of(*sent) for sent in groups.distribute(strategy)], list(mixed.dataset("train", epoch=0)))
-odd = pipeline(folder, {"jit": "auto"}, **mixing).device_stage("train")
+results["groups"] = equal([both_of(*sent) for sent in groups.distribute(strategy)], list(combined.dataset("train", epoch=0)))
+odd = pipeline(folder, {"jit": "auto"}, **combining).device_stage("train")
 for name, wrong in (
     ("few", lambda: odd.distribute(strategy)),
     ("part", lambda: strategy.run(odd.apply, args=next(iter(strategy.experimental_distribute_dataset(odd.dataset()))))),

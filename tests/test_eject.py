@@ -257,7 +257,7 @@ def test_a_stage_that_is_unknown_is_told_with_those_that_are_there(page: Any) ->
 CASES: dict[str, dict[str, Any]] = {
     "window, epoch of steps": {"shuffle": {"window": "64kB"}, "epoch": {"steps": 7}, "transforms": GEOMETRY},
     "share of a host": {"transforms": GEOMETRY, "runtime": {"shard": {"index": 1, "count": 2}}},
-    "mixed, widened": {
+    "combined, widened": {
         "transforms": [*GEOMETRY, {"mixup": {"alpha": 0.2}}],
         "output": {"encode": {"label": "one_hot"}},
         "batch": {"size": 6},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.tf
 
 SIZES, HOSTS = (8, 12, 16, 24), (1, 2, 3, 4)
-MIXES: list[Any] = [RESIZE, {"random_rotation": {"degrees": 20}}, {"cutmix": {"probability": 0.7}}, {"mixup": {"alpha": 0.4}}]
+COMBINES: list[Any] = [RESIZE, {"random_rotation": {"degrees": 20}}, {"cutmix": {"probability": 0.7}}, {"mixup": {"alpha": 0.4}}]
 
 
 # The order alone: the full matrix
@@ -127,8 +127,8 @@ def test_a_damaged_record_has_the_same_stand_ins_whatever_batches_and_hosts_ther
 def made(folder: Path, kind: str, size: int, remainder: str = "keep") -> Any:
     """A pipeline of a kind; its shares may be uneven."""
     own: dict[str, Any] = {"transforms": FLIPPED, "splits": {"parts": {"train": 39, "validation": 4}}}
-    if "mixes" in kind:
-        own |= {"transforms": MIXES, "output": {"encode": {"label": "one_hot"}}}
+    if "combines" in kind:
+        own |= {"transforms": COMBINES, "output": {"encode": {"label": "one_hot"}}}
     if "steps" in kind:
         own |= {"epoch": {"steps": 3}}
     if "sampled" in kind:
@@ -166,16 +166,16 @@ def night(*case: Any) -> Any:
 
 @pytest.mark.parametrize(("kind", "remainder", "before", "step", "after", "hosts"), [
     ("flips", "keep", 8, 1, 12, 2),
-    night("mixes", "drop", 12, 1, 8, 1),  # by day the stream of steps below mixes, too
-    night("mixes", "drop", 12, 1, 8, 2),
+    night("combines", "drop", 12, 1, 8, 1),  # by day the stream of steps below combines, too
+    night("combines", "drop", 12, 1, 8, 2),
     night("flips", "drop", 12, 1, 16, 4),
     night("flips", "pad", 12, 1, 24, 4),
-    night("mixes", "keep", 12, 1, 16, 3),
-    night("mixes", "pad", 12, 1, 16, 4),
-    night("mixes compiled", "keep", 12, 1, 8, 1),
+    night("combines", "keep", 12, 1, 16, 3),
+    night("combines", "pad", 12, 1, 16, 4),
+    night("combines compiled", "keep", 12, 1, 8, 1),
     night("sampled", "keep", 12, 1, 8, 3),
     night("skips", "keep", 8, 1, 12, 2),
-    night("skips mixes", "keep", 12, 1, 8, 3),
+    night("skips combines", "keep", 12, 1, 8, 3),
 ])  # fmt: skip
 def test_examples_come_as_they_would_have_come(
     photo_folder: Path, tmp_path: Path, kind: str, remainder: str, before: int, step: int, after: int, hosts: int
@@ -217,7 +217,7 @@ def damaged(root: Path) -> Path:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["steps", "steps mixes"])
+@pytest.mark.parametrize("kind", ["steps", "steps combines"])
 def test_epochs_of_steps_go_on_in_the_same_stream(photo_folder: Path, kind: str) -> None:
     """The epoch keeps its number and its groups; those behind it have batches of the new size, and leave nothing out."""
     one, other = made(photo_folder, kind, 12), made(photo_folder, kind, 8)
@@ -225,7 +225,7 @@ def test_epochs_of_steps_go_on_in_the_same_stream(photo_folder: Path, kind: str)
     other.restore(state)
     assert [other.state()[key] for key in ("epoch", "step", "origin", "examples")] == [1, 1, 4, 12]
     given = flat(rest(other, 3))
-    ended = 16 if kind == "steps" else 12  # a group that the end of an epoch cuts is mixed as far as it goes
+    ended = 16 if kind == "steps" else 12  # a group that the end of an epoch cuts is combined as far as it goes
     same([part[:ended] for part in given], [part[12 : 12 + ended] for part in flat(rest_of(one, 1))])
     same(flat(batches(other.train)), given)
     assert (other.state()["epoch"], other.state()["origin"]) == (2, 0)

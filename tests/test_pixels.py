@@ -115,7 +115,7 @@ FAMILIES: dict[str, list[Any]] = {
     "arithmetic": [RESIZE, {"normalize": {"mean": 30000, "std": 15000}}, "random_flip"],
     "filters of floats": [RESIZE, {"cast": {"dtype": "float32"}}, {"random_gaussian_blur": {"sigma": 1}}, "random_erasing"],
     "look-up tables": [RESIZE, {"rescale": {"to": [0, 255]}}, {"random_gamma": {"gamma": 0.3}}],
-    "mixing": [RESIZE, "cutmix", {"mixup": {"alpha": 0.4}}],
+    "combining": [RESIZE, "cutmix", {"mixup": {"alpha": 0.4}}],
 }  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def files() -> tuple[bytes, ...]:
 def test_every_family_works_on_16_bits_and_optimised_is_plain(files: tuple[bytes, ...], family: str) -> None:
     """The optimised plan gives what the plain one does, and no value leaves the range of 16 bits."""
     given: dict[str, Any] = {"transforms": [{"decode": DEEP}, *FAMILIES[family]], "runtime": {"jit": "never"}}
-    if family == "mixing":
+    if family == "combining":
         given["output"] = {"encode": {"label": "one_hot"}}
     chosen, plan, data = load_spec(**given), built(**given, classes=3), records(files)
     done = compiled(plan, chosen, num_examples=len(files), ram_budget=2**30)

@@ -141,7 +141,7 @@ def test_the_examples_are_those_of_the_first_batch(pipe: Pipeline) -> None:
         assert {int(key.split()[0]): float(value) for key, value in one.items()} == pytest.approx(
             {i: float(v) for i, v in enumerate(label) if v}, rel=1e-5
         )
-    assert len(said) == len(seen["image"].pictures) == len(labels) == 4, "a batch, though mix groups are larger"
+    assert len(said) == len(seen["image"].pictures) == len(labels) == 4, "a batch, though combined groups are larger"
 
 
 @pytest.mark.tf

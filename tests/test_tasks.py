@@ -135,7 +135,7 @@ def test_arrays_in_memory_with_mixup(place: Path) -> None:
     images, labels = next(iter(pipe.train))
     assert (images.shape, labels.shape) == ((32, 8, 8, 3), (32, 10))
     np.testing.assert_allclose(labels.numpy().sum(1), 1, atol=1e-6)
-    assert 0 < labels.numpy().max(1).min() < 1, "labels are mixed"
+    assert 0 < labels.numpy().max(1).min() < 1, "labels are combined"
     held = np.concatenate([batch[0].numpy() for batch in pipe.validation])
     np.testing.assert_array_equal(held, x[np.array(pipe.files("validation"), int)].astype("float32"))
 
@@ -236,7 +236,7 @@ def test_one_base_and_three_projects(place: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.tf
 def test_a_mix(place: Path) -> None:
-    pipe = build(place, "11-a-mix")
+    pipe = build(place, "11-a-combine")
     files = [Path(file).parts for file in pipe.files("train")]
     assert pipe.steps("train") == 1
     assert {part for file in files for part in file} >= {"real", "made"}

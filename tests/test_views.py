@@ -183,10 +183,10 @@ def worked_examples() -> list[Any]:
     """Every worked example of every random step."""
     import yaml
 
-    from pipegen.ops.families.mixing import MixingTransform
+    from pipegen.ops.families.combining import CombiningTransform
     from pipegen.ops.registry import transforms
 
-    steps = [op for op in transforms().values() if op.random and not issubclass(op, MixingTransform) and op.calls_python == "never"]
+    steps = [op for op in transforms().values() if op.random and not issubclass(op, CombiningTransform) and op.calls_python == "never"]
     return [yaml.safe_load(example.yaml) for op in steps for example in op.examples[:1]]
 
 

@@ -29,7 +29,7 @@ def augment(recipe: Recipe, classes: int) -> Augment:
     @tf.function(jit_compile=True, autograph=False)
     def tail(x: tf.Tensor, y: tf.Tensor, u: tf.Tensor, shares: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         x = tf.cast(tf.reshape(x, shape), tf.float32)
-        y = tf.one_hot(y, classes) if recipe.mixes else y
+        y = tf.one_hot(y, classes) if recipe.combines else y
         for step in recipe.steps:
             if isinstance(step, s.Flip) and affine is None:
                 x = tf.where(u[:, 0, None, None, None] < 0.5, x[:, :, ::-1], x)
@@ -127,7 +127,7 @@ def _shares(recipe: Recipe) -> tf.Tensor:
     import tensorflow as tf
 
     columns = []
-    for kind in s.MIXING:
+    for kind in s.COMBINING:
         step = recipe.find(kind)
         if step is None:
             columns.append(tf.ones([recipe.batch]))

@@ -35,8 +35,8 @@ class ImageDataGeneratorSystem(System):
         s.ColorJitter: "it has no contrast, saturation or hue",
         s.Blur: "it has no blur",
         s.RandAugment: "it has no RandAugment",
-        s.MixUp: "it mixes no images",
-        s.CutMix: "it mixes no images",
+        s.MixUp: "it combines no images",
+        s.CutMix: "it combines no images",
     }
     caches: ClassVar[bool] = True
 

@@ -72,14 +72,14 @@ def augment(recipe: Recipe, wanted: tuple[s.Step, ...], classes: int) -> Augment
     import keras
     import tensorflow as tf
 
-    chain = [(isinstance(step, s.MIXING), layer) for step in wanted for layer in layers_for(step)]
+    chain = [(isinstance(step, s.COMBINING), layer) for step in wanted for layer in layers_for(step)]
 
     def run(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         x = tf.cast(x, tf.float32)
-        if recipe.mixes:
+        if recipe.combines:
             y = keras.ops.one_hot(y, classes)
-        for mixes, layer in chain:
-            if mixes:
+        for combines, layer in chain:
+            if combines:
                 both = layer({"images": x, "labels": y}, training=True)
                 x, y = both["images"], both["labels"]
             else:

@@ -84,7 +84,7 @@ def spec(recipe: Recipe, data: Dataset) -> dict[str, Any]:
         "transforms": [part for step in recipe.steps for part in transforms(step, recipe.size)],
         "batch": {"size": recipe.batch},
     }
-    if recipe.mixes:
+    if recipe.combines:
         sections["output"] = {"encode": {"label": "one_hot"}}
     return sections
 

@@ -48,7 +48,7 @@ class _Loader(System):
             RuntimeError: If it does not work with this PyTorch.
         """
 
-    def mix(self, recipe: Recipe, classes: int) -> Callable[[Any], Any] | None:
+    def combine(self, recipe: Recipe, classes: int) -> Callable[[Any], Any] | None:
         """What is done to a list of examples in place of stacking them."""
         return None
 
@@ -56,7 +56,7 @@ class _Loader(System):
         try:
             import torch.utils.data
 
-            load, mix = self.load(recipe), self.mix(recipe, data.classes(recipe))
+            load, combine = self.load(recipe), self.combine(recipe, data.classes(recipe))
         except (ImportError, RuntimeError, OSError) as error:  # torchvision's wheel meets another build of PyTorch: not an ImportError
             raise UnavailableError(f"does not import: {error}") from error
         photos = None if recipe.data == "arrays" else data.photos(recipe)
@@ -68,7 +68,7 @@ class _Loader(System):
             drop_last=True,
             num_workers=cores(),
             persistent_workers=True,
-            collate_fn=mix,
+            collate_fn=combine,
             multiprocessing_context="forkserver",  # a fork of a process that runs TensorFlow may hang
         )
         return _epochs(loader)
@@ -106,5 +106,5 @@ class Torchvision(_Loader):
     def load(self, recipe: Recipe) -> Callable[[Any], Any]:
         return torchvision_steps.Load(recipe)
 
-    def mix(self, recipe: Recipe, classes: int) -> Callable[[Any], Any] | None:
-        return torchvision_steps.Mix(recipe, classes) if recipe.mixes else None
+    def combine(self, recipe: Recipe, classes: int) -> Callable[[Any], Any] | None:
+        return torchvision_steps.Combine(recipe, classes) if recipe.combines else None

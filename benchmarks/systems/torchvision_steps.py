@@ -26,7 +26,7 @@ class Load:
         from torchvision.transforms import v2
 
         chain: list[Any] = [v2.ToImage()]
-        chain += [transform(step, recipe.size) for step in recipe.steps if not isinstance(step, (*s.MIXING, s.Normalise))]
+        chain += [transform(step, recipe.size) for step in recipe.steps if not isinstance(step, (*s.COMBINING, s.Normalise))]
         normalise = recipe.find(s.Normalise)
         chain.append(v2.ToDtype(torch.float32, scale=normalise is not None))
         if normalise is not None:
@@ -42,23 +42,23 @@ class Load:
         return self.transform(source).permute(1, 2, 0)
 
 
-class Mix:
-    """Stacks examples and mixes them, in place of the default collation."""
+class Combine:
+    """Stacks examples and combines them, in place of the default collation."""
 
     def __init__(self, recipe: Recipe, classes: int) -> None:
         from torchvision.transforms import v2
 
         kinds = {s.MixUp: v2.MixUp, s.CutMix: v2.CutMix}
-        mixing = [step for step in recipe.steps if isinstance(step, s.MIXING)]
-        self.mixing = [kinds[type(step)](alpha=step.alpha, num_classes=classes) for step in mixing]
+        combining = [step for step in recipe.steps if isinstance(step, s.COMBINING)]
+        self.combining = [kinds[type(step)](alpha=step.alpha, num_classes=classes) for step in combining]
 
     def __call__(self, examples: list[Any]) -> Any:
         import torch.utils.data
 
         x, y = torch.utils.data.default_collate(examples)
         x = x.permute(0, 3, 1, 2)
-        for mix in self.mixing:
-            x, y = mix(x, y)
+        for combine in self.combining:
+            x, y = combine(x, y)
         return x.permute(0, 2, 3, 1).contiguous(), y
 
 

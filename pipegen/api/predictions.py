@@ -24,9 +24,9 @@ from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
+from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.mixing import MixingTransform, runs_on
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.array_rows.rows import Rows, read_image
@@ -87,7 +87,7 @@ def views_of(model: PipelineSpec, views: Any) -> list[View]:
         TypeError: For views of the wrong type.
     """
     if isinstance(views, int) and not isinstance(views, bool):
-        drawn = tuple(_everywhere(step) for step in model.transforms if not isinstance(step, MixingTransform))
+        drawn = tuple(_everywhere(step) for step in model.transforms if not isinstance(step, CombiningTransform))
         return [View(drawn, epoch) for epoch in range(whole("views", views, 1))]
     if not isinstance(views, (Mapping, Sequence)) or isinstance(views, (str, bytes)) or not views:
         raise TypeError(f"`views` is a number, or a list of views such as [[], ['flip']], got {got(views)}")

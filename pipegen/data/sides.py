@@ -20,8 +20,8 @@ from pipegen.kept import INDEXES, keep_or_warn, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import mounted
 from pipegen.ops.buckets import Columns, nearest
+from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import anchor
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.exif import BACK

@@ -239,7 +239,7 @@ Into = Literal["value", "key", "sections", "entry", "source", "step", "before", 
 - `before`, `after`: steps before or after that one.
 - `arguments`: arguments of the step, source or feature there; others stay.
 - `spec`: sections, merged over those of the spec.
-- `transforms`: steps at the end of `transforms`; but a `decode` comes first, and steps that mix examples stay last.
+- `transforms`: steps at the end of `transforms`; but a `decode` comes first, and steps that combine examples stay last.
 - `nothing`: no lines; the entry at the finding is removed.
 """
 

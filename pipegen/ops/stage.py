@@ -110,7 +110,7 @@ class Stage:
 
     Class attributes:
         one_example: Whether it works on single examples of any shape, not on batches.
-        mixes: Whether it reads other examples of the batch.
+        combines: Whether it reads other examples of the batch.
         cheap: Whether computing it again costs less than storing the result.
         compilable: Whether XLA compiles it in a kernel, which does not pay for a few numbers an example.
         from_memory: Whether it reads images in place, from the memory of the store, so that they are not read before.
@@ -128,7 +128,7 @@ class Stage:
             """The feature that it acts on."""
 
     one_example: ClassVar[bool] = False
-    mixes: ClassVar[bool] = False
+    combines: ClassVar[bool] = False
     cheap: ClassVar[bool] = False
     compilable: ClassVar[bool] = True
     from_memory: ClassVar[bool] = False

@@ -8,7 +8,7 @@ before a stage that reads a pixel of the stage before more than once:
 - a matrix around the mean reads the image twice, and so does a table of the histogram;
 - a warp reads each pixel for four neighbours, and a filter for many more;
 - a mirror chooses between a pixel and its counterpart;
-- a mixing step reads two examples, and recomputes even a mirror before it for each (three times the cost).
+- a combining step reads two examples, and recomputes even a mirror before it for each (three times the cost).
 
 A colour stage that does not mix channels reads a value once and is fused: warp, brightness and arithmetic in one kernel take
 0.82 of the time of two. Some stages that read once are still faster apart: a plain table after a warp (0.87 of the sum of the

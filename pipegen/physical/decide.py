@@ -50,14 +50,14 @@ def assumed_examples(plan: Plan) -> int:
     return plan.batch.size << 20
 
 
-def last_mixing(nodes: Sequence[Node]) -> Kernel | None:
-    """The last kernel that mixes examples."""
-    return next((n for n in reversed(nodes) if isinstance(n, Kernel) and any(st.mixes for st in n.stages)), None)
+def last_combining(nodes: Sequence[Node]) -> Kernel | None:
+    """The last kernel that combines examples."""
+    return next((n for n in reversed(nodes) if isinstance(n, Kernel) and any(st.combines for st in n.stages)), None)
 
 
 def widened(plan: Plan, extent: Extent) -> int | None:
-    """The rows of a batch up to the last kernel that mixes examples, if it is widened to whole groups."""
-    return extent.widened if last_mixing(plan.nodes) is not None else None
+    """The rows of a batch up to the last kernel that combines examples, if it is widened to whole groups."""
+    return extent.widened if last_combining(plan.nodes) is not None else None
 
 
 def chunk_size(batch: int, most: int) -> int:
@@ -115,7 +115,7 @@ class _Choice:
     def __init__(self, plan: Plan, form: p.Form, setting: p.Setting) -> None:
         self.plan, self.form, self.setting, self.extent = plan, form, setting, setting.extent
         nodes = plan.nodes
-        self.mixing = last_mixing(plan.nodes)
+        self.combining = last_combining(plan.nodes)
         self.wide = widened(plan, self.extent)
         self.rows = self.wide or self.extent.local_batch
         self.full = not self.extent.ends_short or self.wide is not None
@@ -308,7 +308,7 @@ class _Choice:
             replace(index, order=ordered.order, window_bytes=ordered.window_bytes, blocks=ordered.blocks),
             (0, 1) if self.filters else self.extent.shard,
             self.wide,
-            self.mixing is not None,
+            self.combining is not None,
             self.setting.jit and self.shuffle is None and (keyed or index.num_draws > 0),
             self.shuffle is not None,
         )
@@ -321,13 +321,13 @@ class _Choice:
         return [p.ReadCache(cache, self._guarded(nodes), whole=True)]
 
     def _kernel(self, node: Kernel, entry: ElementType) -> list[p.Function]:
-        """Translates a kernel; up to the last one that mixes, a batch has the rows of whole groups."""
+        """Translates a kernel; up to the last one that combines, a batch has the rows of whole groups."""
         if node in self.on_device:
             return [p.Prepare(node, entry, self.on_device.index(node))]
         nodes = self.plan.nodes
-        before = self.mixing is not None and nodes.index(node) <= nodes.index(self.mixing)
+        before = self.combining is not None and nodes.index(node) <= nodes.index(self.combining)
         kernel = p.Kernel(node, entry, self.rows if before else self.extent.local_batch, self.depth if node.compiled else 0)
-        own = node is self.mixing and self.wide is not None
+        own = node is self.combining and self.wide is not None
         return [kernel, p.SliceOwnRows(None if self.extent.ends_short else self.extent.local_batch)] if own else [kernel]
 
     def _emit(self, node: Emit) -> p.Emit | p.SplitForDevice:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pipegen.frozen import dataclass
-from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.families.combining import GROUP
 from pipegen.plan.cost import Circumstances, plan_cost
 from pipegen.plan.nodes import Kernel, Plan
 from pipegen.plan.outputs import received
@@ -55,7 +55,7 @@ def device_kernels(plan: Plan, wide: int | None = None) -> tuple[Kernel, ...]:
 
     Args:
         plan: The plan of a split, from `divided`.
-        wide: The rows of a batch that is widened to whole mix groups, or `None`: the host cuts such a batch to its own rows.
+        wide: The rows of a batch that is widened to whole combined groups, or `None`: the host cuts such a batch to its own rows.
 
     Returns:
         The kernels in their order; none if nothing can run on a device, for the reason in `obstacle`.
@@ -106,8 +106,8 @@ def obstacle(plan: Plan) -> str:
     if behind:
         known = [node for node in behind if any(stage.uses() for stage in node.stages)] or behind
         return f"XLA cannot compile {_named(known[-1])}, which works on the output of {_named(last)}"
-    mixing = ", ".join(dict.fromkeys(f"`{ref.step.op}`" for stage in _stages(kernels) if stage.mixes for ref in stage.uses()))
-    return f"{mixing} mixes examples with those of other hosts, unless each host has whole groups of {GROUP}"
+    combining = ", ".join(dict.fromkeys(f"`{ref.step.op}`" for stage in _stages(kernels) if stage.combines for ref in stage.uses()))
+    return f"{combining} combines examples with those of other hosts, unless each host has whole groups of {GROUP}"
 
 
 def _apart(tail: Sequence[Kernel], wide: int | None) -> tuple[Kernel, ...]:
@@ -115,7 +115,7 @@ def _apart(tail: Sequence[Kernel], wide: int | None) -> tuple[Kernel, ...]:
     chosen: list[Kernel] = []
     held: set[str] = set()
     for node in reversed(tail):
-        if wide is not None and any(stage.mixes for stage in node.stages):
+        if wide is not None and any(stage.combines for stage in node.stages):
             return ()
         if not node.compiled or not held.isdisjoint(_features(node.stages)):
             held |= _features(node.stages)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.frozen import dataclass
-from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.families.combining import GROUP
 
 if TYPE_CHECKING:
     from pipegen.spec.models import Remainder
@@ -54,8 +54,8 @@ class Extent:
         shard: This host's share of each global batch, and the number of shares.
         epoch_steps: Steps in an epoch that continues through the permutation, or `None` for one cycle: every example once.
         begin: With `epoch_steps`, an epoch, and the number of examples of all epochs before it, whose batches may have differed.
-        anywhere: Whether an epoch may have begun with batches of another size, so that its blocks have any offset to the mix
-            groups. The slot of step 0 is then given at run time: see `Order`.
+        anywhere: Whether an epoch may have begun with batches of another size, so that its blocks have any offset to the
+            combined groups. The slot of step 0 is then given at run time: see `Order`.
         buckets: With buckets, the examples of each. A cycle has the full batches of every bucket, and with `keep` and `pad` the
             last one, too. With `epoch_steps`, a cycle leaves out examples that fill no batch. Such epochs end with batches of
             the size that they were begun with.
@@ -78,7 +78,7 @@ class Extent:
 
     @property
     def bucket_starts(self) -> tuple[int, ...]:
-        """The first slot of each bucket in a cycle, and the end: each has room for its examples and its batches, in whole mix groups."""
+        """The first slot of each bucket in a cycle, and the end: each has room for its examples and batches, in whole combined groups."""
         room = (max(n, steps * self.batch) for n, steps in zip(self.buckets, self.bucket_steps, strict=True))
         return (0, *accumulate(-(-slots // GROUP) * GROUP for slots in room))
 
@@ -163,12 +163,12 @@ class Extent:
 
     @property
     def grouped(self) -> int:
-        """The number of slots in mix groups; padding after them is not mixed."""
+        """The number of slots in combined groups; padding after them is not combined."""
         return self.num_examples if self.epoch_steps is None else self.epoch_steps * self.batch
 
     @property
     def widened(self) -> int | None:
-        """The rows of a block widened to whole mix groups, equal for every step; `None` if blocks are whole groups already."""
+        """The rows of a block widened to whole combined groups, equal for every step; `None` if blocks are whole groups already."""
         if self.anywhere:
             return -(-(self.local_batch + GROUP - 1) // GROUP) * GROUP
         found, whole = [], True

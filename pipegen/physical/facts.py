@@ -54,7 +54,7 @@ def facts(part: p.Operation | p.Function | Read | Element, plan: p.Physical) -> 
     looked_up = ("columns of the data",) if plan.setting.columns and not plan.form.derived else ()
     match part:
         case p.Enter() if part.enters in ("variable", "queue"):
-            # With mixed examples, an epoch that was begun with batches of another size needs rows that a derived plan lacks.
+            # With combined examples, an epoch that was begun with batches of another size needs rows that a derived plan lacks.
             alike = part.enters == "variable" and plan.form.derived and any(isinstance(f, p.Index) and f.grouped for f in plan.functions)
             return Facts(variables=("the position" if part.enters == "variable" else "a queue",), asserts=alike)
         case p.Deliver() if part.notes:

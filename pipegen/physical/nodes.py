@@ -66,8 +66,8 @@ class Index:
     Attributes:
         node: The node of the plan, with the order of its shuffle if that is a node of its own.
         shard: The share of each global batch, and the number of shares.
-        rows: The rows of a batch that is widened to whole mix groups, or `None`.
-        grouped: Whether it gives the mix group of each example.
+        rows: The rows of a batch that is widened to whole combined groups, or `None`.
+        grouped: Whether it gives the combined group of each example.
         compiled: Whether XLA compiles the ciphers.
         whole: Whether it selects the rest of an epoch, in stored order, rather than a step.
     """
@@ -211,7 +211,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class SliceOwnRows:
-    """Cuts a batch that was widened to whole mix groups to the rows of this host: `size` of them, if equal for all batches."""
+    """Cuts a batch that was widened to whole combined groups to the rows of this host: `size` of them, if equal for all batches."""
 
     size: int | None
 

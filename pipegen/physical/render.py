@@ -172,7 +172,7 @@ def _index(index: p.Index) -> str:
     parts += [bucket_text(node.buckets)] if node.buckets else []
     parts += ["sampled"] if node.sampled else []
     parts += [f"block {index.shard[0]} of {index.shard[1]}"] if index.shard[1] > 1 else []
-    parts += [f"{index.rows} rows in whole mix groups"] if index.rows else []
+    parts += [f"{index.rows} rows in whole combined groups"] if index.rows else []
     parts += [_drawn(node.num_draws)] if node.num_draws else []
     return ", ".join(parts)
 

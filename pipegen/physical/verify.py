@@ -97,7 +97,7 @@ def _single_steps_stay_apart(plan: p.Physical) -> str | None:
 
 
 def _widened_batches_are_cut(plan: p.Physical) -> str | None:
-    """Batches widened to whole mix groups are cut to the host's rows after the last kernel that mixes, and not before."""
+    """Batches widened to whole combined groups are cut to the host's rows after the last kernel that combines, and not before."""
     kinds = [type(f) for f in plan.functions]
     wide = next((f.rows for f in plan.functions if isinstance(f, p.Index)), None)
     if (wide is not None) != (p.SliceOwnRows in kinds) or kinds.count(p.SliceOwnRows) > 1:

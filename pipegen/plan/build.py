@@ -13,10 +13,10 @@ from typing import NamedTuple
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
+from pipegen.ops.families.combining import CombiningTransform
+from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.mixing import anchor as anchor_of
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
@@ -25,10 +25,10 @@ from pipegen.ops.transform import Transform
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Unknowns, reading
+from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.followers import Act, another_fill, marked
 from pipegen.plan.items import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Lanes
-from pipegen.plan.mixing import late, plan_mixing
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
 from pipegen.spec.locate import Locate
@@ -122,8 +122,8 @@ class Builder:
         self.images = Images()
         self.fills = followers.Fills()
         self.segment: Geometric | Colour | Items | None = None
-        self.mixed: StepRef | None = None
-        """The first step that mixes examples; everything after it works on batches."""
+        self.combined: StepRef | None = None
+        """The first step that combines examples; everything after it works on batches."""
 
     @property
     def type(self) -> ElementType:
@@ -134,11 +134,11 @@ class Builder:
         """Builds the plan."""
         self._start()
         self.unknowns.values |= {f for f, t in self.type.items() if given.guessed and kind_of(t).pictured}
-        for run, mixing in self.lanes.runs(self._chosen):
+        for run, combining in self.lanes.runs(self._chosen):
             for acts in self.guides.parts(run, self.type):
                 self._run(acts)
-            if mixing is not None:
-                (ref, features), later = mixing
+            if combining is not None:
+                (ref, features), later = combining
                 self._mix(ref, features, later)
         self.findings.poisoned |= self.unknowns.all()
         if not given.whole:
@@ -284,11 +284,11 @@ class Builder:
         return s.Crop(feature, ref.of(CropTransform)) if traits.crops else s.Apply(feature, ref.of(ElementTransform))
 
     def _emit(self, stage: Stage, feature: str, y: FeatureType) -> None:
-        """Adds a stage, unless it takes single examples and an earlier step has mixed them."""
-        if self.mixed is not None and stage.one_example:
+        """Adds a stage, unless it takes single examples and an earlier step has combined them."""
+        if self.combined is not None and stage.one_example:
             self.assembly.retype(feature, y)
             ref = stage.uses()[-1]
-            self.findings.report(ref, late(self.mixed, ref), "mixing", ordinary=self.mixed.step.when is None)
+            self.findings.report(ref, late(self.combined, ref), "combining", ordinary=self.combined.step.when is None)
         else:
             self.assembly.emit(stage, feature, y)
 
@@ -303,7 +303,7 @@ class Builder:
         opens = segment is None
         if segment is None:
             self._close()
-            if isinstance(step, CropTransform) and self.mixed is None and (last is None or not alone):
+            if isinstance(step, CropTransform) and self.combined is None and (last is None or not alone):
                 self._emit(s.Crop(feature, ref.of(CropTransform)), feature, y)
                 return
             before = last if last is not None and not (alone or last.closed or mode is None) else None
@@ -352,15 +352,15 @@ class Builder:
         nodes.append(Emit(nodes[-1].out, output.output))
 
     def _mix(self, ref: StepRef, features: tuple[str, ...], later: tuple[StepRef, ...]) -> None:
-        """Plans a step that mixes examples: labels are encoded first; everything after it works on batches."""
+        """Plans a step that combines examples: labels are encoded first; everything after it works on batches."""
         taken = {f: y for f in features if (y := self._inferred(ref, f)) is not None}
-        plan = plan_mixing(self.spec, self.split, ref.of(MixingTransform), self.type, taken, later, self.findings.locate)
+        plan = plan_combining(self.spec, self.split, ref.of(CombiningTransform), self.type, taken, later, self.findings.locate)
         for error in plan.errors:
-            if self.mixed is None or error.code != "PG223":  # the first step has reported the label
+            if self.combined is None or error.code != "PG223":  # the first step has reported the label
                 self.findings.report(ref, error)
         self.findings.found.extend(plan.findings)
         self.findings.poisoned |= plan.poisoned
-        self.mixed = self.mixed or ref
+        self.combined = self.combined or ref
         for feature, stage, y in plan.encodings:
             self._emit(stage, feature, y)
         self.assembly.stack(self.spec.batch, self.split)

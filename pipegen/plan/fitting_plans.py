@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import InternalError, SpecError
+from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.mixing import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.plan.bucketed import sound_plan
 from pipegen.plan.lanes import first_view, viewed

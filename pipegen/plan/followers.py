@@ -9,9 +9,9 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import ConstantFill, Fill
 from pipegen.ops.base import GeometricTransform
+from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.crops import ItemCrop, window_name
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import acted_on, anchor
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Computes, Path, Stage, StepRef
 from pipegen.ops.transform import Transform

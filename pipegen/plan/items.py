@@ -12,6 +12,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import Fill
 from pipegen.ops.base import CropTransform, GeometricTransform
+from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.items import (
@@ -28,7 +29,6 @@ from pipegen.ops.families.items import (
     Renumber,
     Shorten,
 )
-from pipegen.ops.families.mixing import anchor
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef

@@ -1,6 +1,6 @@
 """The views of an example on one split: their features, their steps, and the places of their draws.
 
-The steps of each view run apart; only steps that mix examples run on all views together, with the same draws.
+The steps of each view run apart; only steps that combine examples run on all views together, with the same draws.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from itertools import takewhile, zip_longest
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.diagnostics.suggest import closest
+from pipegen.ops.families.combining import CombiningTransform
+from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.mixing import MixingTransform
-from pipegen.ops.families.mixing import anchor as anchor_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.transform import Transform
@@ -100,7 +100,7 @@ class Lanes:
         return not self.several or feature == self.home(feature) or (ref.path[:1] == ("transforms",) and not crops and not ref.is_random)
 
     def runs(self, chosen: Callable[[StepRef], tuple[str, ...]]) -> Iterator[tuple[list[Act], tuple[Act, tuple[StepRef, ...]] | None]]:
-        """Yields the steps of all views up to the next one that mixes examples, and that one with all later steps.
+        """Yields the steps of all views up to the next one that combines examples, and that one with all later steps.
 
         Args:
             chosen: Selects the features of a record that a use of a step acts on.
@@ -109,13 +109,13 @@ class Lanes:
         found = {id(ref): chosen(ref) for steps in self._steps for ref in steps}
         for number, level in enumerate(zip_longest(*each, fillvalue=((), None))):
             run = [(ref, self._of(lane, found[id(ref)])) for lane, (steps, _) in zip(self._lanes, level, strict=True) for ref in steps]
-            mixing = level[0][1]
-            if mixing is None:
+            combining = level[0][1]
+            if combining is None:
                 yield run, None
                 continue
-            features = tuple(name for lane in self._lanes for name in self._of(lane, found[id(mixing)]))
+            features = tuple(name for lane in self._lanes for name in self._of(lane, found[id(combining)]))
             later = tuple(ref for runs in each for steps, last in runs[number + 1 :] for ref in (*steps, *([last] if last else ())))
-            yield run, ((mixing, features), later)
+            yield run, ((combining, features), later)
 
     def _of(self, lane: Lane, features: tuple[str, ...]) -> tuple[str, ...]:
         """The names of features in one view."""
@@ -167,11 +167,11 @@ def viewed(type_: ElementType) -> dict[str, str]:
 
 
 def _runs(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:
-    """Splits steps at those that mix examples: pairs of the steps before one, and that one."""
+    """Splits steps at those that combine examples: pairs of the steps before one, and that one."""
     found: list[tuple[tuple[StepRef, ...], StepRef | None]] = []
     done = 0
     for place, ref in enumerate(steps):
-        if isinstance(ref.step, MixingTransform):
+        if isinstance(ref.step, CombiningTransform):
             found.append((steps[done:place], ref))
             done = place + 1
     return [*found, (steps[done:], None)]
@@ -258,8 +258,8 @@ def _why_common(step: Transform) -> str:
     """Explains why a step has to be common to all views, or ""."""
     if isinstance(step, DecodeTransform):
         return "decodes the file, once for all views"
-    if isinstance(step, MixingTransform):
-        return "mixes whole examples, with all of their views and their label"
+    if isinstance(step, CombiningTransform):
+        return "combines whole examples, with all of their views and their label"
     if isinstance(step, FittedTransform) and step.learns():
         return "is fitted to the training split"
     return "calls a Python function" if isinstance(step, CustomTransform) else ""

@@ -9,8 +9,8 @@ from pipegen.data.shares import rows_of
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
+from pipegen.ops.families.combining import GROUP, CombiningTransform, anchor, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import GROUP, MixingTransform, anchor, runs_on
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
@@ -131,18 +131,18 @@ def _padded(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _cut_groups(spec: PipelineSpec, locate: Locate) -> list[Diagnostic]:
-    """Warns of batches that cut groups of mixed examples: each batch computes the examples of whole groups."""
-    mixing = [step_path(i, t) for i, t in enumerate(spec.transforms) if isinstance(t, MixingTransform) and runs_on(t, "train")]
+    """Warns of batches that cut groups of combined examples: each batch computes the examples of whole groups."""
+    combining = [step_path(i, t) for i, t in enumerate(spec.transforms) if isinstance(t, CombiningTransform) and runs_on(t, "train")]
     index, count = (spec.runtime.shard.index, spec.runtime.shard.count) if isinstance(spec.runtime.shard, ShardIndex) else (0, 1)
     first, last = rows_of(spec.batch.size, index, count)
     own = last - first
     starts = {(step * spec.batch.size + first) % GROUP for step in range(GROUP)}
     rows = max(-(-(start + own) // GROUP) * GROUP for start in starts)
-    if not mixing or "train" not in spec.split_names() or not own or rows == own:
+    if not combining or "train" not in spec.split_names() or not own or rows == own:
         return []
     share = "" if count == 1 else " on this host"
-    message = f"batches of {own}{share} cut groups of {GROUP} mixed examples, so up to {rows} examples are computed for each batch"
-    labels = (locate(("batch", "size")), locate(mixing[0], "mixed here", key=True))
+    message = f"batches of {own}{share} cut groups of {GROUP} combined examples, so up to {rows} examples are computed for each batch"
+    labels = (locate(("batch", "size")), locate(combining[0], "combined here", key=True))
     return [make("PG513", message, *labels, help=f"use a multiple of {GROUP if count == 1 else f'{GROUP} for each host'}")]
 
 

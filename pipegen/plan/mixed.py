@@ -14,10 +14,10 @@ from typing import Any
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.items import Move
-from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
@@ -34,7 +34,7 @@ from pipegen.types import ElementType, FeatureType
 def build_mixed(spec: PipelineSpec, split: str, locate: Locate, records: Records, given: Given = ALL) -> Built:
     """Builds the plan of a split of a mix."""
     parts = {name: part for name, part in spec.source.mixed().items() if split in part.split_names()}
-    findings = [*_lacking(spec, parts, records, locate), *_mixing_alone(parts, locate), *_learning(spec, locate)]
+    findings = [*_lacking(spec, parts, records, locate), *_combining_alone(parts, locate), *_learning(spec, locate)]
     if findings:
         return Built(None, findings, set())
     records = _shared({name: records[name] for name in parts})
@@ -70,7 +70,7 @@ def _lacking(spec: PipelineSpec, parts: Mapping[str, Any], records: Records, loc
     return found
 
 
-def _mixing_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
+def _combining_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
     """Finds steps of a single part that have to be common to all parts."""
     found = []
     for name, part in parts.items():
@@ -84,8 +84,8 @@ def _mixing_alone(parts: Mapping[str, Any], locate: Locate) -> list[Diagnostic]:
                 message = f"`{step.op}` is fitted to the whole training split, so it cannot be a step of `{name}` alone"
                 help_ = f"write it in `transforms`, which all parts go through; {step.untrained}"
                 found.append(make("PG466", message, at, help=help_))
-            if isinstance(step, MixingTransform):
-                message = f"`{step.op}` mixes examples of all parts, so it cannot be a step of `{name}` alone"
+            if isinstance(step, CombiningTransform):
+                message = f"`{step.op}` combines examples of all parts, so it cannot be a step of `{name}` alone"
                 found.append(make("PG465", message, at, help="write it in `transforms`"))
     return found
 

@@ -9,8 +9,8 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.arguments.arithmetic import Arithmetic
+from pipegen.ops.families.combining import CombiningTransform, runs_on
 from pipegen.ops.families.items import Express
-from pipegen.ops.families.mixing import MixingTransform, runs_on
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
@@ -184,8 +184,8 @@ def unbatchable(spec: PipelineSpec, split: str, x: FeatureType, locate: Locate) 
         labels = (locate(path, "this does not run there") for path in idle)
         help_ = "remove its `when`, or add a step that fixes the size on the other splits"
         return make("PG201", message, locate(("transforms",), key=True), *labels, help=help_)
-    mixed = next((t.op for _, t in steps if isinstance(t, MixingTransform)), None)
-    where = f" before `{mixed}`" if mixed is not None else ""
+    combined = next((t.op for _, t in steps if isinstance(t, CombiningTransform)), None)
+    where = f" before `{combined}`" if combined is not None else ""
     help_ = write("- resize: {size: 224}", "transforms", f"add {{}}{where}, or another step that fixes the size")
     return make("PG201", message, locate(("transforms",), key=True), help=help_)
 
@@ -220,7 +220,7 @@ def encoding_of(output: Output, name: str, x: FeatureType) -> Encoding:
 
 
 def is_encoded(x: FeatureType) -> bool:
-    """Tests if a label is encoded already, as it is before a step that mixes examples."""
+    """Tests if a label is encoded already, as it is before a step that combines examples."""
     return kind_of(x).labels and x.dtype == "float32"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pipegen.frozen import dataclass
-from pipegen.ops.families.mixing import runs_on
+from pipegen.ops.families.combining import runs_on
 from pipegen.ops.stage import Choice, Path, StepRef
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import PipelineSpec

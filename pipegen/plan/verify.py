@@ -64,8 +64,8 @@ def _stages_stand_where_they_work(plan: Plan) -> str | None:
             return "an Element follows Batch."
         if isinstance(node, Kernel) and (not batched or any(st.one_example for st in node.stages)):
             return "a Kernel before Batch, or one that holds an element stage."
-        if isinstance(node, Element) and any(st.mixes for st in node.stages):
-            return "an Element that mixes examples."
+        if isinstance(node, Element) and any(st.combines for st in node.stages):
+            return "an Element that combines examples."
         if isinstance(node, (Element, Kernel)) and not node.stages:
             return "an empty node."
     return None

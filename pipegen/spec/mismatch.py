@@ -19,9 +19,9 @@ from pipegen.ops.arguments.geometry import BUCKET
 from pipegen.ops.base import ColourTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.buckets import sized
 from pipegen.ops.data_test import DataTest
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
@@ -359,7 +359,7 @@ class AnyStep(UnknownStep):
 
 def keeps_shape(step: type[Transform]) -> bool:
     """Tests if all steps of the family keep the shape of images."""
-    return _same_values(step) or issubclass(step, (PointwiseTransform, NeighbourhoodTransform, MixingTransform, FittedTransform, Policy))
+    return _same_values(step) or issubclass(step, (PointwiseTransform, NeighbourhoodTransform, CombiningTransform, FittedTransform, Policy))
 
 
 def _same_values(step: type[Transform]) -> bool:

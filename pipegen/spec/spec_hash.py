@@ -13,8 +13,8 @@ from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.base import PointwiseTransform
 from pipegen.ops.buckets import sized
+from pipegen.ops.families.combining import acted_on, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import acted_on, runs_on
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import default_decoder
 from pipegen.ops.transform import Transform

@@ -11,16 +11,16 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.engine import Engine
 from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
-from pipegen.backend.index import mixing
+from pipegen.backend.index import combined_groups
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.order import START
 from pipegen.data.mix import MixedManifest, mixed_manifest
 from pipegen.data.shards import RANKED
 from pipegen.data.testing import pick
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.decoder import DecodeWindow
 from pipegen.ops.families.fitted import StepPart
 from pipegen.ops.families.items import Express
-from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage
@@ -55,7 +55,7 @@ class DrawnParameters:
     """The drawn parameters of the examples of one split, by name.
 
     The executor draws, and runs the earlier steps of the unoptimised plan if parameters depend on a size that is only in the file. The keys
-    of the records name the partners of mixed examples.
+    of the records name the partners of combined examples.
     """
 
     def __init__(self, executor: Executor, plain: Plan, keys: Sequence[str]) -> None:
@@ -98,9 +98,9 @@ class DrawnParameters:
         for node, stage, x in uses[:1] if alike else uses:
             sizes = self._sizes(node, stage, x, batch, active)
             found |= {("" if alike else f"{stage.feature}.") + name: value.numpy() for name, value in step.drawn_on(u, sizes).items()}
-        if isinstance(step, MixingTransform):
-            mixed = np.asarray(found["own_share"]) < 1 if "own_share" in found else step.acts(u).numpy()
-            partners = zip(self._partners(step.rank(u), ref.of(MixingTransform), batch), mixed, strict=True)
+        if isinstance(step, CombiningTransform):
+            combined = np.asarray(found["own_share"]) < 1 if "own_share" in found else step.acts(u).numpy()
+            partners = zip(self._partners(step.rank(u), ref.of(CombiningTransform), batch), combined, strict=True)
             found["partner"] = [keys if takes else None for keys, takes in partners]
         return found
 
@@ -126,14 +126,14 @@ class DrawnParameters:
             value = stage.decode.step.decode(value, None)
         return int(value.shape[0]), int(value.shape[1])
 
-    def _partners(self, rank: tf.Tensor, ref: StepRef[MixingTransform], batch: dict[str, Array]) -> list[str | list[str]]:
-        """Record that each example was mixed with, or a list of several."""
+    def _partners(self, rank: tf.Tensor, ref: StepRef[CombiningTransform], batch: dict[str, Array]) -> list[str | list[str]]:
+        """Record that each example was combined with, or a list of several."""
         order, slots, records = self._x.order, batch["@slot"], batch["@record"]
         own = slice(0, len(slots))
         if self._x.wide is not None:  # the batch begins inside a group, whose other members are missing
             epoch = int(batch["@epoch"][0])
             step = order.step_at(epoch, tf.constant(slots[:1], tf.int64))[0]
-            slots = mixing.widened(order, step, self._x.wide, START, epoch)[0].numpy()
+            slots = combined_groups.widened(order, step, self._x.wide, START, epoch)[0].numpy()
             first = int(np.searchsorted(slots, batch["@slot"][0]))
             own = slice(first, first + len(records))
             found = order.found(epoch, tf.constant(slots))
@@ -142,8 +142,8 @@ class DrawnParameters:
             ranks[own], known = rank.numpy(), found.record.numpy()
             known[own] = records
             rank, records = tf.constant(ranks), known
-        first = mixing.partners(rank, order.member(tf.constant(slots, tf.int64)))
-        named = [[self._keys[records[i]] for i in row] for row in mixing.partners_of(first, ref.step.others).numpy()[own]]
+        first = combined_groups.partners(rank, order.member(tf.constant(slots, tf.int64)))
+        named = [[self._keys[records[i]] for i in row] for row in combined_groups.partners_of(first, ref.step.others).numpy()[own]]
         return [row[0] if ref.step.others == 1 else row for row in named]
 
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.reading.damage import reason
+from pipegen.ops.families.combining import GROUP
 from pipegen.ops.families.decoder import Decodes
-from pipegen.ops.families.mixing import GROUP
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.plan import stages as s
@@ -42,7 +42,7 @@ _MOST_VALUES = 8
 def shown_along(engine: Engine, split: str) -> Shown:
     """Runs the first examples of a split's first epoch along its plan, and shows them behind each node and each stage.
 
-    The mix group is complete, so that examples are mixed as in training. If one of them cannot be read, there are no pictures.
+    The combined group is complete, so that examples are combined as in training. If one of them cannot be read, there are no pictures.
     """
     executor = engine.executor(split)
     plan = executor.plan

@@ -5,9 +5,9 @@ from __future__ import annotations
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from pipegen.ops.families.combining import runs_on
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.ops.families.items import MixItems, Move
-from pipegen.ops.families.mixing import runs_on
+from pipegen.ops.families.items import CombineItems, Move
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.traits import ANY_IMAGE
@@ -171,8 +171,8 @@ def _meanwhile(plan: Plan, *, cuts: bool) -> Iterator[str]:
     stages = plan.stages()
     if cuts and any(_may_lose(stage) for stage in stages if isinstance(stage, Move)):
         yield "; fewer where steps lose some before"
-    if any(isinstance(stage, MixItems) for stage in stages):
-        yield "; mixed images have those of several"
+    if any(isinstance(stage, CombineItems) for stage in stages):
+        yield "; combined images have those of several"
 
 
 def _may_lose(move: Move) -> bool:

@@ -22,7 +22,7 @@ from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
-from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.families.combining import GROUP
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused

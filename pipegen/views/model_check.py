@@ -368,7 +368,7 @@ def check(
 
 
 def targets_of(plan: Plan) -> ElementType:
-    """Types of a stored record; for padded features, the output types, since items may be cut, and mixing adds some."""
+    """Types of a stored record; for padded features, the output types, since items may be cut, and combining adds some."""
     return plan.read.replace(**{name: t for name, t in plan.out.items() if kind_of(t).padded})
 
 

@@ -9,14 +9,14 @@ import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
 from pipegen.backend.datasets.probe import spread
-from pipegen.backend.index.mixing import group_of
+from pipegen.backend.index.combined_groups import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.running.walk import Run
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.families.items import Enter, Express, Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
-from pipegen.physical.decide import decide, last_mixing
+from pipegen.physical.decide import decide, last_combining
 from pipegen.physical.nodes import SHOWN
 from pipegen.plan.nodes import Element, Kernel
 from pipegen.views.drawn import finishes, forks_of, varies, views_of
@@ -158,8 +158,8 @@ def _visible(features: Features, feature: str, type_: ElementType) -> np.ndarray
 
 
 def _batch_with(executor: Executor, plan: Plan, record: int, epoch: int) -> tuple[Features, int]:
-    """Computes the input of the kernels: the record alone or, if examples are mixed, its mix group; and its row."""
-    records, cycles, row = ([record], [epoch], 0) if last_mixing(plan.nodes) is None else group_of(executor.order, epoch, record)
+    """Computes the input of the kernels: the record alone or, if examples are combined, its combined group; and its row."""
+    records, cycles, row = ([record], [epoch], 0) if last_combining(plan.nodes) is None else group_of(executor.order, epoch, record)
     compute = Run(executor, decide(plan, SHOWN, executor.setting)).one()
     rows: list[Features] = []
     for place, at in enumerate(zip(records, cycles, strict=True)):

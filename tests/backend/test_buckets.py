@@ -171,10 +171,10 @@ def test_evaluation_has_each_example_once_in_the_order_of_its_files(pipe: Any, f
 
 
 @pytest.mark.nightly
-def test_examples_are_mixed_within_their_bucket_whatever_the_shares(folder: Path) -> None:
-    mixed = build(folder, [*RESIZED, {"mixup": {"alpha": 1}}], batch={"size": 6})
-    whole = batches(mixed, epoch=1)
-    parts = [batches(mixed, epoch=1, shard=(i, 3)) for i in range(3)]
+def test_examples_are_combined_within_their_bucket_whatever_the_shares(folder: Path) -> None:
+    combined = build(folder, [*RESIZED, {"mixup": {"alpha": 1}}], batch={"size": 6})
+    whole = batches(combined, epoch=1)
+    parts = [batches(combined, epoch=1, shard=(i, 3)) for i in range(3)]
     for (x, b), *own in zip(whole, *parts, strict=True):
         np.testing.assert_array_equal(x, np.concatenate([images for images, _ in own]))
         np.testing.assert_array_equal(b, np.concatenate([boxes for _, boxes in own]))

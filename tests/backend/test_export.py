@@ -152,7 +152,7 @@ def test_a_crop_out_of_images_of_any_size(name: str, photo_folder: Path, tmp_pat
 
 
 @pytest.mark.nightly
-def test_mixing_names_the_partner(photo_folder: Path, tmp_path: Path) -> None:
+def test_combining_names_the_partner(photo_folder: Path, tmp_path: Path) -> None:
     """Batches that begin inside groups, in an epoch that goes on through the permutation: there the batch has to stay as it is."""
     own: dict[str, Any] = {"output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}, "epoch": {"steps": 4}}
     pipe = pipeline(photo_folder, transforms=[RESIZE, {"mixup": {"alpha": 1, "probability": 0.8}}], **own)
@@ -160,14 +160,14 @@ def test_mixing_names_the_partner(photo_folder: Path, tmp_path: Path) -> None:
     pipe.export(tmp_path, examples=17)
     plain = shared(photo_folder, transforms=[RESIZE], shuffle="none", batch={"size": 1})
     images = dict(zip(plain._manifest.keys("train"), epoch_of(plain, 0)[0], strict=True))
-    mixed = epoch_of(pipe, 0)[0]
+    combined = epoch_of(pipe, 0)[0]
     table = lines(tmp_path)
     for line in table:
         share, partner = line["parameters"]["mixup.own_share"], line["parameters"].get("mixup.partner")
         assert (partner is None) == (share == 1)
         other = 0 if partner is None else (1 - share) * images[partner].astype(np.float64)
         np.testing.assert_allclose(pixels(tmp_path, line), share * images[line["source"]] + other, atol=0.51)
-        np.testing.assert_allclose(pixels(tmp_path, line), mixed[line["position"]], atol=0.51)
+        np.testing.assert_allclose(pixels(tmp_path, line), combined[line["position"]], atol=0.51)
     assert 0 < sum("mixup.partner" in line["parameters"] for line in table) < 17
 
 

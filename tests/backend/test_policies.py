@@ -59,7 +59,7 @@ def test_the_same_at_every_batch_size(photo_folder: Path, images: Array) -> None
     assert np.abs(small[: len(images)] - images).max() <= E1
 
 
-@pytest.mark.nightly  # by day those of mixed examples and of colours are
+@pytest.mark.nightly  # by day those of combined examples and of colours are
 def test_the_same_for_every_share(plain: Pipeline, images: Array) -> None:
     share = fixed(plain, shard=(1, 2))
     half = images.reshape(-1, 8, *images.shape[1:])[:, 4:].reshape(share.shape)

@@ -40,14 +40,14 @@ PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 LARGE: list[Any] = [{"resize": {"size": 224}}, "random_flip", {"rescale": {"to": [0, 1]}}]
 """Eight floats of that size take more than `LARGE` bytes."""
 TWICE: list[Any] = [RESIZE, {"random_equalization": {"probability": 0.2}}, {"random_crop": {"size": 16}}]
-MIXED: list[Any] = [RESIZE, "random_flip", {"mixup": {"alpha": 0.2}}]
+COMBINED: list[Any] = [RESIZE, "random_flip", {"mixup": {"alpha": 0.2}}]
 DISK = "a folder of the test's"
 PLANS: dict[str, tuple[dict[str, Any], tuple[p.Form, ...]]] = {
     "files": ({"transforms": LARGE}, (p.TRAINING, p.FIXED.built_on(), p.SHOWN, p.PROBED)),
     "in memory": ({"transforms": LARGE, "runtime": {"cache": "memory"}}, (p.TRAINING, p.FIXED.built_on())),
     "on disk": ({"transforms": [RESIZE, {"random_crop": {"size": 16}}, "random_flip"], "runtime": {"cache": DISK}}, (p.REQUESTED,)),
     "drawn late": ({"transforms": TWICE, "runtime": {"cache": "memory", "jit": "never"}}, (p.FIXED,)),
-    "mixed": ({"transforms": MIXED, "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}, (p.FIXED,)),
+    "combined": ({"transforms": COMBINED, "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}, (p.FIXED,)),
     "skipped": ({"transforms": [RESIZE], "errors": {"decode": {"skip": {"max_fraction": 0.5}}}}, (p.FIXED, p.PROBED)),
     "stored": ({"transforms": [RESIZE], "shuffle": "none", "runtime": {"jit": "never"}}, (p.FIXED,)),
 }

@@ -144,7 +144,7 @@ def test_two_iterators_at_a_time_do_not_mix(pipe: Pipeline, fresh: list[Any], ev
 
 @pytest.mark.parametrize(("first", "size", "batch"), [(0, 8, 8), (8, 8, 16), (24, 8, 32), (-4, 16, 8)])
 def test_the_places_are_taken_in_turn_whatever_the_share(first: int, size: int, batch: int) -> None:
-    """A whole batch, the second half of one, the last quarter of one, and one that is widened to whole mix groups."""
+    """A whole batch, the second half of one, the last quarter of one, and one that is widened to whole combined groups."""
     import tensorflow as tf
 
     from pipegen.backend.kernels.reuse import Reuse

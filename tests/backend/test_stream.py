@@ -114,7 +114,7 @@ def test_the_remainder_moves_nothing(photo_folder: Path, steps: list[Any]) -> No
     np.testing.assert_array_equal(streams[1][2], np.arange(len(streams[1][0])) < n)
 
 
-@pytest.mark.nightly  # by day those of mixed examples and of rows have the same bits in batches of other sizes
+@pytest.mark.nightly  # by day those of combined examples and of rows have the same bits in batches of other sizes
 @pytest.mark.parametrize("size", [1, 3, 32])
 def test_the_batch_size_changes_no_pixel_of_geometry(photo_folder: Path, size: int) -> None:
     reference = epoch_of(shared(photo_folder), 1)

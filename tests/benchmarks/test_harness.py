@@ -110,7 +110,7 @@ def test_a_system_that_cannot_run_is_a_row_that_says_why(data: Dataset, system: 
     [
         ("imagenet", "ImageDataGenerator", "it has no random resized crop"),
         ("randaugment", "DataLoader + Albumentations", "Albumentations has no RandAugment"),
-        ("mixing", "DALI on the CPU", "it has no MixUp op"),
+        ("combining", "DALI on the CPU", "it has no MixUp op"),
         ("cached", "DALI on the CPU", "it has no cache of decoded images"),
         ("arrays", "Keras dataset + layers", "it reads no arrays"),
         ("geometric", "limit: decode and crop", "the recipe does not crop"),
@@ -193,8 +193,8 @@ def test_peak_memory_can_be_all_that_is_measured(folder: Path, tmp_path: Path, m
     monkeypatch.setattr(command, "prepare", lambda: None)
     monkeypatch.setattr(memory, "peak", lambda recipe, *_: recipe.batch)
     out = tmp_path / "results.json"
-    assert command.main([str(folder), "--memory-only", "--recipes", "cached", "mixing", "batch_8", "--out", str(out)]) == 0
-    assert json.loads(out.read_text(encoding="utf-8"))["peak_memory"] == {"mixing": 64, "batch_8": 8}
+    assert command.main([str(folder), "--memory-only", "--recipes", "cached", "combining", "batch_8", "--out", str(out)]) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["peak_memory"] == {"combining": 64, "batch_8": 8}
 
 
 def test_runs_are_merged_by_recipe(data: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

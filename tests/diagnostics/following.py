@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import Diagnostics
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.registry import transforms
 from pipegen.spec.compose import compose
 
@@ -61,10 +61,10 @@ def followed(spec: dict[str, Any], finding: Diagnostic, advice: Advice) -> dict[
 
 
 def rank(step: Any) -> int:
-    """Where a step that is added to a list comes: a decoder first, what mixes examples last."""
+    """Where a step that is added to a list comes: a decoder first, what combines examples last."""
     name = step if isinstance(step, str) else next(iter(step))
     cls = transforms().get(name)
-    return -1 if name == "decode" else int(cls is not None and issubclass(cls, MixingTransform))
+    return -1 if name == "decode" else int(cls is not None and issubclass(cls, CombiningTransform))
 
 
 def path_of(finding: Diagnostic) -> Path:

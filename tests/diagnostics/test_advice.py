@@ -27,7 +27,7 @@ from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Di
 from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.foreign import VAGUE, Row, every_row, plain
 from pipegen.ops.arguments.geometry import ConstantFill
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.coco import Coco
 from pipegen.ops.sources.csv import Csv
@@ -207,7 +207,7 @@ def _with(path: tuple[str | int, ...], value: Any) -> Any:
         step = parsed(transforms()[str(op)].examples[0].yaml)
         steps = [*spec["transforms"], {step: {}} if isinstance(step, str) else step]
         spec["transforms"] = steps
-        if issubclass(transforms()[str(op)], MixingTransform):
+        if issubclass(transforms()[str(op)], CombiningTransform):
             spec["output"] = {"encode": {"label": "one_hot"}}
         if op in UNSIZED:
             steps.append({"resize": {"size": 48}})

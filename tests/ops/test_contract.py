@@ -18,12 +18,12 @@ from pipegen.ops.arguments.learned import Fitted
 from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.chains import ChainsTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.items import PastingTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.model import field_docs
@@ -115,7 +115,7 @@ def test_traits_agree_with_the_class(name: str, op: type[Transform]) -> None:
     traits = step.traits(example.given)
     draws = step.num_draws() > 0 or getattr(step, "probability", 1.0) < 1  # what draws nothing of its own may still draw whether it acts
     assert op.random == draws
-    by_name = traits.family not in (Family.MIXING, Family.POLICY) and name not in ("scale_jitter", "aug_mix")  # as the literature has it
+    by_name = traits.family not in (Family.COMBINING, Family.POLICY) and name not in ("scale_jitter", "aug_mix")  # as the literature has it
     assert op.random == (name.startswith("random_") or not by_name)
     if isinstance(step, GeometricTransform):
         assert traits.family is Family.GEOMETRIC
@@ -198,7 +198,7 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         mask = np.ones((1, height, width, 1), np.uint8)
         assert step.pasted(tf.constant(mask), u[None], 0).shape == mask.shape
         return image
-    if isinstance(step, MixingTransform):
+    if isinstance(step, CombiningTransform):
         others = np.stack([image[::-1]] * step.others)[None]
         return step.mix(image[None], others, step.choose(u[None], height, width)).numpy()[0]
     if isinstance(step, NeighbourhoodTransform):

@@ -11,8 +11,8 @@ import yaml
 from pipegen.ops.arguments.magnitudes import factor_range, symmetric_range
 from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.families.augmentation import OPERATIONS, Augmentation
+from pipegen.ops.families.combining import WHOLE, CombiningTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.mixing import WHOLE, MixingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.selections import Selection
@@ -102,7 +102,7 @@ def effect(step: Transform, u: Array) -> list[Array]:
         found = [step.table(given, None)]
     elif isinstance(step, CropTransform):
         found = [step.window(given, tf.constant(height), tf.constant(width))]
-    elif isinstance(step, MixingTransform):
+    elif isinstance(step, CombiningTransform):
         found = [step.choose(given, height, width)]
     else:
         assert isinstance(step, NeighbourhoodTransform)
@@ -200,14 +200,14 @@ def test_erasing_says_what_is_gone() -> None:
 
 
 @pytest.mark.parametrize("given", [{"mixup": {"alpha": 1}}, {"cutmix": {"alpha": 1}}, {"mosaic": {}}], ids=lambda given: next(iter(given)))
-def test_mixing_says_how_much_stays(given: dict[str, Any]) -> None:
+def test_combining_says_how_much_stays(given: dict[str, Any]) -> None:
     ((name, arguments),) = given.items()
     step = transforms()[name].model_validate({**arguments, "probability": 0.7})
-    assert isinstance(step, MixingTransform)
+    assert isinstance(step, CombiningTransform)
     u = np.random.default_rng(5).random((40, step.num_draws()))
     named = drawn(step, u)
     ones = _tf().ones((40, *SHAPE))
-    left = step.mix(ones, 0 * _tf().stack([ones] * step.others, 1), _tf().constant(effect(step, u)[0])).numpy().mean((1, 2, 3))
+    left = step.combine(ones, 0 * _tf().stack([ones] * step.others, 1), _tf().constant(effect(step, u)[0])).numpy().mean((1, 2, 3))
     np.testing.assert_allclose(left, named["own_share"], atol=2 / WHOLE)
     assert (named["own_share"][u[:, 1] >= 0.7] == 1).all()
     if "row" in named:

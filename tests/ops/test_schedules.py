@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from pipegen.ops.arguments.magnitudes import Schedule, factor_range, level_range, symmetric_range
-from pipegen.ops.families.mixing import MixingTransform
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.transform import Transform
 from pipegen.phases.compilation import inspect
@@ -239,7 +239,7 @@ def test_what_runs_reads_the_schedule(each: int, monkeypatch: pytest.MonkeyPatch
             "transforms": [{"resize": {"size": 32}}, {name: arguments}, {"resize": {"size": 16}}],
             "runtime": {"jit": "never"},
         }
-        if issubclass(transforms()[name], MixingTransform):
+        if issubclass(transforms()[name], CombiningTransform):
             sections["transforms"] = sections["transforms"][:2]
         sections["output"] = {"encode": {"label": "one_hot"}}
         return interpret(built(sections, classes=3), load_spec(sections), data)["image"]

@@ -59,7 +59,7 @@ def wrong_steps() -> Iterator[Any]:
 
 
 def around(step: Any) -> Iterator[list[Any]]:
-    """Recipes that hold a step: alone, on images of one size, behind what mixes them, and as a part of a policy."""
+    """Recipes that hold a step: alone, on images of one size, behind what combines them, and as a part of a policy."""
     yield [step]
     yield [SIZED, step, "random_flip"]
     yield ["mixup", step]

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from planning import built, compiled, load_spec
 
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import MixingTransform
 from pipegen.ops.registry import sources, transforms
 from pipegen.phases.compilation import optimise
 from pipegen.plan.check import check
@@ -133,7 +133,7 @@ def written_steps() -> Iterator[tuple[type[Transform], dict[str, Any]]]:
             yield op, {name: arguments}
             if some:
                 yield op, {name: {**arguments, **some}}
-            if not issubclass(op, (DecodeTransform, MixingTransform)):
+            if not issubclass(op, (DecodeTransform, CombiningTransform)):
                 inner = [{name: {**arguments, **some}}, {"random_equalization": {"probability": 0.5}}, "random_flip"]
                 yield op, {"one_of": {"steps": inner, "weights": [1, 2, 9]}}
                 yield op, {"some_of": {"steps": inner, "count": [0, 2], "probability": 0.5}}

@@ -19,7 +19,7 @@ from pipegen.types import FeatureType, Interval
 
 pytestmark = pytest.mark.tf
 
-COMPOSING = (Family.COLOUR, Family.LOOKUP_TABLE, Family.GEOMETRIC, Family.NEIGHBOURHOOD, Family.MIXING, Family.POLICY)
+COMPOSING = (Family.COLOUR, Family.LOOKUP_TABLE, Family.GEOMETRIC, Family.NEIGHBOURHOOD, Family.COMBINING, Family.POLICY)
 
 CASES = {
     "a table of the histogram, then a filter": "{random_contrast: {factor: 0.4}}, {random_rotation: {degrees: 20}}, "

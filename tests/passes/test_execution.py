@@ -48,10 +48,11 @@ CASES: dict[str, str] = {
     "{normalize: {preset: tf}}]}",
     "tables of histograms": "{transforms: [{resize: {size: [20, 26]}}, random_equalization, {random_solarization: {threshold: [0, 255]}}, "
     "{random_auto_contrast: {probability: 1}}, random_flip, equalization]}",
-    "mixing": "{transforms: [{resize: {size: 24}}, random_flip, {cutmix: {probability: 0.7}}, {mixup: {probability: 0.7}}], "
+    "combining": "{transforms: [{resize: {size: 24}}, random_flip, {cutmix: {probability: 0.7}}, {mixup: {probability: 0.7}}], "
     "output: {encode: {label: one_hot}}}",
-    "segments on mixed images": "{transforms: [{resize: {size: 32}}, {random_contrast: {factor: 0.3}}, cutmix, {random_crop: {size: 24}}, "
-    "{random_rotation: {degrees: 20}}, {random_brightness: {factor: 0.4}}, {normalize: {preset: tf}}], output: {encode: {label: one_hot}}}",
+    "segments on combined images": "{transforms: [{resize: {size: 32}}, {random_contrast: {factor: 0.3}}, cutmix, "
+    "{random_crop: {size: 24}}, {random_rotation: {degrees: 20}}, {random_brightness: {factor: 0.4}}, "
+    "{normalize: {preset: tf}}], output: {encode: {label: one_hot}}}",
     "policies": "{transforms: [{resize: {size: 24}}, random_flip, {rand_augment: {num_ops: 1, magnitude: {table: [15, 3]}}}, "
     "{one_of: {steps: [random_flip, {random_hue: {degrees: 30}}]}}]}",
     "rare filters": "{transforms: [{resize: {size: [20, 26]}}, {random_sharpness: {factor: 0.9, probability: 0.4}}, "
@@ -98,7 +99,7 @@ ALONE = (
 """Cases in which each pass is compared by itself: every pass that works on examples changes one of them."""
 
 EXACT = {
-    "geometry", "rare filters", "mixing", "perspective", "tables of histograms", "filters", "a crop in the batch",
+    "geometry", "rare filters", "combining", "perspective", "tables of histograms", "filters", "a crop in the batch",
     "channels first, one-hot, bytes",
 }  # fmt: skip
 """Cases that give bytes, or have no float in them: the same bits in XLA and out of it."""
@@ -109,7 +110,7 @@ STREAMS: dict[str, tuple[str, tuple[int, int]]] = {
     "runtime: {shard: {index: 1, count: 2}}}", (1, 2)),
     "a shard in source order, kept": ("{transforms: [{resize: {size: 12}}], shuffle: none, batch: {size: 6, remainder: keep}, "
     "output: {encode: {label: one_hot}}, runtime: {shard: {index: 0, count: 2}, cache: none}}", (0, 2)),
-    "a shard that mixes": ("{transforms: [{resize: {size: 12}}, cutmix], batch: {size: 6, remainder: keep}, "
+    "a shard that combines": ("{transforms: [{resize: {size: 12}}, cutmix], batch: {size: 6, remainder: keep}, "
     "output: {encode: {label: one_hot}}, runtime: {shard: {index: 1, count: 2}}}", (1, 2)),
     "windows, steps": ("{transforms: [{resize: {size: 12}}], shuffle: {window: 9kB}, epoch: {steps: 5}, batch: {size: 4}, "
     "output: {dtype: uint8}}", (0, 1)),
@@ -255,7 +256,7 @@ def test_each_pass_keeps_the_stream(text: str, shard: tuple[int, int]) -> None:
     "name",
     [
         pytest.param("geometry", marks=pytest.mark.nightly),
-        pytest.param("mixing", marks=pytest.mark.nightly),  # by day pipelines mix in XLA
+        pytest.param("combining", marks=pytest.mark.nightly),  # by day pipelines combine in XLA
         pytest.param("perspective", marks=pytest.mark.nightly),
         pytest.param("colour", marks=pytest.mark.nightly),
         pytest.param("tables of histograms", marks=pytest.mark.nightly),

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from planning import built, compiled, load_spec
 from strategies import recipes
 
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.ops.families.mixing import Mix
 from pipegen.ops.families.neighbourhood import HostNeighbourhood, Neighbourhood
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
@@ -50,7 +50,7 @@ def _kind(stage: Stage) -> str:
         return "filter" if stage.starts_kernel else "erasing"
     if isinstance(stage, s.Colour):
         return "colour" if stage.mixes_channels or stage.uses_mean else "each"
-    return {Mix: "mix", s.Pointwise: "arithmetic", s.ChannelsFirst: "channels first", s.EncodeLabel: "label"}[type(stage)]
+    return {Combine: "combine", s.Pointwise: "arithmetic", s.ChannelsFirst: "channels first", s.EncodeLabel: "label"}[type(stage)]
 
 
 def test_what_needs_the_host_is_a_kernel_that_xla_does_not_compile() -> None:
@@ -107,7 +107,7 @@ def test_where_kernels_are_cut(steps: tuple[str, ...], expected: list[tuple[str,
     assert kernels(*steps) == expected
 
 
-COSTLY = {"warp", "colour", "each", "filter", "erasing", "table", "histogram", "mix"}
+COSTLY = {"warp", "colour", "each", "filter", "erasing", "table", "histogram", "combine"}
 """What must not be computed more than once a pixel."""
 READS_ONCE = {"arithmetic", "channels first", "erasing", "each"}
 BETTER_APART = {("mirror", "colour"), ("mirror", "each"), ("erasing", "each")}

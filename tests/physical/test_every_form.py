@@ -1,4 +1,4 @@
-"""Every combination of source, cache, order, mixing, guard, share and remainder in every form: decided, verified, and as it has to be.
+"""Every combination of source, cache, order, combining, guard, share and remainder in every form: decided, verified, and as it has to be.
 
 No data, no TensorFlow.
 """
@@ -46,15 +46,15 @@ HELD = tuple(x for x in PASSES if x not in (SHUFFLE_BEFORE_READ, SHARD_BEFORE_RE
 def specs() -> Iterator[tuple[str, PipelineSpec]]:
     """A spec for each combination that a spec can say."""
     sources = {"files": (FILES, STEPS), "files, drawn late": (FILES, LATE), "arrays": (ARRAYS, STEPS[1:])}
-    mixing = {"alone": [], "mixed": [{"mixup": {"alpha": 0.2}}, {"random_brightness": {"factor": 0.1}}]}
-    choices = (sources, mixing, CACHES, SHUFFLES, ("drop", "keep", "pad"), ("pass", {"steps": 7}), ("raise", "skip"), (12, 16))
-    for source, mix, cache, shuffle, remainder, epoch, errors, size in product(*choices):
+    combining = {"alone": [], "combined": [{"mixup": {"alpha": 0.2}}, {"random_brightness": {"factor": 0.1}}]}
+    choices = (sources, combining, CACHES, SHUFFLES, ("drop", "keep", "pad"), ("pass", {"steps": 7}), ("raise", "skip"), (12, 16))
+    for source, combine, cache, shuffle, remainder, epoch, errors, size in product(*choices):
         given, steps = sources[source]
         yield (
-            f"{source}, {mix}, {cache}, {shuffle}, {remainder}, {epoch}, {errors}, {size}",
+            f"{source}, {combine}, {cache}, {shuffle}, {remainder}, {epoch}, {errors}, {size}",
             load_spec(
                 source=given,
-                transforms=[*steps, *mixing[mix]],
+                transforms=[*steps, *combining[combine]],
                 output={"encode": {"label": "one_hot"}},
                 shuffle=shuffle,
                 batch={"size": size, "remainder": remainder},
@@ -131,7 +131,7 @@ def decide_sending(said: str, spec: PipelineSpec, plan: Plan) -> int:
             kernels = [n for n in plan.nodes if isinstance(n, Kernel)]
             prepared = [f.node for f in made.functions if isinstance(f, p.Prepare)]
             assert prepared == list(device_kernels(plan, wide)) == kernels[len(kernels) - len(prepared) :], said
-            assert not any(stage.mixes and wide is not None for node in prepared for stage in node.stages), said
+            assert not any(stage.combines and wide is not None for node in prepared for stage in node.stages), said
             assert sorted(only(made, p.SplitForDevice).features) == ["image", "label"], said
             assert only(made, p.Emit) is None
             assert "the parameters" in render_physical(made)
@@ -170,9 +170,9 @@ def look_at(made: p.Physical, setting: p.Setting, *, held: bool) -> None:
     assert operations.count(p.Unbatch) == (0 if whole else 2 if held else 1)
 
     index = only(made, p.Index)
-    mixed = only(made, p.SliceOwnRows) is not None
+    combined = only(made, p.SliceOwnRows) is not None
     wide = index.rows
-    assert mixed == (wide is not None)
+    assert combined == (wide is not None)
     assert wide is None or (wide % 8 == 0 and wide >= extent.local_batch)
     assert (p.Filter in operations) == (Shard in kinds and wide is None)
     assert index.shard == ((0, 1) if p.Filter in operations else extent.shard)

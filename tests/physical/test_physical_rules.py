@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS = [{"resize": {"size": 48}}, "random_flip", {"rescale": {"to": [0, 1]}}]
-MIXING = {"transforms": [*STEPS, {"mixup": {"alpha": 0.2}}], "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
+COMBINING = {"transforms": [*STEPS, {"mixup": {"alpha": 0.2}}], "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
 
 
 def decided(form: p.Form = p.TRAINING, cache: str = "none", split: str = "train", **sections: Any) -> p.Physical:
@@ -86,15 +86,15 @@ BROKEN: dict[Callable[[p.Physical], str | None], list[Callable[[], p.Physical]]]
     ],
     rules._single_steps_stay_apart: [lambda: changed(decided(p.REQUESTED, split="validation"), p.Stack, full=False)],
     rules._widened_batches_are_cut: [
-        lambda: without(decided(**MIXING), p.SliceOwnRows),
-        lambda: changed(decided(**MIXING), p.Kernel, batch=12),
-        lambda: changed(decided(**MIXING), p.Index, rows=None),
+        lambda: without(decided(**COMBINING), p.SliceOwnRows),
+        lambda: changed(decided(**COMBINING), p.Kernel, batch=12),
+        lambda: changed(decided(**COMBINING), p.Index, rows=None),
     ],
     rules._caches_are_filled_first: [lambda: without(decided(cache="memory"), p.FillCache)],
     rules._guards_see_single_records: [lambda: changed(decided(), p.Examples, guard="name")],
     rules._everything_runs_once: [
         lambda: without(decided(), p.Kernel),
-        lambda: without(decided(cache="memory", **MIXING), p.FillCache),
+        lambda: without(decided(cache="memory", **COMBINING), p.FillCache),
     ],
     rules._what_is_sent_is_whole: [
         lambda: replace(decided(p.FIXED.sending()), form=p.FIXED),

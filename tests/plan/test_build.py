@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from planning import built, checked
 from strategies import recipes
 
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.mixing import Mix
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
 from pipegen.plan.verify import verify
@@ -201,7 +201,7 @@ def test_every_edge_is_typed(text: str) -> None:
     assert all(n.out.batch is None for n in plan.nodes[:batch])
     assert all(n.out.batch is not None for n in plan.nodes[batch:])
     assert plan.out["image"].is_static
-    assert not any(isinstance(n, Kernel) for n in plan.nodes) or any(isinstance(st, Mix) for st in plan.stages())
+    assert not any(isinstance(n, Kernel) for n in plan.nodes) or any(isinstance(st, Combine) for st in plan.stages())
 
 
 @pytest.mark.parametrize(("remainder", "axis"), [("drop", 8), ("pad", 8), ("keep", 0)])

@@ -32,7 +32,7 @@ def steps_of(text: str) -> list[object]:
     ("equalization, {random_gaussian_blur: {sigma: 2}}, posterization: {bits: 3}", ""),
     ("{random_hue: {degrees: 30}}, {random_gaussian_blur: {sigma: 2}}, {random_rotation: {degrees: 9}}, invert",
      "ApplyColour Neighbourhood Resample"),
-    ("mixup, {random_elastic: {alpha: 9, sigma: 2}}, {random_solarization: {threshold: [0, 255]}}", "Mix Neighbourhood"),
+    ("mixup, {random_elastic: {alpha: 9, sigma: 2}}, {random_solarization: {threshold: [0, 255]}}", "Combine Neighbourhood"),
     ("{rescale: {to: [0, 1]}}, {rescale: {to: [0, 255]}}, {cast: {dtype: uint8}}, {rescale: {to: [0, 1]}}",
      "Pointwise Pointwise Pointwise"),
     ("{standardize: {statistics: samplewise}}, {rescale: {to: [0, 255]}}, auto_contrast", "Neighbourhood Pointwise"),

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.errors import SpecError
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.mixing import Mix
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.files import Files
 from pipegen.plan import stages as s
@@ -277,7 +277,7 @@ def test_binary_masks_have_two_classes() -> None:
     assert told(classes=2, ignore=255) == ["`binary` needs two classes, but `ignore` of `mask` is a third one"]
 
 
-def test_mixing_takes_along_what_lives_on_an_image() -> None:
+def test_combining_takes_along_what_lives_on_an_image() -> None:
     features = {name: FEATURES[name] for name in ("image", "depth")}
     found = plans(features, [{"resize": {"size": 16}}, {"mixup": {"alpha": 0.2}}])
-    assert [st.feature for st in stages(found) if isinstance(st, Mix)] == ["image", "depth"]
+    assert [st.feature for st in stages(found) if isinstance(st, Combine)] == ["image", "depth"]

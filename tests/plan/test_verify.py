@@ -10,9 +10,9 @@ from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.arithmetic import Arithmetic
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.ops.families.mixing import Mix
 from pipegen.ops.transforms.mixup import Cutmix
 from pipegen.passes import PASSES, PassContext, run_passes
 from pipegen.passes.base import Pass
@@ -139,11 +139,13 @@ def worked_on_before_it_is_read(p: Plan) -> Plan:
     return swap(without(p, decode), read, decode, read)
 
 
-def mixed_before_the_batch(p: Plan) -> Plan:
+def combined_before_the_batch(p: Plan) -> Plan:
     use = nodes_with(p, s.Apply)[0].stages[0]
     assert isinstance(use, s.Apply)
-    mixing = replace(use.ref, step=Cutmix()).of(Cutmix)
-    return swap(p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (Mix("image", mixing, (24, 24), label=False),)), p.batch)
+    combining = replace(use.ref, step=Cutmix()).of(Cutmix)
+    return swap(
+        p, p.batch, Element(p.nodes[p.nodes.index(p.batch) - 1].out, (Combine("image", combining, (24, 24), label=False),)), p.batch
+    )
 
 
 def empty_node(p: Plan) -> Plan:
@@ -170,7 +172,7 @@ BROKEN: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "no index": (lambda p: p.with_nodes(p.nodes[1:]), "_starts_and_ends"),
     "nothing read": (lambda p: without(p, *(n for n in p.nodes if isinstance(n, Read))), "_starts_and_ends"),
     "two batches": (lambda p: swap(p, p.batch, p.batch, p.batch), "_starts_and_ends"),
-    "examples mixed one by one": (mixed_before_the_batch, "_stages_stand_where_they_work"),
+    "examples combined one by one": (combined_before_the_batch, "_stages_stand_where_they_work"),
     "no emit": (lambda p: p.with_nodes(p.nodes[:-1]), "_starts_and_ends"),
     "prefetch twice": (lambda p: p.with_nodes([*p.nodes, Prefetch(p.out, None), Prefetch(p.out, None)]), "_starts_and_ends"),
     "work after emit": (lambda p: moved(p, Emit, 3), "_starts_and_ends"),

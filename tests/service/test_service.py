@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(180)]
 
 TINTED = [*FLIPPED, {"random_contrast": {"factor": 0.3}}]
-MIXED = [*COLOUR, {"mixup": {"alpha": 0.4}}]
+COMBINED = [*COLOUR, {"mixup": {"alpha": 0.4}}]
 
 
 @pytest.mark.by_day(1)
@@ -34,8 +34,8 @@ def test_epochs_made_by_a_worker_are_those_of_one_process(photos: Path, fleet: F
 
 
 @pytest.mark.nightly
-def test_examples_that_are_mixed_and_shared_among_hosts_are_the_same(photos: Path, fleet: Fleet) -> None:
-    spec = {"transforms": MIXED, "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
+def test_examples_that_are_combined_and_shared_among_hosts_are_the_same(photos: Path, fleet: Fleet) -> None:
+    spec = {"transforms": COMBINED, "output": {"encode": {"label": "one_hot"}}, "batch": {"size": 12}}
     share = {"shard": {"index": 1, "count": 3}}
     here, there = (pipeline(photos, share | runtime, **spec) for runtime in ({}, fleet.runtime()))
     same(stream(there.train), stream(here.train))

@@ -279,7 +279,7 @@ albumentations.RandomRain albumentations.PiecewiseAffine torchvision.RandomPersp
 """
 """Steps without a form."""
 UNCOMPARED = {
-    "MixUp": "mixes several pictures, and leaves a batch of one as it is: test_mixing.py has its distribution",
+    "MixUp": "combines several pictures, and leaves a batch of one as it is: test_combining.py has its distribution",
     "CutMix": "likewise",
     "AtLeastOneBBoxRandomCrop": "needs boxes: test_crop_around.py has it",
     "CropNonEmptyMaskIfExists": "needs a mask: test_crop_around.py has it",

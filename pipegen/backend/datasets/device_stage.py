@@ -11,7 +11,7 @@ from pipegen.arguments import share, text
 from pipegen.backend.datasets.distributed import DistributedBatches
 from pipegen.backend.process.graphs import available
 from pipegen.backend.running.requests import batch_of
-from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.families.combining import GROUP
 from pipegen.physical import nodes as p
 from pipegen.physical.device import device_kernels, obstacle
 from pipegen.physical.extent import FIRST
@@ -53,7 +53,7 @@ class DeviceStage:
         plan = executor.physical(p.FIXED.sending())
         self._kernels = [executor.device_kernel(f) for f in plan.functions if isinstance(f, p.Prepare)]
         self._send = next(f for f in plan.functions if isinstance(f, p.SplitForDevice))
-        self._mixes = any(stage.mixes for f in plan.functions if isinstance(f, p.Prepare) for stage in f.node.stages)
+        self._combines = any(stage.combines for f in plan.functions if isinstance(f, p.Prepare) for stage in f.node.stages)
 
     @property
     def batches(self) -> PipelineDataset:
@@ -86,24 +86,24 @@ class DeviceStage:
         """Distributes `(features, params)` among the replicas of a strategy, like `pipe.distribute`.
 
         Raises:
-            ValueError: As `pipe.distribute`; and if replicas would get parts of groups of mixed examples.
+            ValueError: As `pipe.distribute`; and if replicas would get parts of groups of combined examples.
         """
         size, replicas = self._pipe.spec.model.batch.size, strategy.num_replicas_in_sync
-        if self._mixes and size % (GROUP * replicas):
+        if self._combines and size % (GROUP * replicas):
             raise ValueError(
-                f"examples are mixed on the device in groups of {GROUP}, into which {size} examples on {replicas} replicas do not divide: "
-                f"make `batch.size` a multiple of {GROUP * replicas}, or use `pipe.distribute(strategy)`"
+                f"examples are combined on the device in groups of {GROUP}, into which {size} examples on {replicas} replicas do not "
+                f"divide: make `batch.size` a multiple of {GROUP * replicas}, or use `pipe.distribute(strategy)`"
             )
         return DistributedBatches(self._pipe, self._split, strategy, sends=True)
 
     def apply(self, features: Features, params: Sequence[tf.Tensor]) -> Any:
-        """Computes a batch for the model from an element of `dataset`, or from a part of it: whole groups of 8 if examples are mixed.
+        """Computes a batch for the model from an element of `dataset`, or from a part of it: whole groups of 8 if examples are combined.
 
         Each kernel is a program of XLA, or part of the surrounding program inside of a function that XLA compiles. It draws no random
         numbers.
 
         Raises:
-            ValueError: Within `strategy.run`, for a part that is not a whole number of groups of mixed examples.
+            ValueError: Within `strategy.run`, for a part that is not a whole number of groups of combined examples.
         """
         self._check_part(features)
         given, done = list(params), dict(features)
@@ -130,8 +130,8 @@ class DeviceStage:
 
     def _check_part(self, features: Features) -> None:
         context = tf.distribute.get_replica_context()
-        if not self._mixes or context is None or context.num_replicas_in_sync == 1:
+        if not self._combines or context is None or context.num_replicas_in_sync == 1:
             return
         rows = next(iter(features.values())).shape[0]
         if rows is not None and rows % GROUP:
-            raise ValueError(f"examples are mixed in groups of {GROUP}, into which {rows} examples on a replica do not divide")
+            raise ValueError(f"examples are combined in groups of {GROUP}, into which {rows} examples on a replica do not divide")

@@ -31,10 +31,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import DataError, SpecError
 from pipegen.lazy import uncollected
-from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.families.combining import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
-from pipegen.physical.decide import last_mixing
+from pipegen.physical.decide import last_combining
 from pipegen.plan.caches import IN_MEMORY, ON_DISK, CacheKind
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
@@ -112,7 +112,7 @@ class Engine:
     def executor(self, split: str, shard: tuple[int, int] | None = None, *, moved: bool = False) -> Executor:
         """Returns the executor of one split on one host, by default of the spec's share; makes it on first use.
 
-        With `moved`, it is for epochs begun with another batch size, whose blocks are not aligned to groups of mixed examples.
+        With `moved`, it is for epochs begun with another batch size, whose blocks are not aligned to groups of combined examples.
         """
         key = (split, shard or self.shard, moved)
         with self._once():
@@ -224,7 +224,7 @@ class Engine:
                 executor = self.executor(split)
                 device = self._device(executor.plan)
                 if split == "train":
-                    other = self._moved if last_mixing(executor.plan.nodes) is not None else None
+                    other = self._moved if last_combining(executor.plan.nodes) is not None else None
                     feed = None if sends else self._feed(executor)
                     self._datasets[key] = training_dataset(executor, self.train_progress(), device, other, feed, sends=sends)
                 else:
@@ -326,8 +326,8 @@ class Engine:
 
 
 def _needs_another(plan: Plan, at: Position) -> bool:
-    """Compares the alignment of mixed groups to the batches of an epoch with the usual one."""
-    return bool(at.origin % GROUP) and last_mixing(plan.nodes) is not None
+    """Compares the alignment of combined groups to the batches of an epoch with the usual one."""
+    return bool(at.origin % GROUP) and last_combining(plan.nodes) is not None
 
 
 _CACHES: dict[CacheKind, Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {

@@ -18,7 +18,7 @@ from pipegen.backend.running.failures import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.diagnostics.foreign import member
 from pipegen.errors import StateError
-from pipegen.ops.families.mixing import GROUP
+from pipegen.ops.families.combining import GROUP
 from pipegen.page import box, notebook_table
 from pipegen.physical.extent import FIRST, Position
 from pipegen.physical.nodes import FIXED, TRAINING
@@ -554,7 +554,7 @@ def training_dataset(
         executor: The executor of the split.
         progress: The training position.
         device: The device to prefetch to.
-        other: Returns the executor and feed for epochs begun with another batch size, for a plan that mixes examples.
+        other: Returns the executor and feed for epochs begun with another batch size, for a plan that combines examples.
         feed: Batches made by other machines.
         sends: Whether the last kernels are left to a device.
     """
@@ -599,7 +599,7 @@ def fixed_dataset(executor: Executor, at: Position = FIRST, device: str | None =
 def _as_begun(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Raises in an epoch that was begun with another batch size."""
     message = (
-        "pipegen: this dataset was derived before the batch size changed in the middle of an epoch that mixes examples: call "
+        "pipegen: this dataset was derived before the batch size changed in the middle of an epoch that combines examples: call "
         "`pipe.restore` first, then derive from `pipe.train`"
     )
     begun = tf.raw_ops.Assert(condition=tf.equal(since[0] % GROUP, 0), data=[message])

@@ -1,7 +1,7 @@
 """The order of a split with buckets: examples are permuted within their bucket, and then the batches of all buckets.
 
 A cycle through the data has a fixed number of batches of each bucket. In the space of slots each bucket has its own range, in which its
-examples stand in the order of the cycle. A batch is a part of that range, so groups that mix never span two buckets. The batch of a step
+examples stand in the order of the cycle. A batch is a part of that range, so combined groups never span two buckets. The batch of a step
 is found by a permutation, so any step can be the first, and the slot of an example does not depend on the batch size.
 """
 

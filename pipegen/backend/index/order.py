@@ -25,7 +25,7 @@ class From(NamedTuple):
     """The start of an epoch that was begun with another batch size; its slots are counted from step 0 of this size.
 
     Attributes:
-        origin: The slot of step 0, which keeps the groups of mixed examples: int64 scalar.
+        origin: The slot of step 0, which keeps the groups of combined examples: int64 scalar.
         shift: With a fixed number of steps an epoch: slots that the order is ahead of one without such a change, int64 scalar.
     """
 
@@ -120,7 +120,7 @@ class Order(Extent):
         return epoch * examples + (slot + moved if moved else slot) + since.shift
 
     def member(self, slot: tf.Tensor, since: From = START) -> tf.Tensor:
-        """Returns true for slots in a group that mixes; the slots that `pad` adds do not: bool, like `slot`."""
+        """Returns true for slots in a group that combines; the slots that `pad` adds do not: bool, like `slot`."""
         end = self.steps_of(since) * self.batch if self.epoch_steps is not None else self.num_examples - since.origin
         return slot < end
 
@@ -129,7 +129,7 @@ class Order(Extent):
         return tf.zeros_like(slot, tf.int32)
 
     def every_slot(self) -> tf.Tensor:
-        """Lists the slots of an epoch that form groups that mix, ascending: int64 `(n,)`."""
+        """Lists the slots of an epoch that form groups that are combined, ascending: int64 `(n,)`."""
         return tf.range(self.grouped, dtype=tf.int64)
 
     def delivered(self, epoch: int) -> tf.Tensor:

@@ -14,8 +14,8 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
+from pipegen.backend.index.combined_groups import combine, combining_params, near_partners, partners_at, paste
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.index.mixing import mix, mix_params, near_partners, partners_at, paste
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels import moving
 from pipegen.backend.kernels.blocks import apply_branch
@@ -29,10 +29,10 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.families import items
 from pipegen.ops.families.chains import BlendChains
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.ops.families.mixing import Mix
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import Stage
@@ -102,7 +102,7 @@ class Lowering:
         run: From the stage, a feature `(n, ...)` and the parameters after all phases to the feature: a pure function.
         memory: From the stage and the features to a tensor for the whole batch that `run` gets in place of the feature. It may be as
             large as the stored data and is not copied.
-        parameters: From the stage and the features to functions of the draws and of the groups that mix.
+        parameters: From the stage and the features to functions of the draws and of the groups that are combined.
         phases: Functions before `run`, each pure and compiled separately, for values that are read more than once, such as parameters
             of one value a pixel.
         quantised: Whether parameters are rounded from float64 to far fewer bits, so that XLA may compute them: differences in the last
@@ -221,11 +221,11 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     items.MoveEach: Lowering(batch=moving.move),
     items.Bend: Lowering(batch=moving.bend),
     items.BendEach: Lowering(batch=moving.bend),
-    items.MixItems: Lowering(batch=moving.mix_items),
+    items.CombineItems: Lowering(batch=moving.combine_items),
     items.Limit: Lowering(batch=moving.limit),
     items.Renumber: Lowering(batch=moving.renumber),
     items.NumberItems: Lowering(batch=moving.number_items),
-    items.MixInstances: Lowering(batch=moving.mix_instances),
+    items.CombineInstances: Lowering(batch=moving.combine_instances),
     items.Express: Lowering(batch=moving.express),
     items.Shorten: Lowering(batch=moving.shorten),
     s.Compose: Lowering(batch=compose_matrix),
@@ -242,7 +242,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
-    Mix: Lowering(mix, mix_params, sent=near_partners, received=partners_at),
+    Combine: Lowering(combine, combining_params, sent=near_partners, received=partners_at),
     items.Paste: Lowering(batch=paste),
     items.PasteInstances: Lowering(batch=moving.paste_instances),
     items.PasteItems: Lowering(batch=moving.paste_items),

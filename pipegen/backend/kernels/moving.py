@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from pipegen.backend.index.combined_groups import partners, partners_of, pasted_pixels
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.index.mixing import partners, partners_of, pasted_pixels
 from pipegen.backend.kernels.geometry import geometric_matrix
 from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families import items as st
@@ -23,7 +23,7 @@ from pipegen.types import valid_name
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
-    from pipegen.ops.families.mixing import MixingTransform
+    from pipegen.ops.families.combining import CombiningTransform
 
 
 _ROUNDS = 24
@@ -124,10 +124,10 @@ def choose_window(stage: ChooseWindow, features: Features) -> None:
         features[valid] = there & stays
 
 
-def mix_items(stage: st.MixItems, features: Features) -> None:
+def combine_items(stage: st.CombineItems, features: Features) -> None:
     """Appends the items of each example's partners to its own, in place."""
     valid, height, width = valid_name(stage.feature), *(tf.convert_to_tensor(side, tf.int32) for side in stage.canvas)
-    step, chosen, partner, alone = mixed_with(stage.ref, features, height, width)
+    step, chosen, partner, alone = combined_with(stage.ref, features, height, width)
     shares, seen = step.shares(chosen, height, width), step.seen(chosen, height, width)
     sources = [tf.range(tf.size(alone)), *tf.unstack(partner, axis=1)]
     own_kinds = [(stage.feature, stage.kind, stage.details), *(moved for moved in stage.moved if moved[0] in stage.riders)]
@@ -154,11 +154,11 @@ def mix_items(stage: st.MixItems, features: Features) -> None:
     keep_items(stage, features, features[stage.feature], features[valid])
 
 
-def mixed_with(
-    ref: StepRef[MixingTransform], features: Features, height: tf.Tensor, width: tf.Tensor
-) -> tuple[MixingTransform, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns the step, its choices, the partners of each example, int32 `(n, others)`, and, bool `(n,)`, true for an example that is mixed
-    only with itself, unshifted, so that its items must not be doubled."""
+def combined_with(
+    ref: StepRef[CombiningTransform], features: Features, height: tf.Tensor, width: tf.Tensor
+) -> tuple[CombiningTransform, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns the step, its choices, the partners of each example, int32 `(n, others)`, and, bool `(n,)`, true for an example that is
+    combined only with itself, unshifted, so that its items must not be doubled."""
     step, u = step_of(ref, features["@draws"]), own_draws(ref, features["@draws"])
     rank = step.rank(u)
     partner = partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
@@ -200,7 +200,7 @@ def shorten(stage: st.Shorten, features: Features) -> None:
         features[name] = features[name][:, :length]
 
 
-def keep_items(stage: st.Move | st.Enter | st.MixItems | st.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
+def keep_items(stage: st.Move | st.Enter | st.CombineItems | st.Limit, features: Features, items: tf.Tensor, kept: tf.Tensor) -> None:
     """Moves the kept items, and the features aligned with them, to the front, in order, followed by zeros.
 
     The mask of items that are aligned with others is that of those.
@@ -284,19 +284,19 @@ def number_items(stage: st.NumberItems, features: Features) -> None:
     features[stage.number] = tf.where(there, tf.cast(tf.range(1, tf.shape(there)[1] + 1), tf.float32), 0.0)
 
 
-def mix_instances(stage: st.MixInstances, features: Features) -> None:
+def combine_instances(stage: st.CombineInstances, features: Features) -> None:
     """Mixes the masks of a batch like its images, in place: int32; the numbers of each partner are offset by `NUMBERS`."""
     mask = features[stage.feature]
     height, width = (d if d is not None else tf.shape(mask)[a] for a, d in enumerate(stage.canvas, 1))
-    step, chosen, partner, alone = mixed_with(stage.ref, features, *(tf.convert_to_tensor(side, tf.int32) for side in (height, width)))
+    step, chosen, partner, alone = combined_with(stage.ref, features, *(tf.convert_to_tensor(side, tf.int32) for side in (height, width)))
     own = tf.cast(mask, tf.int32)
     others = tf.gather(own, partner)
     numbered = (others != 0) & ~alone[:, None, None, None, None]
     if stage.ignore:
         numbered &= others != stage.ignore
     behind = (tf.range(step.others) + 1)[None, :, None, None, None] * NUMBERS
-    mixed = step.mix(own, tf.where(numbered, others + behind, others), chosen)
-    features[stage.feature] = tf.ensure_shape(mixed, mask.shape)
+    combined = step.combine(own, tf.where(numbered, others + behind, others), chosen)
+    features[stage.feature] = tf.ensure_shape(combined, mask.shape)
 
 
 def paste_instances(stage: st.PasteInstances, features: Features) -> None:

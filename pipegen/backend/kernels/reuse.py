@@ -36,7 +36,7 @@ class Reuse:
     def number(self, slot: tf.Tensor) -> tf.Tensor:
         """Computes a number that grows by one each step, from this host's slots of the epoch, int64 `(n,)`.
 
-        It reads the middle slot, since rows that complete mixed groups may belong to other steps.
+        It reads the middle slot, since rows that complete combined groups may belong to other steps.
         """
         return slot[tf.shape(slot)[0] // 2] // self.batch
 

@@ -116,7 +116,7 @@ def mark_damaged(compute: Compute, features: Features, out: ElementType) -> Feat
 
 
 def all_whole(features: Features) -> Features:
-    """Marks all examples of a batch `(n, ...)` as damaged if one is, since they were mixed."""
+    """Marks all examples of a batch `(n, ...)` as damaged if one is, since they were combined."""
     if WHOLE not in features:
         return features
     whole = features[WHOLE]

@@ -62,7 +62,7 @@ class Executor:
         epochs: The sampled examples of an epoch, for a plan that samples.
         cache: Makes the cache of the plan.
         buckets: The bucket of each record, for a plan with buckets.
-        anywhere: Whether it is for epochs begun with another batch size. Any executor is if its plan mixes no examples.
+        anywhere: Whether it is for epochs begun with another batch size. Any executor is if its plan combines no examples.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Executor:
         self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, *reader.keeps(), reader.fetches)
         self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
         self.wide = widened(plan, self.order)
-        """Rows of a batch up to the last kernel that mixes examples, if its block is widened to whole groups."""
+        """Rows of a batch up to the last kernel that combines examples, if its block is widened to whole groups."""
         self.tensors = tensors_of(records)
         self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}

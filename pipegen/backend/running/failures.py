@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from pipegen.backend.index.mixing import widened
+from pipegen.backend.index.combined_groups import widened
 from pipegen.backend.index.order import From
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.reading.damage import NO_STAND_IN, reason

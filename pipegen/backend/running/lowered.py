@@ -88,7 +88,7 @@ class Lowered:
         return features | self._x.tensors.read(features["@record"], self._read.out)
 
     def own(self, features: Features) -> Features:
-        """Drops the examples that were added to a batch to complete its groups of mixed examples."""
+        """Drops the examples that were added to a batch to complete its groups of combined examples."""
         return self._own(features)
 
     def __getitem__(self, name: str) -> Function:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features
-from pipegen.backend.index import mixing
+from pipegen.backend.index import combined_groups
 from pipegen.backend.index.bucketed import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
@@ -160,7 +160,7 @@ class Run:
             case p.Prepare():
                 return partial(_prepared, self.x.device_kernel(function), function.number)
             case p.SliceOwnRows():
-                return lambda f: mixing.own_rows(damage.all_whole(f), function.size)
+                return lambda f: combined_groups.own_rows(damage.all_whole(f), function.size)
             case p.Emit():
                 return lambda f: self._emit(f, function)
             case p.SplitForDevice():
@@ -189,10 +189,10 @@ class Run:
         def step(epoch: tf.Tensor, number: tf.Tensor, counted: tf.Tensor | None = None, *laid: tf.Tensor) -> Features:
             since, own = counted_from(counted), {}
             if rows is not None:
-                slot, own["@own"] = mixing.widened(order, number, rows, since, epoch)
+                slot, own["@own"] = combined_groups.widened(order, number, rows, since, epoch)
             else:
                 slot = order.slots_of(number, since, epoch)
-            if isinstance(order, BucketedOrder):  # the step's: rows that complete mixed groups may be of another bucket
+            if isinstance(order, BucketedOrder):  # the step's: rows that complete combined groups may be of another bucket
                 bucket = order.bucket_of(order.first_slot(number, epoch))
                 own |= {"@bucket": tf.zeros_like(slot, tf.int32) + bucket, "@step": tf.zeros_like(slot) + number}
             return named(epoch, slot, since, laid) | own
@@ -201,7 +201,7 @@ class Run:
             since = counted_from(counted)
             if rows is not None:
                 steps = tf.range(first, order.steps_of(since), dtype=tf.int64)
-                slot, own = (tf.reshape(t, [-1]) for t in mixing.widened(order, steps, rows, since))
+                slot, own = (tf.reshape(t, [-1]) for t in combined_groups.widened(order, steps, rows, since))
                 features = named(epoch, slot, since) | {"@own": own, "@place": tf.range(tf.size(slot))}
             else:
                 end = order.num_examples - since.origin if order.ends_short else order.steps_of(since) * order.batch

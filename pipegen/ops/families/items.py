@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
+from pipegen.ops.families.combining import COUNTS, GROUP, CombiningTransform
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.mixing import COUNTS, GROUP, MixingTransform
 from pipegen.ops.stage import Stage, StepRef, use, uses
 from pipegen.types import times, valid_name
 
@@ -114,18 +114,18 @@ class EnterEach(Enter):
 
 
 @dataclass(frozen=True, slots=True)
-class MixItems(ItemStage):
+class CombineItems(ItemStage):
     """Adds the visible items of other examples of the group, with as many times the places.
 
     The riders that `moved` with the image themselves have their names, their kinds and the details of their types here. `number` is the
     rider by which masks identify the items; items of partners get other numbers.
     """
 
-    mixes: ClassVar[bool] = True
+    combines: ClassVar[bool] = True
 
     feature: str
     kind: str
-    ref: StepRef[MixingTransform]
+    ref: StepRef[CombiningTransform]
     canvas: tuple[int | None, int | None]
     details: Hashable = None
     riders: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ class Shorten(ItemStage):
 
 
 NUMBERS = 256
-"""The numbers that a pixel can have. In a mixed image, the numbers of the first partner begin here, those of the second at twice this."""
+"""The numbers that a pixel can have. In a combined image, those of the first partner begin here, those of the second at twice this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,23 +234,23 @@ class NumberItems(ItemStage):
 
 
 @dataclass(frozen=True, slots=True)
-class MixInstances(Stage):
+class CombineInstances(Stage):
     """Mixes masks of instances like their images; pixels of partners get numbers of their own, and those that the loss ignores stay."""
 
-    mixes: ClassVar[bool] = True
+    combines: ClassVar[bool] = True
     compilable: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 1.0
 
     feature: str
-    ref: StepRef[MixingTransform]
+    ref: StepRef[CombiningTransform]
     canvas: tuple[int | None, int | None]
     ignore: int
 
     def says(self) -> str:
-        return f"mix the items of {COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
+        return f"combine the items of {COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
 
 
-class PastingTransform(MixingTransform):
+class PastingTransform(CombiningTransform):
     """Pastes pixels of an example's partner, chosen by a mask, into the image and all of its masks."""
 
     mask: str | None = None
@@ -272,7 +272,7 @@ class Paste(Stage):
     """Pastes the objects of another example of the group, as a mask defines them, in which filled borders have the class index `ignore`.
     The mask itself comes last, since the others read its old state. A `label` is weighed by the share of pasted pixels."""
 
-    mixes: ClassVar[bool] = True
+    combines: ClassVar[bool] = True
     compilable: ClassVar[bool] = False
     ns_per_value: ClassVar[float] = 0.5
 
@@ -302,7 +302,7 @@ class PasteInstances(Paste):
 
 
 @dataclass(frozen=True, slots=True)
-class PasteItems(MixItems):
+class PasteItems(CombineItems):
     """Adds the pasted items of another example, as a mask of instances defines them, and cuts the own ones to what remains visible. Their
     mask comes later, since this reads its old state; the loss leaves its value `ignore` out."""
 

@@ -200,7 +200,7 @@ class FeatureKind:
         return None
 
     def joins(self, x: FeatureType) -> bool:
-        """Checks that items of a type can be joined with those of another example, in a mixed image; `clip` cuts them to their visible
+        """Checks that items of a type can be joined with those of another example, in a combined image; `clip` cuts them to their visible
         part."""
         return False
 
@@ -209,7 +209,7 @@ class FeatureKind:
         return tf.zeros(tf.shape(items)[:2], tf.float32)
 
     def clip(self, items: tf.Tensor, window: tf.Tensor, shift: tf.Tensor, details: Any, *, outside: bool) -> tuple[tf.Tensor, tf.Tensor]:
-        """Shifts items with their image, and clips them to its visible part in a mixed image.
+        """Shifts items with their image, and clips them to its visible part in a combined image.
 
         Args:
             items: `(n, most, ...)`.

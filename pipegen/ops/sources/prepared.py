@@ -15,7 +15,7 @@ from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes, NamesPoints
+from pipegen.ops.sources.features.items import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Parts, Source
 from pipegen.ops.transform import SplitName
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
@@ -35,8 +35,6 @@ else:
 
 class StoredFeature(KeepsBoxes, NamesPoints, Beside):
     """One feature of a store, as written by `pipegen prepare`."""
-
-    _later: ClassVar[frozenset[str]] = LATER | {"places"}
 
     kind: Kind
     """`image`, `mask`, `label`, `tensor`, `weight`, `boxes` or `keypoints`."""

@@ -23,7 +23,7 @@ from pipegen.ops.families.augmentation import (
     uniform_operation,
 )
 from pipegen.ops.families.chains import PLAIN, SPREAD, STRETCH, Chains, ChainsTransform
-from pipegen.ops.families.mixing import symmetric_beta
+from pipegen.ops.families.combining import symmetric_beta
 from pipegen.ops.lowering.colours import posterized, solarized
 from pipegen.ops.lowering.filters import whole_weights
 from pipegen.ops.lowering.linear import uniform

@@ -1,4 +1,4 @@
-"""Mix examples: blends, rectangles, quarters and objects of others."""
+"""Combine examples: blends, rectangles, quarters and objects of others."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Span, check_pair, check_range, checked, most, span_range
+from pipegen.ops.families.combining import WHOLE, CombiningTransform, PairTransform, Seen
 from pipegen.ops.families.items import PastingTransform
-from pipegen.ops.families.mixing import WHOLE, MixingTransform, PairTransform, Seen
 from pipegen.ops.lowering.linear import as_float32, uniform, working
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.traits import same_type, to_float32
@@ -48,11 +48,11 @@ class Mixup(PairTransform):
     def own_share(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
         return tf.cast(chosen[..., 0], tf.float32) * (1.0 / WHOLE)
 
-    def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+    def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         dtype = working(images)
         own = tf.cast(chosen[:, 0], dtype)[:, None, None, None]
-        mixed = tf.cast(images, dtype) * own + tf.cast(partners[:, 0], dtype) * (WHOLE - own)
-        return as_float32(mixed * (1.0 / WHOLE))
+        combined = tf.cast(images, dtype) * own + tf.cast(partners[:, 0], dtype) * (WHOLE - own)
+        return as_float32(combined * (1.0 / WHOLE))
 
 
 class Cutmix(PairTransform):
@@ -109,7 +109,7 @@ class Cutmix(PairTransform):
     def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
         return Seen(chosen, outside=True), Seen(chosen)
 
-    def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+    def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         top, left, bottom, right = (edge[:, None] for edge in tf.unstack(chosen, axis=1))
         row, column = tf.range(tf.shape(images)[1])[None], tf.range(tf.shape(images)[2])[None]
         rows = tf.logical_and(row >= top, row < bottom)
@@ -118,7 +118,7 @@ class Cutmix(PairTransform):
         return tf.where(inside[..., None], partners[:, 0], images)
 
 
-class Mosaic(MixingTransform):
+class Mosaic(CombiningTransform):
     """Places each image beside three others, two by two, and cuts out a window of the size of one (Bochkovskiy, Wang and Liao: YOLOv4,
     2020): the image itself is at the top left, and the four meet at a point of the window that is drawn for each example.
 
@@ -171,7 +171,7 @@ class Mosaic(MixingTransform):
                 found.append(Seen(tf.stack([top, left, bottom, right], -1), shift=tf.stack([down, across], -1)))
         return tuple(found)
 
-    def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+    def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
         shape = tf.shape(images)
         height, width = (images.shape[a] if images.shape[a] is not None else shape[a] for a in (1, 2))
         row, column = tf.range(height)[None], tf.range(width)[None]

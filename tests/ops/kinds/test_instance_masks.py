@@ -152,7 +152,7 @@ def test_an_image_with_its_instances_is_drawn_and_exported(tmp_path: Any) -> Non
 
 def test_steps_that_blend_refuse_it() -> None:
     found = inspect(spec(["mixup"]))
-    says = "`mixup` has no rule to mix `mask`, a feature of kind `mask`"
+    says = "`mixup` has no rule to combine `mask`, a feature of kind `mask`"
     assert any(d.code == "PG203" and says in d.message for d in found.diagnostics.items)
 
 

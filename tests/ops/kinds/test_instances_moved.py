@@ -105,7 +105,7 @@ def test_pixels_have_the_places_of_boxes_that_are_left(plain: Any) -> None:
 @pytest.mark.tf
 @pytest.mark.parametrize("step", ["cutmix", "mosaic"])  # behind which there is a cutmix, too
 @pytest.mark.parametrize("most", [None, 3])
-def test_pixels_of_mixed_images_have_the_places_of_joined_boxes(step: str, most: int | None) -> None:
+def test_pixels_of_combined_images_have_the_places_of_joined_boxes(step: str, most: int | None) -> None:
     got = stream(pipe([step, {"random_rotation": {"degrees": 20, **BLACK}}], max=most))
     assert check(got) > (12 if most else 20)
     assert got["boxes"].shape[1] == (most or MOST * (2 if step == "cutmix" else 4))
@@ -113,7 +113,7 @@ def test_pixels_of_mixed_images_have_the_places_of_joined_boxes(step: str, most:
 
 @pytest.mark.tf
 @pytest.mark.nightly
-def test_pixels_of_images_that_were_mixed_twice_have_places_of_boxes_that_are_there() -> None:
+def test_pixels_of_images_that_were_combined_twice_have_places_of_boxes_that_are_there() -> None:
     twice = stream(pipe([{"mosaic": {}}, {"random_flip": BLACK}, {"cutmix": {}}]))
     for mask, there, boxes in zip(twice["masks"], twice["boxes_valid"], twice["boxes"], strict=True):
         for number in {*mask.ravel().tolist()} - {0}:
@@ -123,7 +123,7 @@ def test_pixels_of_images_that_were_mixed_twice_have_places_of_boxes_that_are_th
 
 @pytest.mark.tf
 @pytest.mark.nightly  # by day pasted ones are
-def test_a_share_of_a_mixed_batch_is_that_of_the_whole() -> None:
+def test_a_share_of_a_mixd_batch_is_that_of_the_whole() -> None:
     """Whose groups lie across both shares; and a run that goes on has what it would have had."""
     made = pipe(["mosaic", {"random_flip": BLACK}], size=4)
     whole = [y["masks"].numpy() for _, y in made.dataset("train", epoch=1)]
@@ -136,7 +136,7 @@ def test_a_share_of_a_mixed_batch_is_that_of_the_whole() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.tf
-def test_what_is_mixed_with_itself_keeps_its_numbers() -> None:
+def test_what_is_combined_with_itself_keeps_its_numbers() -> None:
     """One example alone has no partner but itself, in its own place."""
     data = {name: values[4:5] for name, values in scenes().items()}
     given = sections(["cutmix", "mosaic"]) | {"splits": {"parts": {"train": 1}}}
@@ -462,12 +462,12 @@ def test_pixels_have_their_places_where_boxes_are_moved_or_limited_alone() -> No
     assert (after["masks"] > 0).sum() > (before["masks"] > 0).sum()
 
 
-MIXED_AND_PASTED: list[list[Any]] = [PASTED, ["cutmix", {"copy_paste": {}}], [*PASTED, "mosaic"]]
+COMBINED_AND_PASTED: list[list[Any]] = [PASTED, ["cutmix", {"copy_paste": {}}], [*PASTED, "mosaic"]]
 
 
 @pytest.mark.nightly
 @pytest.mark.tf
-@pytest.mark.parametrize("steps", MIXED_AND_PASTED)
+@pytest.mark.parametrize("steps", COMBINED_AND_PASTED)
 def test_a_box_that_was_not_covered_is_where_it_would_be(steps: list[Any]) -> None:
     """Although a box can come twice."""
     whole = stream(pipe(steps))
@@ -521,7 +521,7 @@ def test_views_are_pasted_by_masks_of_their_own() -> None:
 @pytest.mark.tf
 @pytest.mark.parametrize("last", ["cutmix", "copy_paste"])
 @pytest.mark.nightly  # by day they keep the boxes
-def test_the_passes_keep_what_is_mixed_with_masks(last: str) -> None:
+def test_the_passes_keep_what_is_combined_with_masks(last: str) -> None:
     """Each against the plan before it, from the one that was built."""
     from planning import interpret
 

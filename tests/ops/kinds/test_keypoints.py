@@ -1,4 +1,4 @@
-"""Keypoints: each lies where its image shows what it was put on, whatever has moved, mirrored or mixed the image."""
+"""Keypoints: each lies where its image shows what it was put on, whatever has moved, mirrored or combined the image."""
 
 from __future__ import annotations
 
@@ -160,13 +160,13 @@ def test_a_mirror_swaps_pairs_and_half_a_turn_does_not() -> None:
     "steps", [MOVES, ["mosaic", {"random_flip": FILL}], [{"cutmix": {}}], [{"mixup": {}}]], ids=["moves", "mosaic", "cutmix", "mixup"]
 )
 def test_the_keypoints_of_boxes_stay_with_them(steps: list[Any]) -> None:
-    """Boxes that are lost or sorted take theirs along, and in mixed images the colour says whose they are."""
-    data, mixed = given(boxed=True), steps is not MOVES
+    """Boxes that are lost or sorted take theirs along, and in combined images the colour says whose they are."""
+    data, combined = given(boxed=True), steps is not MOVES
     seen = 0
     for key, image, y in stream(build(steps, boxed=True)):
         assert not y["pose"][~y["boxes_valid"]].any()
         for points, which in zip(y["pose"][y["boxes_valid"]], y["id"][y["boxes_valid"]], strict=True):
-            if not mixed:
+            if not combined:
                 seen += check(image, points, data["pose"][key][which], 0.6)
                 continue
             if next(iter(steps)) != "mosaic":  # `mixup` blends what would say whose they are
@@ -256,7 +256,7 @@ def test_what_contradicts_itself_is_a_finding(pose: dict[str, Any], says: str) -
 
 @pytest.mark.parametrize(("step", "says"), [
     ({"random_elastic": {"alpha": 20, "sigma": 4}}, "`random_elastic` has no rule for a feature of kind `keypoints`"),
-    ({"cutmix": {}}, "`cutmix` has no rule to mix `pose`, a feature of kind `keypoints`"),
+    ({"cutmix": {}}, "`cutmix` has no rule to combine `pose`, a feature of kind `keypoints`"),
 ])  # fmt: skip
 def test_a_step_that_has_no_rule_for_a_pose_is_an_error(step: Any, says: str) -> None:
     with pytest.raises(SpecError, match=says):

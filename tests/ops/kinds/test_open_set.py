@@ -252,8 +252,8 @@ def test_a_preview_draws_them(files: Any) -> None:
     ({"random_elastic": {"alpha": 20, "sigma": 4}}, "`random_elastic` has no rule for a feature of kind `points`"),
     ({"one_of": {"steps": [{"random_elastic": {"alpha": 20, "sigma": 4}}, "random_flip"]}}, "no rule for a feature of kind `points`"),
     ({"python": {"function": "my_pkg.weather:rain"}}, "may move the pixels of `image`, but not those of `points`"),
-    ({"cutmix": {}}, "`cutmix` has no rule to mix `points`, a feature of kind `points`"),
-    ({"mixup": {}}, "`mixup` has no rule to mix `points`, a feature of kind `points`"),
+    ({"cutmix": {}}, "`cutmix` has no rule to combine `points`, a feature of kind `points`"),
+    ({"mixup": {}}, "`mixup` has no rule to combine `points`, a feature of kind `points`"),
 ])  # fmt: skip
 def test_a_step_that_has_no_rule_for_them_is_an_error(step: dict[str, Any], says: str) -> None:
     from pipegen.api.building import build

@@ -56,7 +56,7 @@ def test_a_batch_is_what_numpy_makes_of_it() -> None:
     """The image, another mask and a label by one mask, which itself is changed last."""
     import tensorflow as tf
 
-    from pipegen.backend.index.mixing import partners
+    from pipegen.backend.index.combined_groups import partners
     from pipegen.backend.kernels.lower import apply_stage
     from pipegen.ops.stage import StepRef
 
@@ -86,7 +86,7 @@ def test_points_are_those_that_numpy_finds_to_be_seen(*, named: bool) -> None:
     """Own ones beside what is pasted; of any number of points those of the other one upon it, too, in the order that they had."""
     import tensorflow as tf
 
-    from pipegen.backend.index.mixing import partners
+    from pipegen.backend.index.combined_groups import partners
     from pipegen.backend.kernels.lower import apply_stage
     from pipegen.ops.arguments.item_rules import PointRules
     from pipegen.ops.stage import StepRef
@@ -204,7 +204,7 @@ def test_boxes_beside_it_are_a_finding() -> None:
     sections = {"transforms": [{"resize": {"size": 24}}, "copy_paste"], "output": {"x": "image", "y": ["mask", "boxes"]}}
     (error,) = checked({**sections, "source": {"arrays": {"features": features}}}).diagnostics
     assert error.code == "PG203"
-    assert "no rule to mix `boxes`, a feature of kind `boxes`" in error.message
+    assert "no rule to combine `boxes`, a feature of kind `boxes`" in error.message
 
 
 def test_what_changes_nothing() -> None:

@@ -89,7 +89,7 @@ def oracle(given: dict[str, Array], partner: Array, taken: Array, rules: BoxRule
 def test_a_batch_is_what_numpy_makes_of_it(rules: BoxRules, objects: float, probability: float) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.index.mixing import partners
+    from pipegen.backend.index.combined_groups import partners
     from pipegen.backend.kernels.lower import apply_stage
 
     step, given = CopyPaste(objects=objects, probability=probability), scene()
@@ -162,7 +162,7 @@ def test_what_decides_is_the_mask_of_what_the_model_gets() -> None:
     ({"copy_paste": {"background": 3}}, ("mask",), {}, "PG596", "`background` is a class, but `mask` numbers objects"),
     ({"copy_paste": {"mask": "classes"}}, ("classes", "points"), {"points": {"kind": "keypoints", "with": "boxes", "names": ["a"]}},
      "PG203", "`classes`, whose pixels do not number the items of `boxes`"),
-    ("copy_paste", ("mask", "other"), {"other": {"kind": "boxes"}}, "PG203", "no rule to mix `other`, a feature of kind `boxes`"),
+    ("copy_paste", ("mask", "other"), {"other": {"kind": "boxes"}}, "PG203", "no rule to combine `other`, a feature of kind `boxes`"),
     ("copy_paste", ("mask", "others"), {"other": {"kind": "boxes"}, "others": {"kind": "mask", "with": "other"}}, "PG203",
      "pastes the objects of `mask`, but `others` numbers other objects, `other`"),
 ])  # fmt: skip

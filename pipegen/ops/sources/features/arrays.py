@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,7 +12,7 @@ from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
-from pipegen.ops.sources.features.items import LATER, Beside, KeepsBoxes, NamesPoints
+from pipegen.ops.sources.features.items import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.features.numbers import NumberType
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ _OF |= dict.fromkeys(("names", "mirror_pairs", "outside"), "keypoints")
 
 class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One array of a source: its kind and origin."""
-
-    _later: ClassVar[frozenset[str]] = frozenset({"map", "dtype"}) | LATER
 
     kind: Kind
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, stored as float32. `mask`: the

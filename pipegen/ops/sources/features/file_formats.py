@@ -117,7 +117,6 @@ GEOTIFF = ArrayFile(geotiff=GeoTiff())
 class FileFeature(StoredPicture):
     """One feature with values in files."""
 
-    _later: ClassVar[frozenset[str]] = frozenset({"format", "shape"})
     in_rows: ClassVar[bool] = False
     """Whether examples are rows of a table, whose columns may hold windows."""
 

@@ -10,9 +10,6 @@ from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.pictures import Picture
 
-LATER = frozenset({"format", "max", "min_area", "min_visibility", "min_size", "empty", "with", "names", "mirror_pairs", "outside"})
-"""Arguments that are not part of a spec's hash unless they are set."""
-
 
 class KeepsBoxes(Model):
     """Arguments for keeping boxes."""

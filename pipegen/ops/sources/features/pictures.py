@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, field_validator, model_serializer
+from pydantic import Field, field_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
@@ -34,19 +34,11 @@ class Picture(Model):
     if TYPE_CHECKING:
         kind: str
 
-    _later: ClassVar[frozenset[str]] = frozenset()
-    """Arguments that are not part of a spec's hash unless they are set."""
-
     of: Annotated[str, Field(min_length=1)] | None = None
     """The image that this mask or image is aligned with: it moves with it, and steps that change values leave it out unless they name it. A
     mask is aligned with the only image by default; an image without `of` has draws of its own."""
     ignore: Index = 0
     """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
-
-    @model_serializer(mode="wrap")
-    def _what_is_said(self, handler: Any) -> dict[str, Any]:
-        """Omits these arguments unless they are set, so that they do not change the hashes of other specs."""
-        return {name: value for name, value in handler(self).items() if name not in self._later or value is not None}
 
     @property
     def num_classes(self) -> int | None:

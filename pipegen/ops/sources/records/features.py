@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
@@ -27,8 +27,6 @@ Side = Annotated[int, Field(ge=1)]
 
 class RecordFeature(ChoosesClasses, StoredPicture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of the records, and its key."""
-
-    _later: ClassVar[frozenset[str]] = frozenset({"map", "dtype"})
 
     kind: Kind
     """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or

@@ -30,7 +30,6 @@ _OF = {
 class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of a table's rows, and its column."""
 
-    _later: ClassVar[frozenset[str]] = frozenset({"ending", "format", "map", "shape", "dtype"})
     in_rows: ClassVar[bool] = True
 
     kind: Kind

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, field_validator, model_serializer
+from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.label import label_type
@@ -63,11 +63,6 @@ class TableSource(Source):
     def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
         aligned_images(features)
         return features
-
-    @model_serializer(mode="wrap")
-    def _what_is_said(self, handler: Any) -> dict[str, Any]:
-        """Omits these arguments unless they are set, so that they do not change the hashes of other specs."""
-        return {name: value for name, value in handler(self).items() if name not in ("where", "join") or value is not None}
 
     def fetched_as_read(self) -> frozenset[str]:
         return frozenset({"root"})

@@ -1,4 +1,4 @@
-"""The mixing family: steps that mix parts of other examples into each one, with its label."""
+"""The combining family: steps that combine parts of other examples into each one, with its label."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pipegen.ops.transform import Transform, When
 from pipegen.types import ElementType, FeatureType
 
 GROUP = 8
-"""The number of consecutive positions of an epoch's order whose examples mix with one another."""
+"""The number of consecutive positions of an epoch's order whose examples combine with one another."""
 
 WHOLE = 1 << 16
-"""The parts of a whole that shares are counted in, so that mixing bytes in float32 is exact: 255 * 65536 < 2^24."""
+"""The parts of a whole that shares are counted in, so that combining bytes in float32 is exact: 255 * 65536 < 2^24."""
 
 COUNTS = {1: "two", 3: "four"}
-"""The number of mixed examples in words, by the number of partners."""
+"""The number of combined examples in words, by the number of partners."""
 
 _SHARED_DRAWS = 2
 """The draws of every such step: the rank in the group, and whether the step acts."""
@@ -33,7 +33,7 @@ _SHARED_DRAWS = 2
 
 @dataclass(frozen=True)
 class Seen:
-    """The part of a mixed image that shows one of its sources.
+    """The part of a combined image that shows one of its sources.
 
     Attributes:
         window: Top, left, bottom and right edge in pixels, whole numbers `(n, 4)`; `None` for the whole image.
@@ -46,7 +46,7 @@ class Seen:
     shift: tf.Tensor | None = None
 
 
-class MixingTransform(Transform):
+class CombiningTransform(Transform):
     """A function of an example and its partners, which are other examples of its group.
 
     The members of a group are ranked by their draws, and the partners of each are the next ones in that order, cyclically: so every member
@@ -56,7 +56,7 @@ class MixingTransform(Transform):
         others: The number of partners. In a smaller group members repeat, the example itself among them.
     """
 
-    family = Family.MIXING
+    family = Family.COMBINING
 
     random = True
     handles_probability = True
@@ -112,7 +112,7 @@ class MixingTransform(Transform):
         raise NotImplementedError
 
     def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
-        """The parts of the mixed image that show the example and each of its partners, for boxes to follow; by default all of it.
+        """The parts of the combined image that show the example and each of its partners, for boxes to follow; by default all of it.
 
         Args:
             chosen: From `choose`, `(n, k)`.
@@ -121,8 +121,8 @@ class MixingTransform(Transform):
         """
         return (Seen(),) * (1 + self.others)
 
-    def mix(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-        """Mixes images, as a pure function.
+    def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+        """Combines images, as a pure function.
 
         Args:
             images: `(n, height, width, channels)`.
@@ -135,7 +135,7 @@ class MixingTransform(Transform):
         raise NotImplementedError
 
 
-class PairTransform(MixingTransform):
+class PairTransform(CombiningTransform):
     """A function of an example and one partner, with a share drawn from a Beta distribution."""
 
     alpha: Alpha
@@ -148,7 +148,7 @@ class PairTransform(MixingTransform):
         if largest <= 10:
             return ()
         help_ = "the papers use 0.1 to 1"
-        message = f"with `alpha: {largest:g}` `{self.op}` mixes nearly every pair half and half"
+        message = f"with `alpha: {largest:g}` `{self.op}` combines nearly every pair half and half"
         return (OpError("PG510", message, field="alpha", help=help_),)
 
     def num_draws(self) -> int:
@@ -169,25 +169,25 @@ class PairTransform(MixingTransform):
 
 
 @dataclass(frozen=True, slots=True)
-class Mix(Computes):
-    """Mixes parts of other examples of the group into each one.
+class Combine(Computes):
+    """Combines parts of other examples of the group into each one.
 
     Attributes:
         canvas: The height and width of the images, in pixels.
         label: Whether the feature is a label, which is weighed by the shares.
     """
 
-    mixes: ClassVar[bool] = True
+    combines: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.2
 
     feature: str
-    ref: StepRef[MixingTransform]
+    ref: StepRef[CombiningTransform]
     canvas: tuple[int | None, int | None]
     label: bool
     exact: bool = False
 
     def says(self) -> str:
-        return f"{'weigh the labels of' if self.label else 'mix'} {COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
+        return f"{'weigh the labels of' if self.label else 'combine'} {COUNTS[self.ref.step.others]} of a group of {GROUP}: {use(self.ref)}"
 
     def rereads(self, before: Sequence[Stage]) -> bool:
         return bool(before)
@@ -196,7 +196,7 @@ class Mix(Computes):
         return only_identities((self.ref,), x, y)
 
 
-def mix_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
+def combine_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
     """Weighs labels of several examples.
 
     Args:
@@ -244,7 +244,7 @@ def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
 
     By default, features aligned with an image change only if a step moves pixels.
     """
-    follows = isinstance(step, (DecodeTransform, MixingTransform))
+    follows = isinstance(step, (DecodeTransform, CombiningTransform))
     known = [(name, t) for name, t in type_.items() if step.acts_on(kind_of(t))]
     return tuple(name for name, t in known if follows or step.reaches(t) or anchor(type_, name) == name)
 

@@ -1,4 +1,4 @@
-"""Steps that mix examples: where the batch stands, what follows, and what is told."""
+"""Steps that combine examples: where the batch stands, what follows, and what is told."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from planning import built, checked, compiled, load_spec
 
+from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.decoder import Decode
-from pipegen.ops.families.mixing import Mix
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Kernel
 
-MIXED: dict[str, Any] = {
+COMBINED: dict[str, Any] = {
     "transforms": [
         {"resize": {"size": 24}},
         "random_flip",
@@ -30,14 +30,14 @@ def told(*transforms: Any, **sections: Any) -> list[tuple[str, str]]:
     return [(d.code, d.labels[0].path) for d in found if d.severity.value == "error"]
 
 
-def test_the_batch_stands_before_the_first_step_that_mixes() -> None:
-    plan = built(MIXED, classes=3)
+def test_the_batch_stands_before_the_first_step_that_combines() -> None:
+    plan = built(COMBINED, classes=3)
     at = plan.nodes.index(plan.batch)
     before = [type(st) for n in plan.nodes[:at] for st in getattr(n, "stages", ())]
     after = [type(st) for n in plan.nodes[at:] for st in getattr(n, "stages", ())]
     assert before == [Decode, s.Apply, s.Compose, s.Resample, s.EncodeLabel]
-    assert after == [Mix, Mix, s.Compose, s.Resample, s.ComposeColour, s.ApplyColour]
-    image, label = (st for st in plan.stages() if isinstance(st, Mix))
+    assert after == [Combine, Combine, s.Compose, s.Resample, s.ComposeColour, s.ApplyColour]
+    image, label = (st for st in plan.stages() if isinstance(st, Combine))
     assert (image.feature, image.label, image.canvas) == ("image", False, (24, 24))
     assert (label.feature, label.label, label.canvas) == ("label", True, (24, 24))
     assert plan.out["label"].shape == (3,)
@@ -45,52 +45,52 @@ def test_the_batch_stands_before_the_first_step_that_mixes() -> None:
 
 
 def test_passes_move_the_batch_further_up_and_never_past() -> None:
-    done = compiled(built(MIXED, classes=3), load_spec(MIXED), num_examples=50, ram_budget=2**30).plan
+    done = compiled(built(COMBINED, classes=3), load_spec(COMBINED), num_examples=50, ram_budget=2**30).plan
     kinds = [type(n) for n in done.nodes]
     assert kinds.index(Batch) == kinds.index(Cache) + 1 == 4
     kernels = [[type(st) for st in n.stages] for n in done.nodes if isinstance(n, Kernel)]
-    assert kernels == [[s.Warp, s.EncodeLabel], [Mix, Mix], [s.Warp], [s.Colour]]
+    assert kernels == [[s.Warp, s.EncodeLabel], [Combine, Combine], [s.Warp], [s.Colour]]
 
 
 def test_other_splits_have_nothing_of_it() -> None:
-    plan = built(MIXED, classes=3, split="validation")
-    assert not any(isinstance(st, Mix) for st in plan.stages())
-    assert plan.out["label"] == built(MIXED, classes=3).out["label"]
+    plan = built(COMBINED, classes=3, split="validation")
+    assert not any(isinstance(st, Combine) for st in plan.stages())
+    assert plan.out["label"] == built(COMBINED, classes=3).out["label"]
 
 
 @pytest.mark.parametrize("op", ["mixup", "cutmix"])
 def test_a_second_one_is_part_of_the_same_batch(op: str) -> None:
-    plan = built({**MIXED, "transforms": [{"resize": {"size": 24}}, "cutmix", op]}, classes=2)
+    plan = built({**COMBINED, "transforms": [{"resize": {"size": 24}}, "cutmix", op]}, classes=2)
     assert sum(isinstance(n, Batch) for n in plan.nodes) == 1
     assert [type(st) for st in plan.stages()].count(s.EncodeLabel) == 1
-    assert [st.feature for st in plan.stages() if isinstance(st, Mix)] == ["image", "label"] * 2
+    assert [st.feature for st in plan.stages() if isinstance(st, Combine)] == ["image", "label"] * 2
 
 
-def test_images_alone_are_mixed_alone() -> None:
+def test_images_alone_are_combined_alone() -> None:
     unlabelled = {"image_folder": {"path": "photos/", "labels": "none"}}
-    plan = built({"source": unlabelled, "transforms": MIXED["transforms"]})
-    assert [st.feature for st in plan.stages() if isinstance(st, Mix)] == ["image"]
-    left_out = built({"transforms": MIXED["transforms"], "output": {"y": None}})
-    assert [st.feature for st in left_out.stages() if isinstance(st, Mix)] == ["image"]
+    plan = built({"source": unlabelled, "transforms": COMBINED["transforms"]})
+    assert [st.feature for st in plan.stages() if isinstance(st, Combine)] == ["image"]
+    left_out = built({"transforms": COMBINED["transforms"], "output": {"y": None}})
+    assert [st.feature for st in left_out.stages() if isinstance(st, Combine)] == ["image"]
 
 
 def test_binary_labels_are_soft_too() -> None:
-    plan = built({**MIXED, "output": {"encode": {"label": "binary"}}}, classes=2)
+    plan = built({**COMBINED, "output": {"encode": {"label": "binary"}}}, classes=2)
     assert plan.out["label"].shape == (1,)
-    assert [st.feature for st in plan.stages() if isinstance(st, Mix)] == ["image", "label"]
+    assert [st.feature for st in plan.stages() if isinstance(st, Combine)] == ["image", "label"]
 
 
 def test_several_labels_are_soft_too() -> None:
     label = {"kind": "label", "classes": ["a", "b", "c"], "separator": " "}
     table = {"csv": {"path": "x.csv", "features": {"image": {"kind": "image", "column": "file"}, "label": label}}}
-    plan = built({**MIXED, "source": table, "output": {"encode": {"label": "multi_hot"}}})
-    assert [(st.feature, st.label) for st in plan.stages() if isinstance(st, Mix)] == [("image", False), ("label", True)]
+    plan = built({**COMBINED, "source": table, "output": {"encode": {"label": "multi_hot"}}})
+    assert [(st.feature, st.label) for st in plan.stages() if isinstance(st, Combine)] == [("image", False), ("label", True)]
 
 
-def test_a_crop_after_the_mixing_is_a_segment_of_its_own() -> None:
+def test_a_crop_after_the_combining_is_a_segment_of_its_own() -> None:
     steps = [{"resize": {"size": 32}}, "mixup", {"random_crop": {"size": 24}}]
-    plan = built({**MIXED, "transforms": steps}, classes=2)
-    assert [type(st) for st in plan.stages()][-3:] == [Mix, s.Compose, s.Resample]
+    plan = built({**COMBINED, "transforms": steps}, classes=2)
+    assert [type(st) for st in plan.stages()][-3:] == [Combine, s.Compose, s.Resample]
     assert plan.out["image"].shape == (24, 24, 3)
 
 
@@ -124,5 +124,5 @@ def test_a_wrong_encoding_is_told_once(encoding: str) -> None:
 
 def test_it_may_run_where_it_is_told_to() -> None:
     found = checked({**SOFT, "transforms": [RESIZED, {"mixup": {"when": "all"}}]}, classes=2)
-    assert all(any(isinstance(st, Mix) for st in plan.stages()) for plan in found.plans.values())
+    assert all(any(isinstance(st, Combine) for st in plan.stages()) for plan in found.plans.values())
     assert [d.code for d in found.diagnostics] == ["PG507"]

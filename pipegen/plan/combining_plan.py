@@ -1,4 +1,4 @@
-"""Planning of a step that mixes examples: images of one size, soft labels, and a rule for every other feature."""
+"""Planning of a step that combines examples: images of one size, soft labels, and a rule for every other feature."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
-from pipegen.ops.families.items import MixInstances, MixItems, Paste, PasteInstances, PastePoints, PastingTransform
-from pipegen.ops.families.mixing import Mix, MixingTransform, anchor
+from pipegen.ops.families.combining import Combine, CombiningTransform, anchor
+from pipegen.ops.families.items import CombineInstances, CombineItems, Paste, PasteInstances, PastePoints, PastingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.traits import Family
@@ -23,8 +23,8 @@ _SOFT = ("one_hot", "binary", "multi_hot")
 
 
 @dataclass
-class MixPlan:
-    """The stages of one use of a mixing step, and its errors.
+class CombiningPlan:
+    """The stages of one use of a combining step, and its errors.
 
     Attributes:
         encodings: Stages on single examples, before they are stacked.
@@ -34,12 +34,12 @@ class MixPlan:
         last: Stages that change masks, after all others have read these.
         errors: Findings about the step.
         findings: Findings about something else.
-        poisoned: Features whose later findings are suppressed; `mixing` for an error that belongs to no single feature.
+        poisoned: Features whose later findings are suppressed; `combining` for an error that belongs to no single feature.
     """
 
     encodings: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
-    items: list[MixItems] = field(default_factory=list)
+    items: list[CombineItems] = field(default_factory=list)
     before: list[Stage] = field(default_factory=list)
     last: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     errors: list[OpError] = field(default_factory=list)
@@ -47,16 +47,16 @@ class MixPlan:
     poisoned: set[str] = field(default_factory=set)
 
 
-def plan_mixing(
+def plan_combining(
     spec: PipelineSpec,
     split: str,
-    ref: StepRef[MixingTransform],
+    ref: StepRef[CombiningTransform],
     type_: ElementType,
     taken: dict[str, FeatureType],
     later: tuple[StepRef, ...],
     locate: Locate,
-) -> MixPlan:
-    """Plans one use of a mixing step.
+) -> CombiningPlan:
+    """Plans one use of a combining step.
 
     Args:
         spec: The spec.
@@ -67,12 +67,12 @@ def plan_mixing(
         later: The steps after it.
         locate: Finds the places for findings.
     """
-    plan = MixPlan()
+    plan = CombiningPlan()
     by, masks = {}, {}  # type: dict[str, str], dict[str, str]
     if isinstance(ref.step, PastingTransform):
         by, wrong = _by_instances(ref.step, type_, taken, received(spec.output))
         if wrong is not None:
-            return MixPlan(errors=[wrong], poisoned={"mixing"})
+            return CombiningPlan(errors=[wrong], poisoned={"combining"})
         pasting = {None, *(type_[mask].instances for mask in by.values())}
         taken = {feature: y for feature, y in taken.items() if y.instances in pasting}
         masks = _masks(plan, ref, type_, taken, by)
@@ -82,7 +82,7 @@ def plan_mixing(
             stages = plan.last if masks and (y.instances is not None or feature in masks.values()) else plan.stages
             stages.append((feature, _stage(ref, feature, y, masks, type_), left))
         elif any(r.step.traits(y).family is Family.ELEMENT for r in later):  # too late to fix the shape: the finding is about that step
-            plan.poisoned.add("mixing")
+            plan.poisoned.add("combining")
         else:
             plan.findings.append(unbatchable(spec, split, type_[feature], locate))
             plan.poisoned.add(feature)
@@ -98,17 +98,17 @@ def plan_mixing(
             _follower(plan, spec, ref, name, type_, canvas, deciding, joined=joined)
     if joining is None:
         joins = [name for name, t in type_.items() if kind_of(t).joins(t) and t.beside is None]
-        plan.items += [MixItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in joins]
+        plan.items += [CombineItems(name, ref=ref, canvas=canvas, **about_items(type_, name)) for name in joins]
     else:
         _pasting(plan, ref, type_, canvas, by, {name: masks.get(anchor(type_, name)) for name in points})
     if plan.errors:
-        plan.poisoned.add("mixing")
+        plan.poisoned.add("combining")
     return plan
 
 
 def _pasting(
-    plan: MixPlan,
-    ref: StepRef[MixingTransform],
+    plan: CombiningPlan,
+    ref: StepRef[CombiningTransform],
     type_: ElementType,
     canvas: tuple[int | None, int | None],
     by: dict[str, str],
@@ -139,14 +139,14 @@ def _by_instances(
     return found, None
 
 
-def late(mixed: StepRef, ref: StepRef) -> OpError:
-    """The error of a step on single examples after a mixing step."""
-    message = f"`{ref.step.op}` works on single images, but `{mixed.step.op}` before it has stacked and mixed them"
-    return OpError("PG224", message, help=f"put it before `{mixed.step.op}`")
+def late(combined: StepRef, ref: StepRef) -> OpError:
+    """The error of a step on single examples after a combining step."""
+    message = f"`{ref.step.op}` works on single images, but `{combined.step.op}` before it has stacked and combined them"
+    return OpError("PG224", message, help=f"put it before `{combined.step.op}`")
 
 
 def _masks(
-    plan: MixPlan, ref: StepRef[MixingTransform], type_: ElementType, taken: dict[str, FeatureType], by: dict[str, str]
+    plan: CombiningPlan, ref: StepRef[CombiningTransform], type_: ElementType, taken: dict[str, FeatureType], by: dict[str, str]
 ) -> dict[str, str]:
     """Selects the mask to paste by for each image and its aligned features; `by` has the instance masks of images."""
     step = ref.of(PastingTransform).step
@@ -170,18 +170,20 @@ def _masks(
     return found
 
 
-def _stage(ref: StepRef[MixingTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
+def _stage(ref: StepRef[CombiningTransform], feature: str, y: FeatureType, masks: dict[str, str], type_: ElementType) -> Stage:
     """The stage of a step on a feature that it acts on."""
     if feature not in masks:
-        return Mix(feature, ref, _canvas(y), label=False) if y.instances is None else MixInstances(feature, ref, _canvas(y), y.ignore)
+        return (
+            Combine(feature, ref, _canvas(y), label=False) if y.instances is None else CombineInstances(feature, ref, _canvas(y), y.ignore)
+        )
     paste = Paste if y.instances is None else PasteInstances
     return paste(feature, ref.of(PastingTransform), masks[feature], type_[masks[feature]].ignore, label=False)
 
 
 def _follower(
-    plan: MixPlan,
+    plan: CombiningPlan,
     spec: PipelineSpec,
-    ref: StepRef[MixingTransform],
+    ref: StepRef[CombiningTransform],
     name: str,
     type_: ElementType,
     canvas: tuple[int | None, int | None],
@@ -189,17 +191,18 @@ def _follower(
     *,
     joined: bool,
 ) -> None:
-    """Plans a feature of the output that the step does not act on: labels are mixed, images stay, items are `joined`; others are errors."""
+    """Plans a feature of the output that the step does not act on: labels are combined, images stay, items are `joined`; others are
+    errors."""
     op, x = ref.step.op, type_[name]
     if ref.step.acts_on(kind_of(x)) or x.encoded or joined:
         return
     if not kind_of(x).labels:
-        message = f"`{op}` has no rule to mix `{name}`, a feature of kind `{kind_of(x).rules_of or x.kind}`"
+        message = f"`{op}` has no rule to combine `{name}`, a feature of kind `{kind_of(x).rules_of or x.kind}`"
         plan.errors.append(OpError("PG203", message, help=f"leave `{name}` out of `output`, or `{op}` out of `transforms`"))
         return
     encoding = encoding_of(spec.output, name, x)
     if encoding not in _SOFT:
-        message = f"`{op}` mixes labels, but a class index such as `{name}` cannot hold two classes"
+        message = f"`{op}` combines labels, but a class index such as `{name}` cannot hold two classes"
         plan.errors.append(OpError("PG223", message, help=write(f"output: {{encode: {{{name}: one_hot}}}}", "spec")))
         return
     if encoding == "multi_hot" and not (several_labels(x) or is_encoded(x)):
@@ -209,7 +212,7 @@ def _follower(
         stage, y = encode(name, encoding, x)
         plan.encodings.append((name, stage, y))
     if mask is None:
-        plan.stages.append((name, Mix(name, ref, canvas, label=True), y))
+        plan.stages.append((name, Combine(name, ref, canvas, label=True), y))
     else:
         plan.stages.append((name, Paste(name, ref.of(PastingTransform), mask, type_[mask].ignore, label=True), y))
 

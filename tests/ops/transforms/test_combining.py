@@ -1,4 +1,4 @@
-"""Mixing steps against SciPy's Beta distribution, the papers' own rectangle in NumPy, and Keras' layers."""
+"""Combining steps against SciPy's Beta distribution, the papers' own rectangle in NumPy, and Keras' layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from pipegen.errors import OpError
-from pipegen.ops.families.mixing import GROUP, WHOLE, MixingTransform, mix_labels, symmetric_beta
+from pipegen.ops.families.combining import GROUP, WHOLE, CombiningTransform, combine_labels, symmetric_beta
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.mixup import Cutmix, Mixup, Mosaic
 from pipegen.types import FeatureType, Interval
@@ -24,7 +24,7 @@ FOUR = np.stack([PARTNER, PARTNER[PARTNER], PARTNER[PARTNER[PARTNER]]], 1)
 """The others of a mosaic: each is the partner of the one before."""
 
 
-def numbers(step: MixingTransform, n: int = N, seed: int = 0) -> Array:
+def numbers(step: CombiningTransform, n: int = N, seed: int = 0) -> Array:
     return np.random.default_rng(seed).random((n, step.num_draws()))
 
 
@@ -33,15 +33,15 @@ def pictures(dtype: str = "uint8") -> Array:
     return values.astype(np.uint8) if dtype == "uint8" else (values / 255).astype(dtype)
 
 
-def chosen(step: MixingTransform, u: Array, height: int = H, width: int = W) -> Array:
+def chosen(step: CombiningTransform, u: Array, height: int = H, width: int = W) -> Array:
     return step.choose(np.asarray(u), height, width).numpy()
 
 
-def mixed(step: MixingTransform, images: Array, how: Array) -> Array:
-    return step.mix(images, images[others(step)], how).numpy()
+def combined(step: CombiningTransform, images: Array, how: Array) -> Array:
+    return step.combine(images, images[others(step)], how).numpy()
 
 
-def others(step: MixingTransform) -> Array:
+def others(step: CombiningTransform) -> Array:
     """The rows of everyone's partners."""
     return FOUR[:, : step.others]
 
@@ -71,7 +71,7 @@ def test_bytes_are_blended_exactly() -> None:
     how = chosen(step, numbers(step))
     share = how[:, 0].astype(np.int64)[:, None, None, None]
     exact = (images.astype(np.int64) * share + images[PARTNER].astype(np.int64) * (WHOLE - share)) / WHOLE
-    got = mixed(step, images, how)
+    got = combined(step, images, how)
     assert got.dtype == np.float32
     np.testing.assert_array_equal(got, exact)
     np.testing.assert_array_equal(step.own_share(how, H, W).numpy(), how[:, 0] / WHOLE)
@@ -83,11 +83,11 @@ def test_a_blend_is_the_one_of_keras() -> None:
     step, images = Mixup(alpha=0.7), pictures("float32")
     how = chosen(step, numbers(step))
     share = step.own_share(how, H, W).numpy()
-    theirs = keras.layers.MixUp().transform_images(images, {"mix_weight": share, "permutation_order": PARTNER})
-    np.testing.assert_allclose(mixed(step, images, how), theirs, atol=1e-6)
+    theirs = keras.layers.MixUp().transform_images(images, {"combine_weight": share, "permutation_order": PARTNER})
+    np.testing.assert_allclose(combined(step, images, how), theirs, atol=1e-6)
     labels = np.eye(5, dtype=np.float32)[np.arange(N) % 5]
-    theirs = keras.layers.MixUp().transform_labels(labels, {"mix_weight": share, "permutation_order": PARTNER})
-    np.testing.assert_allclose(mix_labels(labels, labels[PARTNER][:, None], np.stack([share, 1 - share], 1)), theirs, atol=1e-7)
+    theirs = keras.layers.MixUp().transform_labels(labels, {"combine_weight": share, "permutation_order": PARTNER})
+    np.testing.assert_allclose(combine_labels(labels, labels[PARTNER][:, None], np.stack([share, 1 - share], 1)), theirs, atol=1e-7)
 
 
 def rectangle(share: float, centre: tuple[float, float], height: int, width: int) -> tuple[int, int, int, int]:
@@ -119,18 +119,18 @@ def test_the_rectangle_holds_the_partner_s_pixels(dtype: str) -> None:
     wanted = images.copy()
     for i, (top, left, bottom, right) in enumerate(how):
         wanted[i, top:bottom, left:right] = images[PARTNER[i], top:bottom, left:right]
-    got = mixed(step, images, how)
+    got = combined(step, images, how)
     assert got.dtype == images.dtype
     np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("step", [Mixup(alpha=1, probability=0.4), Cutmix(probability=0.4), Mosaic(probability=0.4)], ids=lambda s: s.op)
-def test_probability_leaves_the_others_as_they_are(step: MixingTransform) -> None:
+def test_probability_leaves_the_others_as_they_are(step: CombiningTransform) -> None:
     images, u = pictures(), numbers(step)
     how = chosen(step, u)
     stays = u[:, 1] >= 0.4
     assert 0 < stays.sum() < N
-    np.testing.assert_array_equal(mixed(step, images, how)[stays], images[stays])
+    np.testing.assert_array_equal(combined(step, images, how)[stays], images[stays])
     shares = step.shares(how, H, W).numpy()
     assert (shares[stays] == np.eye(1 + step.others)[0]).all()
     assert (shares[~stays, 0] < 1).any()
@@ -138,18 +138,18 @@ def test_probability_leaves_the_others_as_they_are(step: MixingTransform) -> Non
 
 
 @pytest.mark.parametrize("step", [Mixup(alpha=0.3), Cutmix(alpha=0.5), Mosaic()], ids=lambda s: s.op)
-def test_the_same_bits_with_xla_and_at_every_batch_size(step: MixingTransform) -> None:
+def test_the_same_bits_with_xla_and_at_every_batch_size(step: CombiningTransform) -> None:
     import tensorflow as tf
 
     images, u = pictures(), numbers(step)
     how = chosen(step, u)
-    whole = mixed(step, images, how)
-    compiled = tf.function(lambda x, p, h: step.mix(x, tf.gather(x, p), h), jit_compile=True, autograph=False)
+    whole = combined(step, images, how)
+    compiled = tf.function(lambda x, p, h: step.combine(x, tf.gather(x, p), h), jit_compile=True, autograph=False)
     np.testing.assert_array_equal(compiled(images, others(step), how).numpy(), whole)
     for size in (1, 3, 8):
         parts = [chosen(step, u[i : i + size]) for i in range(0, N, size)]
         np.testing.assert_array_equal(np.concatenate(parts), how)
-    np.testing.assert_array_equal(step.mix(images[:3], images[others(step)[:3]], how[:3]).numpy(), whole[:3])
+    np.testing.assert_array_equal(step.combine(images[:3], images[others(step)[:3]], how[:3]).numpy(), whole[:3])
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
@@ -159,7 +159,7 @@ def test_a_mosaic_is_a_window_of_four_images_side_by_side(dtype: str) -> None:
     u[:2, 2:] = [[0, 0], [1 - 2.0**-53, 0.5]]
     how = chosen(step, u)
     assert how.min() == 0
-    got, shares = mixed(step, images, how), step.shares(how, H, W).numpy()
+    got, shares = combined(step, images, how), step.shares(how, H, W).numpy()
     assert got.dtype == images.dtype
     for i, (row, column) in enumerate(how):
         a, b, c, d = (images[j] for j in (i, *FOUR[i]))
@@ -173,11 +173,11 @@ def test_labels_of_four_are_weighed() -> None:
     rng = np.random.default_rng(2)
     labels, shares = np.eye(5, dtype=np.float32)[np.arange(N) % 5], rng.dirichlet(np.ones(4), N).astype(np.float32)
     wanted = labels * shares[:, :1] + sum(labels[FOUR[:, i]] * shares[:, i + 1, None] for i in range(3))
-    np.testing.assert_allclose(mix_labels(labels, labels[FOUR], shares), wanted, atol=1e-6)
+    np.testing.assert_allclose(combine_labels(labels, labels[FOUR], shares), wanted, atol=1e-6)
 
 
 def test_partners_of_partners_are_others_while_the_group_has_any() -> None:
-    from pipegen.backend.index.mixing import partners, partners_of
+    from pipegen.backend.index.combined_groups import partners, partners_of
 
     for n, different in ((GROUP, 4), (3, 3), (1, 1)):
         got = partners_of(partners(np.random.default_rng(n).random(n), np.ones(n, bool)), 3).numpy()
@@ -198,7 +198,7 @@ def by_hand(rank: Array, member: Array) -> list[int]:
 @pytest.mark.parametrize("n", [1, 2, 8, 13, 24])
 @pytest.mark.parametrize("outside", [0, 1, 6])
 def test_partners_are_others_of_the_group(n: int, outside: int) -> None:
-    from pipegen.backend.index.mixing import partners
+    from pipegen.backend.index.combined_groups import partners
 
     rank, member = np.random.default_rng(n).random(n), np.arange(n) < n - outside
     got = partners(rank, member).numpy()
@@ -210,7 +210,7 @@ def test_partners_are_others_of_the_group(n: int, outside: int) -> None:
 
 
 def test_every_other_of_the_group_is_as_likely() -> None:
-    from pipegen.backend.index.mixing import partners
+    from pipegen.backend.index.combined_groups import partners
 
     got = partners(np.random.default_rng(0).random(GROUP * 4000), np.ones(GROUP * 4000, bool)).numpy().reshape(-1, GROUP) % GROUP
     for place in range(GROUP):

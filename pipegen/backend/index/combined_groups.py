@@ -1,7 +1,7 @@
-"""Groups of examples that are mixed: the partners of each example, and the extra examples that a host needs to complete its groups.
+"""Groups of examples that are combined: the partners of each example, and the extra examples that a host needs to complete its groups.
 
 A group is `GROUP` consecutive positions of an epoch's order. If a host's block of a batch begins or ends inside one, the block is widened
-to whole groups; after mixing, the examples of other hosts are dropped.
+to whole groups; after combining, the examples of other hosts are dropped.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.index.order import START
+from pipegen.ops.families.combining import GROUP, Combine, CombiningTransform, combine_labels
 from pipegen.ops.families.items import Paste, PasteItems, PastingTransform
-from pipegen.ops.families.mixing import GROUP, Mix, MixingTransform, mix_labels
 from pipegen.ops.lowering.linear import as_float32
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ def partners_of(partner: tf.Tensor, others: int) -> tf.Tensor:
     return tf.stack(found, 1)
 
 
-def _partners(step: MixingTransform, u: tf.Tensor, features: Features) -> tf.Tensor:
+def _partners(step: CombiningTransform, u: tf.Tensor, features: Features) -> tf.Tensor:
     """Returns the rows of all partners, int32 `(n, others)`; without `@member`, no row is padding."""
     rank = step.rank(u)
     return partners_of(partners(rank, features.get("@member", tf.ones_like(rank, tf.bool))), step.others)
 
 
-def mix_params(stage: Mix, features: Features) -> Params:
+def combining_params(stage: Combine, features: Features) -> Params:
     """Returns the partners and, for an image, the step's choices, or for a label, the shares."""
     step = step_of(stage.ref, features["@draws"])
     value, u = features[stage.feature], own_draws(stage.ref, features["@draws"])
@@ -124,15 +124,15 @@ def partners_at(params: Params, rows: tf.Tensor) -> Params:
     return distance + rows[:, None], how
 
 
-def mix(stage: Mix, value: tf.Tensor, params: Params) -> tf.Tensor:
-    """Mixes a feature: a pure function."""
+def combine(stage: Combine, value: tf.Tensor, params: Params) -> tf.Tensor:
+    """Combines a feature: a pure function."""
     partner, how = params
     others = tf.gather(value, partner)
     if stage.label:
-        return mix_labels(value, others, how)
+        return combine_labels(value, others, how)
     pair = (tf.cast(value, tf.float64), tf.cast(others, tf.float64)) if stage.exact else (value, others)
-    mixed: tf.Tensor = stage.ref.step.mix(*pair, how)
-    return tf.cast(as_float32(mixed), value.dtype) if stage.exact and mixed.dtype == tf.float64 else mixed
+    combined: tf.Tensor = stage.ref.step.combine(*pair, how)
+    return tf.cast(as_float32(combined), value.dtype) if stage.exact and combined.dtype == tf.float64 else combined
 
 
 def pasted_pixels(stage: Paste | PasteItems, features: Features) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -154,4 +154,4 @@ def paste(stage: Paste, features: Features) -> None:
     pixels = tf.reshape(taken, [tf.shape(taken)[0], -1])
     count, all_ = tf.math.count_nonzero(pixels, 1), tf.cast(tf.shape(pixels)[1], tf.float64)
     pasted = tf.cast(tf.cast(count, tf.float64) / all_, tf.float32)
-    features[stage.feature] = mix_labels(value, others[:, None], tf.stack([1.0 - pasted, pasted], 1))
+    features[stage.feature] = combine_labels(value, others[:, None], tf.stack([1.0 - pasted, pasted], 1))
