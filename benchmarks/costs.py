@@ -18,7 +18,7 @@ os.environ["PIPEGEN_MACHINE"] = "off"  # the constants as they stand, and not as
 from rich.console import Console
 from rich.table import Table
 
-from pipegen.phases.machine import circumstances
+from pipegen.phases.machine_settings import circumstances
 from pipegen.plan.cost import plan_cost
 
 _SIZE = {"resize": {"size": 224}}

@@ -24,7 +24,7 @@ import pipegen
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.items import PastingTransform
+from pipegen.ops.families.item_stages import PastingTransform
 from pipegen.ops.families.references import ReferenceTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform

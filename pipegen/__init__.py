@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline
     from pipegen.api.tasks import prepare, report, test
     from pipegen.errors import DataError, ModelMismatchError, PipegenError, SpecError, StateError
-    from pipegen.observe.callback import Monitor
+    from pipegen.observe.monitor_callback import Monitor
     from pipegen.phases.compilation import load
     from pipegen.phases.specs import Spec
     from pipegen.views.data_test_report import DataTestReport

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from planning import callee_of
 
-from pipegen.ops.base import CropTransform, PointwiseTransform
 from pipegen.ops.families.combining import Combine, CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.families.items import Paste, PastingTransform
+from pipegen.ops.families.item_stages import Paste, PastingTransform
 from pipegen.ops.families.lookup_tables import LookupTable, LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.step_bases import CropTransform, PointwiseTransform
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
@@ -32,7 +32,7 @@ def lower(step: Transform, x: FeatureType, y: FeatureType, given: list[Any], u: 
     import tensorflow as tf
 
     from pipegen.backend.kernels.lower import apply_element, apply_stage
-    from pipegen.backend.process.graphs import plain
+    from pipegen.backend.process.traced_functions import plain
 
     stages = stages_of(step, x, y)
     if stages[0].one_example:

@@ -18,7 +18,7 @@ from pipegen.plan.outputs import received
 from pipegen.spec.load import load
 
 if TYPE_CHECKING:
-    from pipegen.backend.reading.records import Records
+    from pipegen.backend.reading.split_records import Records
     from pipegen.passes import Compiled
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
@@ -126,7 +126,7 @@ def records(contents: tuple[bytes, ...], classes: int = 3) -> Records:
     """Records in memory, labelled in stored order."""
     import numpy as np
 
-    from pipegen.backend.reading.records import Records
+    from pipegen.backend.reading.split_records import Records
     from pipegen.ops.sources.array_rows.rows import Rows
 
     n = len(contents)
@@ -144,7 +144,7 @@ def interpret(plan: Plan, spec: PipelineSpec, data: Records) -> dict[str, Any]:
     """
     import tensorflow as tf
 
-    from pipegen.backend.process.graphs import plain
+    from pipegen.backend.process.traced_functions import plain
     from pipegen.backend.running.execute import Executor
     from pipegen.plan.nodes import Batch, Element, Kernel, Read
 

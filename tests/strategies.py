@@ -12,10 +12,10 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from planning import checked
 
-from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.registry import transforms
+from pipegen.ops.step_bases import CropTransform, GeometricTransform
 
 SIDE = 24
 """Images are this small in tests."""

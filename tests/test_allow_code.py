@@ -13,7 +13,7 @@ from pipegen.cli.common import allowed_code
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.errors import OpError, SpecError
 from pipegen.ops.transforms.python import Python, RandomPython
-from pipegen.phases.functions import allowed_modules, is_allowed, with_functions
+from pipegen.phases.user_functions import allowed_modules, is_allowed, with_functions
 from pipegen.plan.check import check_functions
 from pipegen.plan.nodes import Cache, Element
 from pipegen.spec.spec_hash import spec_hash

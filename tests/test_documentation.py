@@ -13,10 +13,10 @@ import pipegen
 from pipegen import compat
 from pipegen.cli.commands import APPS
 from pipegen.cli.reference import reference_pages
-from pipegen.cli.reference.commands import every_command
+from pipegen.cli.reference.command_pages import every_command
 from pipegen.cli.reference.ops import all_ops
 from pipegen.cli.reference.python_names import NAMES
-from pipegen.cli.reference.sections import PAGES, keys_named, source_text
+from pipegen.cli.reference.section_pages import PAGES, keys_named, source_text
 from pipegen.diagnostics.catalog import CODES
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.text import render_text

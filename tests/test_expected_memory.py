@@ -16,7 +16,7 @@ from pipegen.cli.checking import DataRequest, check_data
 from pipegen.diagnostics.diagnostic import Advice
 from pipegen.memory import granted_memory
 from pipegen.phases.compilation import bind, collect_data, compile_plans, inspect, load
-from pipegen.phases.memory import TENSORFLOW, memory_findings, memory_held
+from pipegen.phases.memory_budget import TENSORFLOW, memory_findings, memory_held
 
 if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -212,7 +212,7 @@ thread.start()
 pipe = run(spec, 2)
 over.append(True)
 thread.join()
-from pipegen.phases.memory import memory_held
+from pipegen.phases.memory_budget import memory_held
 print("FOUND", high[0] - before, memory_held(pipe.spec, pipe._manifest, pipe._compiled.splits).bytes)
 """
 

@@ -10,7 +10,7 @@ from planning import built, compiled, load_spec
 
 from pipegen.passes import PASSES
 from pipegen.plan.nodes import Element, Kernel
-from pipegen.plan.render import render_plan
+from pipegen.plan.plan_text import render_plan
 from pipegen.views.explanation import explain_json, explain_text, physical_plans
 
 TEXT = """\

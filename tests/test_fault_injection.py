@@ -130,7 +130,7 @@ def stored(spec: Spec) -> Seen:
     """Reads what is stored, operation by operation: a tenth of the time that a pipeline takes."""
     import tensorflow as tf
 
-    from pipegen.backend.reading.records import RecordTensors, records_from
+    from pipegen.backend.reading.split_records import RecordTensors, records_from
     from pipegen.phases.compilation import bind
 
     manifest, findings = collected(spec)

@@ -223,9 +223,9 @@ def test_arrays_of_five_channels_of_16_bits() -> None:
 
 
 def test_init_says_that_a_folder_and_a_table_have_16_bits(place: Path) -> None:
+    from pipegen.cli.init.folder_survey import survey
     from pipegen.cli.init.spec import first_spec
-    from pipegen.cli.init.survey import survey
-    from pipegen.cli.init.table import first_table
+    from pipegen.cli.init.table_specs import first_table
 
     text, _ = first_spec(survey(str(place / "scans")), str(place))
     assert "\n  - decode: {channels: 1, bits: 16}\n  - resize: {size: [34, 40]}\n" in text

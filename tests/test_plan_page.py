@@ -13,7 +13,7 @@ import pytest
 from browser import looked_at
 from page_tags import Tags
 
-from pipegen.plan.render import plan_json
+from pipegen.plan.plan_text import plan_json
 
 if TYPE_CHECKING:
     from pipegen.api.pipeline import Pipeline

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipegen.backend.process.graphs import Traced, plain_flat_map, plain_map
+from pipegen.backend.process.traced_functions import Traced, plain_flat_map, plain_map
 from pipegen.private import keras as private_keras
 from pipegen.private import tensorflow as private
 from pipegen.private.autograph import untraced

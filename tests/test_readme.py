@@ -11,8 +11,8 @@ import pytest
 
 from pipegen.diagnostics.text import render_text
 from pipegen.phases.compilation import inspect, optimise
-from pipegen.physical.render import render_physical
-from pipegen.plan.render import render_plan
+from pipegen.physical.physical_text import render_physical
+from pipegen.plan.plan_text import render_plan
 from pipegen.spec import steps
 from pipegen.views.explanation import physical_plans
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import called_with_count
-from pipegen.data.check import WITHOUT_DATA
 from pipegen.data.collect import in_stage, warning_lines
 from pipegen.data.shares import unequal_parts
+from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.diagnostics.fixes import suppressed
 from pipegen.lazy import uncollected
 from pipegen.phases.compilation import bind, collect_data, compile_spec, load
-from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.hosts import share_line
-from pipegen.phases.memory import memory_findings
+from pipegen.phases.memory_budget import memory_findings
 from pipegen.phases.specs import CompiledSpec, Spec, untuned, with_tuned
+from pipegen.phases.user_functions import allowed_modules, with_functions
 from pipegen.terminal import log
 
 if TYPE_CHECKING:

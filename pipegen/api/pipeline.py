@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 from pipegen.arguments import called_with_count, file_or_folder, got, pair, share, text, whole
-from pipegen.data.check import meant_split
+from pipegen.data.image_sides import in_buckets
 from pipegen.data.sampling import examples_of_epoch
-from pipegen.data.sides import in_buckets
+from pipegen.data.split_checks import meant_split
 from pipegen.diagnostics.foreign import member
 from pipegen.phases.state import Timeline, make_state, position_from
 from pipegen.physical.decide import extent_of
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from pipegen.api.predictions import Predictions
-    from pipegen.backend.datasets.arrays import NumpyBatches
-    from pipegen.backend.datasets.callback import ResumeCallback, StageCallback
     from pipegen.backend.datasets.device_stage import DeviceStage
     from pipegen.backend.datasets.distributed import DistributedBatches
     from pipegen.backend.datasets.engine import Shared
+    from pipegen.backend.datasets.epoch_callback import ResumeCallback, StageCallback
     from pipegen.backend.datasets.jax_batches import JaxBatches
+    from pipegen.backend.datasets.numpy_batches import NumpyBatches
     from pipegen.backend.datasets.on_device import OnDevice
     from pipegen.backend.datasets.pipeline_dataset import PipelineDataset
     from pipegen.backend.datasets.requested import Augmented
@@ -316,7 +316,7 @@ class Pipeline:
 
     def _order(self, split: str) -> np.ndarray[Any, Any] | None:
         """Places in the listing of a split's examples, in the order of its batches; `None` for the listing's order."""
-        from pipegen.data.sides import stored_order
+        from pipegen.data.image_sides import stored_order
 
         return stored_order(self.spec.model, self._manifest, split)
 
@@ -383,7 +383,7 @@ class Pipeline:
         Args:
             directory: The folder of the checkpoints, such as `BackupAndRestore`'s, for the record of the run; without it nothing is kept.
         """
-        from pipegen.backend.datasets.callback import ResumeCallback
+        from pipegen.backend.datasets.epoch_callback import ResumeCallback
 
         return ResumeCallback(self, _checkpoints(directory))
 
@@ -391,7 +391,7 @@ class Pipeline:
 
     def numpy(self, split: str) -> NumpyBatches:
         """Makes NumPy batches of a split, for JAX, PyTorch and own loops; keeps TensorFlow off the GPU under another Keras backend."""
-        from pipegen.backend.datasets.arrays import NumpyBatches
+        from pipegen.backend.datasets.numpy_batches import NumpyBatches
 
         keras = sys.modules.get("keras")
         if keras is not None and keras.backend.backend() != "tensorflow":
@@ -938,7 +938,7 @@ class Stage(Pipeline):
         Keras' `BackupAndRestore` removes its folder at the end of each `fit`. This callback, behind it and with the same folder, keeps the
         final weights of a stage there until the last stage ends. A process that is killed between two stages continues from them.
         """
-        from pipegen.backend.datasets.callback import StageCallback
+        from pipegen.backend.datasets.epoch_callback import StageCallback
 
         return StageCallback(self._of, self, _checkpoints(directory))
 
@@ -1019,6 +1019,6 @@ class StagedPipeline(Pipeline):
 
     def callback(self, directory: str | os.PathLike[str] | None = None) -> StageCallback:
         """Makes the Keras callback for `fit` over any stage; see `Stage.callback`."""
-        from pipegen.backend.datasets.callback import StageCallback
+        from pipegen.backend.datasets.epoch_callback import StageCallback
 
         return StageCallback(self, None, _checkpoints(directory))

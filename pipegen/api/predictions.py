@@ -15,11 +15,11 @@ from pipegen.arguments import got, whole
 from pipegen.backend.datasets.pipeline_dataset import PipelineDataset, fixed_dataset
 from pipegen.backend.datasets.requested import Augmented, together
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.mixed import records_of_plan
-from pipegen.backend.reading.records import Records
+from pipegen.backend.reading.mixed_records import records_of_plan
+from pipegen.backend.reading.split_records import Records
 from pipegen.backend.running.execute import Executor
 from pipegen.data.fingerprint import example_ids
-from pipegen.data.sides import InBuckets, ignores_exif, image_of, in_buckets
+from pipegen.data.image_sides import InBuckets, ignores_exif, image_of, in_buckets
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import OpError, SpecError
 from pipegen.frozen import dataclass

@@ -21,7 +21,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.data_test import ExampleTest
 from pipegen.phases.compilation import bind, collect_data, load
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files, with_test_functions
-from pipegen.phases.functions import allowed_modules, with_functions
+from pipegen.phases.user_functions import allowed_modules, with_functions
 from pipegen.preparing.options import ENCODINGS, FORMATS, OF_RECORDS, QUALITY, Encoding, Format, Options, Prepared, not_here
 from pipegen.quality.looks import look_at
 from pipegen.quality.survey import briefly, findings, survey

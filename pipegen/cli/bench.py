@@ -223,7 +223,7 @@ def measure(pipe: Pipeline, split: str, steps: int | None, tick: Callable[[int],
 
 def _filling(pipe: Pipeline, split: str) -> tuple[int, str | None]:
     """Number of batches that fill the split's cache (0 if an earlier run filled it on disk), and the kind of cache."""
-    from pipegen.backend.reading.caches import DiskCache
+    from pipegen.backend.reading.graph_caches import DiskCache
     from pipegen.observe.measured import filling_steps
     from pipegen.plan.nodes import Cache
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pipegen.cli.common import start_tensorflow
 from pipegen.cli.failures import CannotRun, refused
-from pipegen.data.check import WITHOUT_DATA
 from pipegen.data.content import compared_checksums, damaged_files
 from pipegen.data.exclude import EXCLUDE_HEADER
 from pipegen.data.ownership import argument
+from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.diagnostics.fixes import suppressed
@@ -21,8 +21,8 @@ from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import bind, compile_plans, findings_with_data
 from pipegen.phases.data_tests import cheap_results
-from pipegen.phases.functions import with_functions
-from pipegen.phases.memory import memory_findings
+from pipegen.phases.memory_budget import memory_findings
+from pipegen.phases.user_functions import with_functions
 from pipegen.spec.extends import through_chain
 from pipegen.spec.load import of_stage
 from pipegen.terminal import note, progress

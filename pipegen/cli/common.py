@@ -61,7 +61,7 @@ def parse_sets(given: Iterable[str]) -> dict[str, str]:
 
 def allowed_code(modules: Iterable[str]) -> tuple[str, ...]:
     """Checks the modules whose functions a spec may call. They may lie in the working directory, which becomes the last of `sys.path`."""
-    from pipegen.phases.functions import allowed_modules
+    from pipegen.phases.user_functions import allowed_modules
 
     try:
         allowed = allowed_modules(list(modules))

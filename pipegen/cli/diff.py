@@ -31,9 +31,9 @@ def diff(
       pipegen diff HEAD:pipegen.lock pipegen.lock
     """
     from pipegen.cli.failures import FAILED, FOUND, OK, CannotRun, print_findings
+    from pipegen.comparing.compared_sides import RevisionError, UnreadableSideError
     from pipegen.comparing.comparison import compare
-    from pipegen.comparing.render import render_github, render_text
-    from pipegen.comparing.sides import RevisionError, UnreadableSideError
+    from pipegen.comparing.comparison_text import render_github, render_text
     from pipegen.spec.shared_bases import BaseProblem
 
     if a == b == "-":

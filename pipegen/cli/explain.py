@@ -58,7 +58,7 @@ def explain(
       pipegen explain flowers.pipegen.yaml --format html --data -o plan.html
     """
     from pipegen.memory import available_cores
-    from pipegen.phases.machine import circumstances
+    from pipegen.phases.machine_settings import circumstances
     from pipegen.views.explanation import explain_json, explain_text, physical_plans, stages_text
 
     if data and output_format != "html":
@@ -112,7 +112,7 @@ def _hand_over(text: str, output: str | None) -> None:
 
 def _tuned(loaded: Spec) -> str:
     """Describes the settings of `pipegen tune` that `build` will use if the data still has that size."""
-    from pipegen.phases.machine import machine
+    from pipegen.phases.machine_settings import machine
     from pipegen.phases.specs import tuned_key
 
     found = machine().tuned.get(tuned_key(loaded))

@@ -91,7 +91,7 @@ def print_report(findings: Sequence[Diagnostic], texts: Mapping[str, str], fine:
 
 def render_findings(findings: Sequence[Diagnostic], output_format: str, **more: Any) -> str:
     """Renders findings for other programs: `json`, to which `more` is added, `github` or `sarif`."""
-    from pipegen.diagnostics.machine import render_github, render_json, render_sarif
+    from pipegen.diagnostics.machine_readable import render_github, render_json, render_sarif
     from pipegen.release import __version__
 
     if output_format == "json":

@@ -14,7 +14,7 @@ _OTHERS = """`pipegen help TOPIC` explains one of them, or a key (`pipegen help 
 
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:
-    from pipegen.cli.reference.sections import PAGES
+    from pipegen.cli.reference.section_pages import PAGES
 
     return [(name, subject) for name, subject in PAGES.items() if name.startswith(incomplete)]
 
@@ -40,14 +40,14 @@ def help_(
       pipegen help runtime.cache
       pipegen help random_rotation
     """
-    from pipegen.cli.reference.sections import PAGES
+    from pipegen.cli.reference.section_pages import PAGES
 
     if topic is None:
         say("\n".join([bold("sections of a spec"), *(f"  {line}" for line in aligned(PAGES.items())), "", _OTHERS]))
         return
     from pipegen.cli.lookup import page_text, render_page
     from pipegen.cli.reference.ops import all_ops, op_page
-    from pipegen.cli.reference.sections import key_names, terminal
+    from pipegen.cli.reference.section_pages import key_names, terminal
     from pipegen.diagnostics.suggest import closest
 
     ops = all_ops()
@@ -69,7 +69,7 @@ def _command(ctx: typer.Context, topic: str) -> str | None:
 
 
 def _keys(topic: str) -> str | None:
-    from pipegen.cli.reference.sections import find_keys, key_lines
+    from pipegen.cli.reference.section_pages import find_keys, key_lines
 
     found = find_keys(topic)
     if not found:

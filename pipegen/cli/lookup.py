@@ -45,7 +45,7 @@ def ops(
         return
     known = all_ops()
     if name not in known:
-        from pipegen.cli.reference.sections import PAGES
+        from pipegen.cli.reference.section_pages import PAGES
         from pipegen.diagnostics.suggest import closest
         from pipegen.spec.translate import instead_of_source, instead_of_step
 

@@ -93,7 +93,7 @@ def _run(command: list[str], out: str | None, drawn: list[Path], every: float, l
 
 
 def _show(record: Path, drawn: list[Path], output_format: str) -> None:
-    from pipegen.observe.records import Summary, read_record
+    from pipegen.observe.run_record import Summary, read_record
 
     summary = Summary()
     try:
@@ -113,7 +113,7 @@ def _draw(record: Path, drawn: list[Path]) -> None:
     if not drawn:
         return
     from pipegen.observe.picture import write_picture
-    from pipegen.observe.records import curves, read_record
+    from pipegen.observe.run_record import curves, read_record
 
     found = curves(read_record(record))
     for path in drawn:

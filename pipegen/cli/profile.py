@@ -75,7 +75,7 @@ def _print(text: str, sentence: str, out: str | None) -> None:
 
 def _save(made: Profile) -> None:
     from pipegen.observe.tune import fitted_factors, today
-    from pipegen.phases.machine import keep_machine, machine
+    from pipegen.phases.machine_settings import keep_machine, machine
 
     factors = fitted_factors(made)
     with refused("store the measurements in", "the user's cache folder"):

@@ -93,7 +93,7 @@ def _report(loaded: Spec, chosen: list[Chosen], sample: int | Literal["all"] | N
     from pipegen.api.tasks import run_tests
     from pipegen.phases.compilation import bind, collect_data
     from pipegen.phases.data_tests import with_test_functions
-    from pipegen.phases.functions import with_functions
+    from pipegen.phases.user_functions import with_functions
 
     if loaded.model.source.needs_data():
         raise CannotRun("the arrays of this spec come from Python", "call `pipegen.test(SPEC, data=…)` in Python")

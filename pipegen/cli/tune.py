@@ -86,7 +86,7 @@ def tune(
 def _keep(spec: Spec, found: Tuning) -> None:
     """Stores the answer for this machine; if nothing is faster, removes an earlier answer."""
     from pipegen.observe.tune import written
-    from pipegen.phases.machine import keep_machine, machine
+    from pipegen.phases.machine_settings import keep_machine, machine
     from pipegen.phases.specs import tuned_key
 
     if not found.best and found.undecided:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from pipegen.comparing.sides import LockSide, RevisionError, Side, lock_changes, read_side
+from pipegen.comparing.compared_sides import LockSide, RevisionError, Side, lock_changes, read_side
 from pipegen.diagnostics.diagnostic import relative_path
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.prepared import Prepared

@@ -45,7 +45,8 @@ from typing import TYPE_CHECKING, Any
 from pipegen.compat.checks import UnsupportedArgument
 from pipegen.compat.frames import list_pictures, validate_filename
 from pipegen.compat.generator import ImageDataGenerator
-from pipegen.compat.geometry import (
+from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img, smart_resize
+from pipegen.compat.single_images import (
     apply_affine_transform,
     apply_brightness_shift,
     apply_channel_shift,
@@ -58,7 +59,6 @@ from pipegen.compat.geometry import (
     random_zoom,
     transform_matrix_offset_center,
 )
-from pipegen.compat.images import array_to_img, img_to_array, load_img, save_img, smart_resize
 
 if TYPE_CHECKING:
     from pipegen.compat.base_iterator import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.datasets.pipeline_dataset import Explains
 from pipegen.backend.process.devices import GeneratedInTurn
-from pipegen.compat.arguments import overridden
 from pipegen.compat.checks import UnsupportedArgument
+from pipegen.compat.generator_arguments import overridden
 
 if TYPE_CHECKING:
     import tensorflow as tf

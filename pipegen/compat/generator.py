@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipegen.compat.arguments import check_flows
 from pipegen.compat.checks import warn
+from pipegen.compat.flow_specs import Described, is_choice
 from pipegen.compat.frames import OLD_WORDS, without_old_words
-from pipegen.compat.geometry import apply_affine_transform, apply_brightness_shift, apply_channel_shift, flip_axis, shift_names
+from pipegen.compat.generator_arguments import check_flows
 from pipegen.compat.images import moments, whitening
-from pipegen.compat.specs import Described, is_choice
+from pipegen.compat.single_images import apply_affine_transform, apply_brightness_shift, apply_channel_shift, flip_axis, shift_names
 
 if TYPE_CHECKING:
     import os

@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipegen.api.building import build_by_place
-from pipegen.backend.datasets.arrays import owned_arrays
-from pipegen.compat.arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
+from pipegen.backend.datasets.numpy_batches import owned_arrays
 from pipegen.compat.base_iterator import Iterator
 from pipegen.compat.checks import UnsupportedArgument
-from pipegen.compat.functions import with_function, with_matrix
+from pipegen.compat.flow_specs import Described, check_subset
+from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
+from pipegen.compat.held_objects import with_function, with_matrix
 from pipegen.compat.images import Saving
-from pipegen.compat.specs import Described, check_subset
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipegen.data.check import check_splits
 from pipegen.data.exclude import excluded_keys
-from pipegen.data.mix import MixedManifest, collect_mixed, mixed_manifest
+from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientations, with_sides
+from pipegen.data.mixed_manifest import MixedManifest, collect_mixed, mixed_manifest
 from pipegen.data.one_source import Collected, chosen, collect_part, collected, findings_of, list_part
 from pipegen.data.ownership import claim_places, path_only
-from pipegen.data.sides import ignores_exif, judge_buckets, with_orientations, with_sides
+from pipegen.data.split_checks import check_splits
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.ops.kinds.registry import kind_of

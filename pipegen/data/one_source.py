@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
+from pipegen.data.image_sides import with_orientations
 from pipegen.data.manifest import Manifest
 from pipegen.data.ownership import argument, finding_of, place_within
 from pipegen.data.remote.localise import localised
 from pipegen.data.rounding import exact
 from pipegen.data.sampling import with_subset
-from pipegen.data.sides import with_orientations
 from pipegen.data.splits import assign, wrong_columns
 from pipegen.data.verdict import check_assignment, far_from_asked
 from pipegen.diagnostics.catalog import make

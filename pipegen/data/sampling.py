@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipegen.data.manifest import Manifest
-    from pipegen.ops.sampling import Sampling, Subset
+    from pipegen.ops.sampling_sections import Sampling, Subset
     from pipegen.spec.models import PipelineSpec
 
 

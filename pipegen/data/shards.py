@@ -26,7 +26,7 @@ from pipegen.ops.sources.listing.strings import Strings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipegen.ops.sampling import Splits
+    from pipegen.ops.sampling_sections import Splits
     from pipegen.ops.sources.listing.base import Listing
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
 from pipegen.errors import Attempts, InternalError, OpError
-from pipegen.ops.sampling import ColumnMethod, PathGroup
+from pipegen.ops.sampling_sections import ColumnMethod, PathGroup
 from pipegen.ops.sources.listing.strings import as_places, decode
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.patterns import compile_pattern
@@ -23,7 +23,7 @@ from pipegen.patterns import compile_pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.ops.sampling import Folds, Splits
+    from pipegen.ops.sampling_sections import Folds, Splits
     from pipegen.ops.sources.listing.base import Cells, Listing
     from pipegen.ops.sources.listing.strings import Ints
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pipegen.data.check import listed, per_cent
 from pipegen.data.ownership import finding_of, place_within
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import judge_fetching, judge_windows, last_batch
+from pipegen.data.split_checks import listed, per_cent
 from pipegen.data.splits import count_groups
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity, write
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.sampling import ColumnMethod
+from pipegen.ops.sampling_sections import ColumnMethod
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.spec.models import Epoch, ShardIndex
 from pipegen.spec.source_map import format_path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pipegen.cache.store import tensorflow_version
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import is_address
-from pipegen.locking.functions import distribution_of, function_source, python_functions
+from pipegen.locking.function_hashes import distribution_of, function_source, python_functions
 from pipegen.release import __version__
 from pipegen.spec.changes import meaning_changes
 from pipegen.spec.extends import through_chain

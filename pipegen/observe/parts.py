@@ -15,7 +15,7 @@ from pipegen.physical.facts import BATCH, CACHE, INDEX, READ, called, scopes
 from pipegen.physical.nodes import Examples, Fill, Filter, Map, SliceOwnRows
 from pipegen.plan.cost import example_bytes, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Read
-from pipegen.plan.render import stage_text
+from pipegen.plan.plan_text import stage_text
 from pipegen.spec.models import DiskCache
 from pipegen.spec.units import format_bytes
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipegen.files import write_whole
-from pipegen.observe.records import SAMPLE, Curves
+from pipegen.observe.run_record import SAMPLE, Curves
 from pipegen.page import Page, element, page, table
 
 _BLUE, _ORANGE, _GREEN, _PINK, _SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"

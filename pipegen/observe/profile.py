@@ -165,7 +165,7 @@ _STYLE = "td:nth-child(3) { min-width: 8rem; }"
 
 
 def analyse(pipe: Pipeline, found: Recording, factors: Mapping[str, float] | None = None) -> Profile:
-    """Analyses a recording of one of a pipeline's splits; `factors` of the machine are those of `phases/machine.py`."""
+    """Analyses a recording of one of a pipeline's splits; `factors` of the machine are those of `phases/machine_settings.py`."""
     executor = pipe._engine.executor(found.split)
     plan = executor.plan
     given = Circumstances(

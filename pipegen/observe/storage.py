@@ -18,7 +18,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
 from pipegen.phases.compilation import collect_data
-from pipegen.phases.machine import circumstances
+from pipegen.phases.machine_settings import circumstances
 from pipegen.plan.cost import plan_cost
 from pipegen.plan.nodes import Cache
 

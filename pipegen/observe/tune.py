@@ -18,7 +18,7 @@ from pipegen.frozen import dataclass
 from pipegen.memory import available_cores, ram_budget
 from pipegen.observe.measured import endless, warm_steps
 from pipegen.observe.trace import Usage
-from pipegen.phases.machine import Tuned, ignored
+from pipegen.phases.machine_settings import Tuned, ignored
 from pipegen.plan.cost import example_bytes, fitted_as
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.units import format_bytes

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pipegen.frozen import dataclass
-from pipegen.observe.records import Record, Row, Steps, Summary, live_line
+from pipegen.observe.run_record import Record, Row, Steps, Summary, live_line
 from pipegen.observe.sampler import Sampler
 from pipegen.waiting import VARIABLE, Wait
 

@@ -4,7 +4,7 @@ A step's class has, in this order: the docstring (the user's documentation), the
 type rule (`infer`), and the lowering. TensorFlow is `pipegen.lazy.tf`, imported when lowering first uses it, so that everything else
 works without it. To add a step:
 
-1. Write `ops/transforms/NAME.py` with one subclass of a family in `ops/base.py`.
+1. Write `ops/transforms/NAME.py` with one subclass of a family in `ops/step_bases.py`.
 2. Write `tests/ops/transforms/test_NAME.py` with tests of its own, against an independent oracle.
 3. Run `pipegen schema --write` to renew the JSON Schema and the table in the README.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipegen.passes.base import Compiled, Pass, PassContext, PassRecord, run_passes
 from pipegen.passes.batch_early import BATCH_EARLY
 from pipegen.passes.branch_rare import BRANCH_RARE
 from pipegen.passes.chunk_elements import CHUNK_ELEMENTS
@@ -18,6 +17,7 @@ from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
 from pipegen.passes.fuse_geometry import FUSE_GEOMETRY
 from pipegen.passes.parallelise import PARALLELISE
 from pipegen.passes.place_cache import PLACE_CACHE
+from pipegen.passes.plan_pass import Compiled, Pass, PassContext, PassRecord, run_passes
 from pipegen.passes.prefetch_last import PREFETCH_LAST
 from pipegen.passes.shard_before_read import SHARD_BEFORE_READ
 from pipegen.passes.share_views import SHARE_VIEWS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, retyped, unpack
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, retyped, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Node, Plan, Read
 

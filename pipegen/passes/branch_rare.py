@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import takewhile
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.cost import ASSUMED_FILE, Circumstances, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Node, Plan, Read

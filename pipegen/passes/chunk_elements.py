@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import takewhile
 
-from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, Pass, PassContext
 from pipegen.plan.nodes import Batch, Element, Plan, Read
 
 CHUNK = 16

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.crops import CanvasCrop
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage
-from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.ops.step_bases import GeometricTransform
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Plan, Read
 

@@ -7,7 +7,7 @@ before steps that interpolate, whose rounding would change.
 from __future__ import annotations
 
 from pipegen.ops.arguments.geometry import ConstantFill
-from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 from pipegen.types import FLOATING

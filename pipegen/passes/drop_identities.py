@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipegen.ops.stage import Stage
-from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, unpack
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
 from pipegen.types import FeatureType

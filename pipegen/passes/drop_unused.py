@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from pipegen.ops.families.crops import ChooseWindow, window_name
 from pipegen.ops.families.decoder import Decode
-from pipegen.ops.families.items import Measure
+from pipegen.ops.families.item_stages import Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage
-from pipegen.passes.base import Note, Pass, PassContext, Placed, pack, unpack
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Node, Plan, Read
 from pipegen.plan.outputs import received

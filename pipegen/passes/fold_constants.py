@@ -5,7 +5,7 @@ Adjacent arithmetic on floats becomes one multiply and one add. E1: values are r
 
 from __future__ import annotations
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, joined
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, joined
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 from pipegen.types import FLOATING

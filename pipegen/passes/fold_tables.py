@@ -7,7 +7,7 @@ histogram of an image gets it mapped through the tables before it.
 from __future__ import annotations
 
 from pipegen.ops.families.lookup_tables import LookupTable
-from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, joined
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, joined
 from pipegen.plan.nodes import Plan
 
 

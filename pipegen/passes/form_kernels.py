@@ -18,7 +18,7 @@ parts, against 1.19 in one kernel), and colour after a mirror or an erased recta
 from __future__ import annotations
 
 from pipegen.ops.stage import Stage
-from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, Pass, PassContext
 from pipegen.plan.nodes import Element, Kernel, Node, Plan
 
 

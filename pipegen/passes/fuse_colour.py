@@ -6,7 +6,7 @@ order, in float64.
 
 from __future__ import annotations
 
-from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, segments_fused
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, segments_fused
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Plan
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.stage import StepRef
-from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, unpack
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Node, Plan
 from pipegen.types import FeatureType

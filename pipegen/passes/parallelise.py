@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, Pass, PassContext
 from pipegen.plan.nodes import Element, Kernel, Plan
 
 

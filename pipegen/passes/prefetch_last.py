@@ -6,7 +6,7 @@ vary less, and on a device.
 
 from __future__ import annotations
 
-from pipegen.passes.base import Note, Pass, PassContext
+from pipegen.passes.plan_pass import Note, Pass, PassContext
 from pipegen.plan.cost import example_bytes
 from pipegen.plan.nodes import Plan, Prefetch
 from pipegen.spec.models import DevicePrefetch

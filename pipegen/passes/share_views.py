@@ -10,8 +10,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from pipegen.ops.families.decoder import Decode
-from pipegen.ops.families.items import Measure
-from pipegen.passes.base import Note, Pass, PassContext, Placed, in_parts, pack, retyped, unpack
+from pipegen.ops.families.item_stages import Measure
+from pipegen.passes.plan_pass import Note, Pass, PassContext, Placed, in_parts, pack, retyped, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Plan
 from pipegen.plan.stages import plainly

@@ -17,9 +17,9 @@ from pipegen.diagnostics.fixes import suppressed
 from pipegen.errors import OpError, SpecError
 from pipegen.memory import ram_budget
 from pipegen.ops.families.references import references_of
-from pipegen.phases.functions import service_findings
-from pipegen.phases.machine import machine
+from pipegen.phases.machine_settings import machine
 from pipegen.phases.specs import BoundSpec, CompiledSpec, Inspection, Spec
+from pipegen.phases.user_functions import service_findings
 from pipegen.plan.check import Checked, check, check_draft, check_stages, possible_types
 from pipegen.plan.fitting_plans import with_given
 from pipegen.plan.lanes import first_view
@@ -239,7 +239,7 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
 
     In a mix each part has an order of its own, which the backend takes from the part's records.
     """
-    from pipegen.data.mix import MixedManifest  # imports NumPy
+    from pipegen.data.mixed_manifest import MixedManifest  # imports NumPy
 
     if isinstance(manifest, MixedManifest):
         return plans

@@ -10,7 +10,7 @@ from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.ops.datatests.python import Python
 from pipegen.phases.compilation import of_first_view
-from pipegen.phases.functions import find_functions
+from pipegen.phases.user_functions import find_functions
 from pipegen.plan.check import known_of
 
 if TYPE_CHECKING:

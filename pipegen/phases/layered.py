@@ -19,7 +19,7 @@ from pipegen.ops.families.decoder import HEAD, Decodes, needs_whole
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import step_kwargs
-from pipegen.passes.base import Placed, pack, unpack
+from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.plan import stages as s
 from pipegen.plan.fitting_plans import evaluation_plan
 from pipegen.plan.nodes import Cache

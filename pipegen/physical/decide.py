@@ -10,7 +10,7 @@ from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
 from pipegen.physical.device import crossing, device_kernels, divided, obstacle
 from pipegen.physical.extent import Extent
-from pipegen.physical.verify import verify
+from pipegen.physical.physical_rules import verify
 from pipegen.plan.cost import HANDED_OVER
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Index, Kernel, Plan, Prefetch, Read, Shard, Shuffle
 from pipegen.types import ElementType

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.arguments.geometry import Fill
-from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Kernel

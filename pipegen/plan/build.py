@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import OpError
-from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
@@ -20,6 +19,7 @@ from pipegen.ops.families.decoder import Decode, DecodeTransform
 from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
+from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
 from pipegen.plan import followers
@@ -27,7 +27,7 @@ from pipegen.plan import stages as s
 from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Unknowns, reading
 from pipegen.plan.combining_plan import late, plan_combining
 from pipegen.plan.followers import Act, another_fill, marked
-from pipegen.plan.items import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
+from pipegen.plan.item_planning import Images, Items, joined, limits, nothing_chooses, renumbered, resized, shortened, wrong_buckets
 from pipegen.plan.lanes import Lanes
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable

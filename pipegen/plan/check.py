@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pipegen.data.check import check_splits
 from pipegen.data.shares import share_problem
+from pipegen.data.split_checks import check_splits
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, Label, Severity
 from pipegen.errors import OpError
@@ -16,7 +16,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan.bucketed import build_plan, check_buckets, check_sampling
+from pipegen.plan.bucketed_plans import build_plan, check_buckets, check_sampling
 from pipegen.plan.build import ALL, Built, Given, Records
 from pipegen.plan.fitting_plans import check_fitting
 from pipegen.plan.lanes import check_views, first_view
@@ -226,7 +226,7 @@ def _build(spec: PipelineSpec, locate: Locate, source: Record, given: Given = AL
 def build_split(spec: PipelineSpec, split: str, locate: Locate, source: Record, given: Given = ALL) -> Built:
     """Builds the plan of one split."""
     if not isinstance(source, ElementType):
-        from pipegen.plan.mixed import build_mixed  # here, as most specs have one source
+        from pipegen.plan.mixed_plan import build_mixed  # here, as most specs have one source
 
         return build_mixed(spec, split, locate, source, given)
     return build_plan(spec, split, locate, source, given=given)

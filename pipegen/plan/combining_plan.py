@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.families.combining import Combine, CombiningTransform, anchor
-from pipegen.ops.families.items import CombineInstances, CombineItems, Paste, PasteInstances, PastePoints, PastingTransform
+from pipegen.ops.families.item_stages import CombineInstances, CombineItems, Paste, PasteInstances, PastePoints, PastingTransform
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.ops.traits import Family
-from pipegen.plan.items import about_items, pasted, pasted_by
+from pipegen.plan.item_planning import about_items, pasted, pasted_by
 from pipegen.plan.outputs import encode, encoding_of, is_encoded, received, unbatchable
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec

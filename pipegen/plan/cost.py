@@ -18,7 +18,7 @@ from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Batch, Cache, Element, Index, Kernel, Node, Plan, Prefetch, Read, Shuffle
-from pipegen.plan.render import plan_json
+from pipegen.plan.plan_text import plan_json
 from pipegen.spec.units import format_bytes
 from pipegen.types import ElementType, FeatureType, times
 

@@ -11,7 +11,7 @@ from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.plan.bucketed import sound_plan
+from pipegen.plan.bucketed_plans import sound_plan
 from pipegen.plan.lanes import first_view, viewed
 from pipegen.plan.nodes import Plan
 from pipegen.plan.outputs import names, received

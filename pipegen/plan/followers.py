@@ -8,12 +8,12 @@ from dataclasses import replace
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import ConstantFill, Fill
-from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.combining import acted_on, anchor
 from pipegen.ops.families.crops import ItemCrop, window_name
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Computes, Path, Stage, StepRef
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Node

@@ -15,8 +15,8 @@ from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import Family
-from pipegen.plan.bucketed import measuring_features, sampled_features
-from pipegen.plan.caches import CacheKind, wanted_kind
+from pipegen.plan.bucketed_plans import measuring_features, sampled_features
+from pipegen.plan.cache_kinds import CacheKind, wanted_kind
 from pipegen.plan.outputs import received, settled
 from pipegen.plan.recipe import implicit_decode, recipe, step_path
 from pipegen.spec.locate import Locate

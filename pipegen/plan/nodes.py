@@ -9,7 +9,7 @@ from typing import Literal, Union
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.stage import Stage, StepRef
-from pipegen.plan.caches import IN_MEMORY, CacheKind
+from pipegen.plan.cache_kinds import IN_MEMORY, CacheKind
 from pipegen.spec.models import Output, Remainder
 from pipegen.types import ElementType
 

@@ -10,7 +10,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.families.combining import CombiningTransform, runs_on
-from pipegen.ops.families.items import Express
+from pipegen.ops.families.item_stages import Express
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Generic
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.geometry import Fill
-from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.families.decoder import CROP_NS
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.stage import (
@@ -32,6 +31,7 @@ from pipegen.ops.stage import (
     value,
     weight_ns,
 )
+from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.spec.models import Encoding
 from pipegen.types import ElementType, FeatureType, Interval, times
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.process.devices import untuned
-from pipegen.backend.process.graphs import plain_map
-from pipegen.backend.running.failures import explain_failure
-from pipegen.ops.base import ElementTransform
+from pipegen.backend.process.traced_functions import plain_map
+from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.ops.families.decoder import Decode
-from pipegen.ops.families.items import MoveEach
+from pipegen.ops.families.item_stages import MoveEach
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
 from pipegen.ops.stage import StepRef
+from pipegen.ops.step_bases import ElementTransform
 from pipegen.plan.nodes import Element, Read
 from pipegen.plan.stages import Apply
 from pipegen.types import ElementType, valid_name

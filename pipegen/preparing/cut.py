@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import Decode, DecodeWindow
-from pipegen.ops.families.items import Enter, Measure
+from pipegen.ops.families.item_stages import Enter, Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s

@@ -16,9 +16,9 @@ from pipegen.ops.sources.prepared_store.checksums import damaged_files
 from pipegen.ops.sources.prepared_store.layout import ABOUT, RECORDS, SHARDS, read_about
 from pipegen.ops.sources.stores.base import MissingLibrary
 from pipegen.preparing.finish import finish, rest_values, steps_before
-from pipegen.preparing.formats import SHARD_FORMATS
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC
+from pipegen.preparing.shard_formats import SHARD_FORMATS
 from pipegen.preparing.work import Work
 from pipegen.spec.units import format_bytes
 

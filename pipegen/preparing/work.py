@@ -27,12 +27,12 @@ from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.prepared_store.checksums import checksum
 from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, shard_files
 from pipegen.phases.compilation import bind, collect_data, of_first_view
-from pipegen.phases.functions import allowed_modules, with_functions
 from pipegen.phases.specs import FittedSpec
+from pipegen.phases.user_functions import allowed_modules, with_functions
 from pipegen.preparing.compute import Computation
 from pipegen.preparing.cut import Cut, NoCutError, find_cut
-from pipegen.preparing.formats import SHARD_FORMATS, Described, Record
-from pipegen.preparing.sizes import ChangedFilesError, check_shrinking, largest, refusal, stored_pixels, with_encoding
+from pipegen.preparing.cut_sizes import ChangedFilesError, check_shrinking, largest, refusal, stored_pixels, with_encoding
+from pipegen.preparing.shard_formats import SHARD_FORMATS, Described, Record
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.phases.specs import Spec
-    from pipegen.preparing.formats import ShardFormat
     from pipegen.preparing.options import Options
+    from pipegen.preparing.shard_formats import ShardFormat
 
 SHARD_BYTES = 1 << 27
 """The approximate bytes of a shard."""

@@ -26,7 +26,7 @@ from pipegen.spec.expect import one_of, show, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.mismatch import AnyTest, arguments, bad_key, is_slip, rejected, too_many
 from pipegen.spec.steps import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of
-from pipegen.spec.validate import check
+from pipegen.spec.value_checks import check
 
 _What = Literal["step", "source", "test"]
 _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}

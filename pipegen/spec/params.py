@@ -21,7 +21,7 @@ from pipegen.spec.locate import Filled, Locator, Place
 from pipegen.spec.models import Param
 from pipegen.spec.rebase import absolute, homeless
 from pipegen.spec.source_map import KeyPath, Tree, format_path
-from pipegen.spec.validate import check
+from pipegen.spec.value_checks import check
 from pipegen.terminal import masked_value
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -14,7 +14,7 @@ from pipegen.diagnostics.foreign import meanings, rows, split_named
 from pipegen.diagnostics.suggest import closest
 from pipegen.frozen import dataclass
 from pipegen.ops.registry import sources
-from pipegen.ops.sampling import Splits
+from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 from pipegen.spec.choices import build_source, build_steps, build_tests, steps_of_each
@@ -26,7 +26,7 @@ from pipegen.spec.models import Param, PipelineSpec
 from pipegen.spec.overrides import endless
 from pipegen.spec.source_map import Tree, lookup
 from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
-from pipegen.spec.validate import check
+from pipegen.spec.value_checks import check
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
 _MOST_DRAFTS = 24

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
-from pipegen.diagnostics.machine import render_json
+from pipegen.diagnostics.machine_readable import render_json
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass

@@ -14,19 +14,19 @@ from pipegen.backend.datasets.pipeline_dataset import fixed_dataset
 from pipegen.backend.index import combined_groups
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.index.order import START
-from pipegen.data.mix import MixedManifest, mixed_manifest
+from pipegen.data.mixed_manifest import MixedManifest, mixed_manifest
 from pipegen.data.shards import RANKED
 from pipegen.data.testing import pick
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.decoder import DecodeWindow
 from pipegen.ops.families.fitted import StepPart
-from pipegen.ops.families.items import Express
+from pipegen.ops.families.item_stages import Express
 from pipegen.ops.families.neighbourhood import Neighbourhood
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage
 from pipegen.ops.transform import Transform
-from pipegen.passes.base import Placed, pack, unpack
 from pipegen.passes.drop_unused import without_unused
+from pipegen.passes.plan_pass import Placed, pack, unpack
 from pipegen.phases.compilation import optimise
 from pipegen.phases.specs import BoundSpec
 from pipegen.plan import stages as s

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.datasets.saved import save_dataset
-from pipegen.backend.process import graphs
+from pipegen.backend.process import traced_functions
 from pipegen.backend.running.lowered import lowered_plan, one_by_one, stage_names
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import InternalError, SpecError
@@ -23,7 +23,7 @@ from pipegen.phases.compilation import optimise
 from pipegen.phases.layered import ejection_findings, given_data, replaced_records
 from pipegen.physical import nodes as p
 from pipegen.plan.nodes import Element
-from pipegen.plan.render import stage_text
+from pipegen.plan.plan_text import stage_text
 from pipegen.release import __version__
 from pipegen.terminal import one_line
 
@@ -307,7 +307,7 @@ def _split(split: str, executor: Executor) -> Iterator[str]:
             yield from _definition(f"{name}_example", [s for n in function.nodes if isinstance(n, Element) for s in n.stages], names, name)
         elif isinstance(function, p.Kernel):
             kernels += 1
-            compiled = function.node.compiled and plan.setting.jit and graphs.available()
+            compiled = function.node.compiled and plan.setting.jit and traced_functions.available()
             yield from _definition(f"{name}_kernel_{kernels}", function.node.stages, names, name, compiled=compiled)
     yield from ("", "", f"def {name}_batches(epoch, step=0):", '    """Makes a dataset of an epoch from a step on."""')
     kernels = 0

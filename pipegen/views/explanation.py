@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.families.combining import runs_on
 from pipegen.ops.families.custom import CustomTransform
-from pipegen.ops.families.items import CombineItems, Move
+from pipegen.ops.families.item_stages import CombineItems, Move
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.traits import ANY_IMAGE
@@ -16,11 +16,11 @@ from pipegen.phases.hosts import share_line
 from pipegen.physical.decide import assumed_examples, decide_forms, extent_of
 from pipegen.physical.device import sent
 from pipegen.physical.nodes import Setting
-from pipegen.physical.render import physical_json, render_physical
+from pipegen.physical.physical_text import physical_json, render_physical
 from pipegen.plan.cost import cost_json, plan_cost, render_cost
 from pipegen.plan.fitting_plans import learning_steps
 from pipegen.plan.lanes import recipes
-from pipegen.plan.render import plan_json, render_plan
+from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import ShardIndex
 from pipegen.terminal import aligned, visible

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.running.failures import explain_failure
+from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import ModelMismatchError
 from pipegen.frozen import dataclass
-from pipegen.ops.base import centred_values
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.step_bases import centred_values
 from pipegen.plan.outputs import encoding_of
 from pipegen.terminal import log, visible
 from pipegen.types import BYTE_RANGE, Interval, times

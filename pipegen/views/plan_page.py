@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pipegen.frozen import dataclass
 from pipegen.page import bar, element, folded, page, picture, table
 from pipegen.physical.device import sent
-from pipegen.physical.render import render_physical
+from pipegen.physical.physical_text import render_physical
 from pipegen.plan.cost import plan_cost
 from pipegen.plan.nodes import Cache
-from pipegen.plan.render import plan_json, render_plan
+from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.units import format_bytes
 from pipegen.views.explanation import CLASSES, remarks, what_it_did
 

@@ -13,7 +13,7 @@ from pipegen.backend.index.combined_groups import group_of
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.running.walk import Run
 from pipegen.ops.families.decoder import Decodes
-from pipegen.ops.families.items import Enter, Express, Measure
+from pipegen.ops.families.item_stages import Enter, Express, Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
 from pipegen.physical.decide import decide, last_combining

@@ -10,17 +10,17 @@ import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import describe, leaves, parts
 from pipegen.data.collect import left_out
-from pipegen.data.mix import MixedManifest
+from pipegen.data.image_sides import bucket_line
+from pipegen.data.mixed_manifest import MixedManifest
 from pipegen.data.sampling import Easiest, epochs_of, examples_of_epoch
 from pipegen.data.shares import window_bytes
-from pipegen.data.sides import bucket_line
 from pipegen.memory import available_cores
 from pipegen.ops.sources.listing.wording import count
 from pipegen.page import box, notebook_folded, notebook_table, preformatted
 from pipegen.phases.hosts import share_line
-from pipegen.phases.machine import circumstances
+from pipegen.phases.machine_settings import circumstances
 from pipegen.phases.specs import step_texts
-from pipegen.plan.render import order_text
+from pipegen.plan.plan_text import order_text
 from pipegen.spec.variants import joined
 from pipegen.views.explanation import cut_items, explain_text, stage_rows
 from pipegen.views.model_check import fitting_loss, targets_of

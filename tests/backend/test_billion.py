@@ -11,7 +11,7 @@ import pytest
 
 from pipegen.data.shard_manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64
-from pipegen.ops.sampling import Splits
+from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.shards import Shards
 
@@ -52,7 +52,7 @@ def test_orders_resumes_and_shares_by_position(shuffle: str) -> None:
     import tensorflow as tf
 
     from pipegen.backend.index.order import Order
-    from pipegen.backend.reading.shards import ShardTensors
+    from pipegen.backend.reading.sharded_records import ShardTensors
 
     data = manifest()
     assert sum(data.num_examples(s) for s in data.splits) == data.total == 10**9
@@ -97,7 +97,7 @@ def test_names_and_fingerprints_cost_nothing_for_a_record() -> None:
 def test_a_split_by_hash_takes_a_bit_a_record() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.reading.shards import ShardTensors
+    from pipegen.backend.reading.sharded_records import ShardTensors
 
     data = manifest(files=100, each=10_000, parts={"train": 0.9, "validation": 0.1}, method="hash")
     assert sum(data.num_examples(s) for s in data.splits) == 10**6

@@ -13,9 +13,9 @@ from PIL import Image
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 import pipegen
-from pipegen.backend.process.graphs import plain
-from pipegen.backend.reading import columns
-from pipegen.backend.reading.columns import Column, Paths, columns_captured
+from pipegen.backend.process.traced_functions import plain
+from pipegen.backend.reading import manifest_columns
+from pipegen.backend.reading.manifest_columns import Column, Paths, columns_captured
 from pipegen.backend.running.walk import batches_of
 from pipegen.cache.folder import files_in
 from pipegen.ops.sources.image_folder import ImageFolder
@@ -64,7 +64,7 @@ def test_no_function_holds_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.nightly
 def test_what_is_written_of_a_derived_dataset_does_not_grow_with_its_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(columns, "_LARGE", 2**8)
+    monkeypatch.setattr(manifest_columns, "_LARGE", 2**8)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     few, many = (graphs(n, monkeypatch)[1].ByteSize() for n in (1_000, 100_000))
     assert abs(many - few) < 100
@@ -75,7 +75,7 @@ def test_what_is_written_of_a_derived_dataset_does_not_grow_with_its_records(mon
 
 def test_a_derived_dataset_maps_what_is_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     values = aligned([np.arange(600, dtype=np.uint32).reshape(300, 2)])
-    monkeypatch.setattr(columns, "_LARGE", 2**8)
+    monkeypatch.setattr(manifest_columns, "_LARGE", 2**8)
     for _ in range(2):  # written, and found again
         with columns_captured(tmp_path):
             reads = tf.data.Dataset.from_tensors(tf.constant([1, 299])).map(plain(Column(values)))

@@ -128,7 +128,7 @@ def test_other_splits_are_left_alone(photo_folder: Path) -> None:
 
 
 def test_peek_and_preview(photo_folder: Path, expected: Any) -> None:
-    from pipegen.backend.running.failures import examples_of
+    from pipegen.backend.running.damaged_record import examples_of
     from pipegen.views.preview import render_example
 
     pipe = combining(photo_folder, 12)

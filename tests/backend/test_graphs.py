@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipegen.backend.process.graphs import plain_map
+from pipegen.backend.process.traced_functions import plain_map
 
 pytestmark = pytest.mark.tf
 

@@ -17,7 +17,7 @@ SHAPE = (512, 1024)
 def test_a_large_tensor_keeps_its_memory_and_may_be_written_to() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.datasets.arrays import owned_arrays
+    from pipegen.backend.datasets.numpy_batches import owned_arrays
 
     tensor = tf.fill(SHAPE, 1.5)
     where = np.asarray(tensor).ctypes.data
@@ -30,7 +30,7 @@ def test_a_large_tensor_keeps_its_memory_and_may_be_written_to() -> None:
 def test_a_view_holds_the_memory() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.datasets.arrays import owned_arrays
+    from pipegen.backend.datasets.numpy_batches import owned_arrays
 
     row = owned_arrays(tf.fill(SHAPE, 1.0))[3, ::2]
     gc.collect()
@@ -42,7 +42,7 @@ def test_a_view_holds_the_memory() -> None:
 def test_one_tensor_twice_in_a_batch_is_two_arrays() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.datasets.arrays import owned_arrays
+    from pipegen.backend.datasets.numpy_batches import owned_arrays
 
     tensor = tf.fill(SHAPE, 1.0)
     x, (y, weight) = owned_arrays((tensor, (tf.identity(tensor), tf.ones(3))))
@@ -56,7 +56,7 @@ def test_one_tensor_twice_in_a_batch_is_two_arrays() -> None:
 def test_what_is_small_or_of_another_dtype_is_copied() -> None:
     import tensorflow as tf
 
-    from pipegen.backend.datasets.arrays import owned_arrays
+    from pipegen.backend.datasets.numpy_batches import owned_arrays
 
     small = tf.fill((4,), 1.0)
     owned_arrays(small)[:] = 2
@@ -79,7 +79,7 @@ def test_what_is_written_to_a_batch_stays_there_and_nowhere_else(tmp_path: Path,
     """Batches come from memory that earlier ones have left, so the first to be wrong would be one that somebody still holds, or
     one whose memory was written to after it was let go of."""
     import pipegen
-    from pipegen.backend.datasets.arrays import owned_arrays
+    from pipegen.backend.datasets.numpy_batches import owned_arrays
 
     images = np.random.default_rng(1).integers(0, 255, (48, 96, 96, 3), np.uint8)
     np.savez(tmp_path / "data.npz", image=images, label=np.arange(48) % 2)

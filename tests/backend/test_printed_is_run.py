@@ -15,7 +15,7 @@ import pytest
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import Facts, facts, inside
 from pipegen.physical.nodes import node_name
-from pipegen.physical.render import physical_json
+from pipegen.physical.physical_text import physical_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -198,16 +198,16 @@ def test_a_look_at_arrays() -> None:
 
 
 def test_a_mapped_file_is_read_row_by_row_where_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegen.ops.lowering import stored
+    from pipegen.ops.lowering import stored_readers
 
     mapped: list[Any] = []
-    real = stored.Mapped.__init__
+    real = stored_readers.Mapped.__init__
 
     def noted(self: Any, array: Any) -> None:
         mapped.append(array.shape)
         real(self, array)
 
-    monkeypatch.setattr(stored.Mapped, "__init__", noted)
+    monkeypatch.setattr(stored_readers.Mapped, "__init__", noted)
     np.savez(tmp_path / "data.npz", **DATA)
     source = {"arrays": {"features": FEATURES, "path": str(tmp_path / "data.npz")}}
     wanted = epoch_of(shared(), 0)

@@ -17,7 +17,7 @@ import pytest
 from scipy import ndimage
 from warping import HEIGHT, OPENCV, SCIPY, STEEPEST, WIDTH, Array, matrix_of, smooth, warp
 
-from pipegen.ops.base import GeometricTransform
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.transforms.affine import RandomRotation, RandomShear, RandomTranslation, RandomZoom
 from pipegen.ops.transforms.flip import RandomFlip
 

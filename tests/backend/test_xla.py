@@ -25,7 +25,7 @@ def no_xla(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     import tensorflow as tf
 
     from pipegen.backend.kernels import chain as kernels
-    from pipegen.backend.process import graphs
+    from pipegen.backend.process import traced_functions
 
     plain = tf.function
 
@@ -42,9 +42,9 @@ def no_xla(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return Broken()
 
     monkeypatch.setattr(kernels.tf, "function", function)
-    graphs.available.cache_clear()
+    traced_functions.available.cache_clear()
     yield
-    graphs.available.cache_clear()
+    traced_functions.available.cache_clear()
 
 
 def test_auto_falls_back_with_a_warning(photo_folder: Path, no_xla: None, caplog: pytest.LogCaptureFixture) -> None:

@@ -98,7 +98,7 @@ def test_a_change_of_the_code_of_a_decoder_makes_another(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "__file__", str(tmp_path / "cache" / "key.py"))
     before = module.makers.__wrapped__()
     assert before == module.makers()
-    for changed in ("ops/lowering/library.py", "ops/lowering/decoding.py", "ops/transforms/resize.py", "backend/reading/records.py"):
+    for changed in ("ops/lowering/library.py", "ops/lowering/decoding.py", "ops/transforms/resize.py", "backend/reading/split_records.py"):
         (tmp_path / changed).write_text((tmp_path / changed).read_text() + "# changed\n")
         after = module.makers.__wrapped__()
         assert after["pipegen"] != before["pipegen"], changed

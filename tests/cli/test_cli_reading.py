@@ -11,7 +11,7 @@ import pytest
 from cli_helpers import GOOD, Cli
 
 import pipegen
-from pipegen.cli.reference.sections import PAGES, keys_named, source_text
+from pipegen.cli.reference.section_pages import PAGES, keys_named, source_text
 from pipegen.diagnostics.catalog import CODES
 from pipegen.migrate.findings import RULES
 from pipegen.ops.families.custom import CustomTransform

@@ -9,7 +9,7 @@ import pytest
 from cli_helpers import GOOD, ROOT, Program
 
 from pipegen.cli.commands import APPS
-from pipegen.cli.reference.commands import every_command
+from pipegen.cli.reference.command_pages import every_command
 
 STARTS_TENSORFLOW: dict[str, list[str]] = {
     "validate": ["good.pipegen.yaml", "--data"],

@@ -342,13 +342,13 @@ def test_what_flows_do_not_do(folder: Path) -> None:
 def test_a_specs_steps_compose_keras_matrix() -> None:
     import tensorflow as tf
 
-    from pipegen.compat.geometry import _matrix
-    from pipegen.ops.lowering import affine
+    from pipegen.compat.single_images import _matrix
+    from pipegen.ops.lowering import affine_matrices
     from pipegen.ops.lowering.linear import multiply
 
     theta, tx, ty, zx, zy, height, width = (tf.constant(v, tf.float64) for v in (0.4, 3.0, -2.0, 0.8, 1.3, 40.0, 60.0))
-    ours = multiply(affine.turned(theta, height, width), affine.moved(-tx, -ty))
-    ours = multiply(ours, affine.magnified(1 / zx, 1 / zy, height, width))
+    ours = multiply(affine_matrices.turned(theta, height, width), affine_matrices.moved(-tx, -ty))
+    ours = multiply(ours, affine_matrices.magnified(1 / zx, 1 / zy, height, width))
     matrix = _matrix(np.rad2deg(0.4), 3.0, -2.0, 0, 0.8, 1.3)
     assert matrix is not None
     to_centre = np.array([[1, 0, 29.5], [0, 1, 19.5], [0, 0, 1]])

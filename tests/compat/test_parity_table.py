@@ -15,8 +15,8 @@ import yaml
 import pipegen
 from pipegen import compat
 from pipegen.compat import ImageDataGenerator
+from pipegen.compat.flow_specs import ENCODINGS
 from pipegen.compat.frames import CLASS_MODES
-from pipegen.compat.specs import ENCODINGS
 from pipegen.ops import registry
 from pipegen.spec.models import PipelineSpec
 

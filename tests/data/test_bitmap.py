@@ -43,7 +43,7 @@ def test_members_and_ranks_are_those_of_the_mask(mask: Array, at_once: int) -> N
 def test_the_graph_finds_the_same_members(mask: Array) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.reading.shards import BitmapTensors
+    from pipegen.backend.reading.sharded_records import BitmapTensors
 
     bitmap = bitmap_of(mask)
     member = np.random.default_rng(0).permutation(len(bitmap))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pipegen.data.check import check_splits
+from pipegen.data.split_checks import check_splits
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.image_folder import ImageFolder

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipegen.data.remote import block_cache
-from pipegen.data.remote import cache as cache_module
+from pipegen.data.remote import file_cache as cache_module
 from pipegen.data.remote.block_cache import DroppedError, Remote, fetch
-from pipegen.data.remote.cache import FullError, RemoteCache
+from pipegen.data.remote.file_cache import FullError, RemoteCache
 from pipegen.data.remote.listing import listed
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, inspect, load

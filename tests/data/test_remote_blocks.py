@@ -13,7 +13,7 @@ import pytest
 
 from pipegen.data.remote import block_cache
 from pipegen.data.remote.block_cache import BlockCache, DroppedError, Remote
-from pipegen.data.remote.cache import RemoteCache
+from pipegen.data.remote.file_cache import RemoteCache
 from pipegen.data.remote.localise import RemoteMount
 from pipegen.errors import DataError, SpecError
 from pipegen.files import part_name
@@ -257,7 +257,7 @@ def test_tensorflow_says_what_it_does_not_read(memory: Any, tmp_path: Path, monk
 
 
 def test_an_explanation_says_what_python_is_called_for() -> None:
-    from pipegen.physical.render import render_physical
+    from pipegen.physical.physical_text import render_physical
     from pipegen.views.explanation import physical_plans
 
     found = inspect(spec("s3://bucket/flowers", Path("c"), fetch="auto"))

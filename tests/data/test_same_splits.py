@@ -10,7 +10,7 @@ from typing import Any
 from pipegen.data.manifest import Manifest
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
-from pipegen.ops.sampling import Splits
+from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing
 
 CHARACTERS = ["a", "b", "é", "-", ".", "_", "0", "1", "日", "\U0001f600", "\udcff", "/x", "~"]

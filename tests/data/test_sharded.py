@@ -15,7 +15,7 @@ from pipegen.data.fingerprint import example_ids
 from pipegen.data.shard_manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64, shard_bases
 from pipegen.errors import InternalError, OpError
-from pipegen.ops.sampling import Splits
+from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.shards import Shards
@@ -80,7 +80,7 @@ def test_the_mix_is_that_of_splitmix64() -> None:
 def test_the_graph_mixes_the_same_bits(jit: bool) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.reading.shards import mix64 as in_graph
+    from pipegen.backend.reading.sharded_records import mix64 as in_graph
 
     value = np.random.default_rng(1).integers(0, 2**64, 4000, np.uint64)
     np.testing.assert_array_equal(tf.function(in_graph, jit_compile=jit)(tf.constant(value)).numpy(), mix64(value))

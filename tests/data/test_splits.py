@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
-from pipegen.ops.sampling import Splits
+from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ ELSEWHERE = {
     "data/shares.py": "hosts and replicas that share a last batch unevenly; test_launchers.py follows it",
     "data/shards.py": "more records than any source has; test_sharded_pipeline.py follows it",
     "diagnostics/diagnostic.py": "where the helper stands",
-    "phases/memory.py": "more memory than there is; test_expected_memory.py follows it",
+    "phases/memory_budget.py": "more memory than there is; test_expected_memory.py follows it",
 }
 """Files whose advice no spec alone can bring about."""
 APPLIED: set[tuple[str, int]] = set()

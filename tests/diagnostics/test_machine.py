@@ -9,7 +9,7 @@ import pytest
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span, file_uri, relative_path
-from pipegen.diagnostics.machine import render_github, render_json
+from pipegen.diagnostics.machine_readable import render_github, render_json
 
 SPAN = Span("a.yaml", 3, 5, 3, 9)
 FOUND = [

@@ -8,7 +8,7 @@ import pytest
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, FullError, Label
-from pipegen.diagnostics.machine import render_json
+from pipegen.diagnostics.machine_readable import render_json
 from pipegen.diagnostics.suggest import closest
 from pipegen.diagnostics.text import render_text
 from pipegen.spec.expect import one_of

@@ -25,9 +25,9 @@ from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import bind, claim_cache, collect_data, compile_plans, inspect, optimise
 from pipegen.phases.data_tests import begin, run_cheap, run_on_files
-from pipegen.phases.functions import with_functions
 from pipegen.phases.layered import before_layer, ejection_findings, given_data, layer_config
-from pipegen.phases.memory import memory_findings
+from pipegen.phases.memory_budget import memory_findings
+from pipegen.phases.user_functions import with_functions
 from pipegen.plan.build import Builder
 from pipegen.plan.served import layered_plan, served_plan
 from pipegen.types import ElementType, FeatureType
@@ -321,7 +321,7 @@ def of_page(code: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.setattr("pipegen.data.remote.block_cache.WAITS", 0.0)
     if code == "PG487":
-        monkeypatch.setattr("pipegen.phases.functions.LARGEST", 1000)
+        monkeypatch.setattr("pipegen.phases.user_functions.LARGEST", 1000)
     (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / name)
     return findings(code, told, told.bad_bytes if name == "bad" else told.good.encode())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipegen.diagnostics.catalog import CODES, make
 from pipegen.diagnostics.diagnostic import Applicability, Edit, Fix, Label, Span
-from pipegen.diagnostics.machine import render_sarif
+from pipegen.diagnostics.machine_readable import render_sarif
 
 SPAN = Span("a b.yaml", 3, 5, 3, 9)
 

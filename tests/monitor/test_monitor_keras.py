@@ -59,7 +59,7 @@ def test_fit_is_watched_from_inside_and_outside(slow: Any, tmp_path: Path, monke
     told = for_monitor()
     assert told is not None
     monkeypatch.setattr(waiting, "WATCHERS", [*waiting.WATCHERS, told])
-    monkeypatch.setattr("pipegen.observe.callback.WATCHERS", waiting.WATCHERS)
+    monkeypatch.setattr("pipegen.observe.monitor_callback.WATCHERS", waiting.WATCHERS)
     watching = len(waiting.WATCHERS)
     monitor = pipegen.Monitor(tmp_path / "run.jsonl", tmp_path / "run.html", every=0.1)
     made = model()

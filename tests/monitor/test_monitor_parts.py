@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pipegen.observe.records import Record, Series, Steps, Summary, curves, duration, read_record, size
+from pipegen.observe.run_record import Record, Series, Steps, Summary, curves, duration, read_record, size
 from pipegen.observe.sampler import Gpus, Sampler, Tree
 from pipegen.observe.watch import WaitPipe, merged
 from pipegen.waiting import VARIABLE, Wait, Waits, for_monitor

@@ -15,20 +15,20 @@ from planning import callee_of
 
 from pipegen.ops import registry
 from pipegen.ops.arguments.learned import Fitted
-from pipegen.ops.base import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.chains import ChainsTransform
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.items import PastingTransform
+from pipegen.ops.families.item_stages import PastingTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import default_decoder, transforms
 from pipegen.ops.stage import StepRef, step_kwargs
+from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform
 
@@ -190,7 +190,7 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         assert x.interval is not None
         return np.clip(image @ a.T + b + m * mean, x.interval.low, x.interval.high).astype(np.float32)
     if isinstance(step, LookupTableTransform):
-        from pipegen.backend.kernels.tables import histogram, look_up
+        from pipegen.backend.kernels.table_kernels import histogram, look_up
 
         one = tf.constant(image)[None]
         return look_up(one, step.table(u[None], histogram(one) if step.needs_histogram else None)).numpy()[0]

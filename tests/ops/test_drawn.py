@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from pipegen.ops.arguments.magnitudes import factor_range, symmetric_range
-from pipegen.ops.base import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.families.augmentation import OPERATIONS, Augmentation
 from pipegen.ops.families.combining import WHOLE, CombiningTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
@@ -17,6 +16,7 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import transforms
+from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTransform
 from pipegen.ops.transform import Transform
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipegen.ops.arguments.geometry import Reach, stays_within
-from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.registry import transforms
+from pipegen.ops.step_bases import CropTransform, GeometricTransform
 
 STEPS = [
     "random_flip: {axis: both}",

@@ -15,9 +15,9 @@ import pytest
 import yaml
 from lowered_steps import lower, uses_of
 
-from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.registry import transforms
+from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 

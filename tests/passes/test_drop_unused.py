@@ -53,7 +53,7 @@ def sections(folder: Path, output: Mapping[str, Any], **own: Any) -> dict[str, A
 
 
 def records(folder: Path) -> Any:
-    from pipegen.backend.reading.records import Records
+    from pipegen.backend.reading.split_records import Records
 
     files = {name: [str(folder / name / f"{i}.png") for i in range(COUNT)] for name in FEATURES}
     first = files.pop("other")

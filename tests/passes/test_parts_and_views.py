@@ -9,9 +9,9 @@ from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
 from pipegen.passes import PASSES, PassContext, run_passes
-from pipegen.passes.base import PassRecord
+from pipegen.passes.plan_pass import PassRecord
 from pipegen.plan.nodes import Batch, Emit, Kernel, Read
-from pipegen.plan.render import render_plan
+from pipegen.plan.plan_text import render_plan
 from pipegen.plan.stages import Branch, Fork
 
 RESIZE: dict[str, Any] = {"resize": {"size": 64}}

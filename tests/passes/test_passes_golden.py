@@ -10,7 +10,7 @@ from golden import cases, check
 from planning import built, compiled, load_spec
 
 from pipegen.passes import PASSES
-from pipegen.plan.render import render_plan
+from pipegen.plan.plan_text import render_plan
 from pipegen.spec.units import parse_bytes
 from pipegen.views.explanation import explain_text
 

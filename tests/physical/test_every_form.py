@@ -19,7 +19,7 @@ from pipegen.physical import nodes as p
 from pipegen.physical.decide import chunk_size, decide, extent_of, widened
 from pipegen.physical.device import device_kernels
 from pipegen.physical.facts import needs
-from pipegen.physical.render import physical_json, render_physical
+from pipegen.physical.physical_text import physical_json, render_physical
 from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Read, Shard, Shuffle
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from planning import built, compiled, load_spec
 
 from pipegen.physical.decide import assumed_examples, decide, extent_of
 from pipegen.physical.nodes import Setting, forms_of
-from pipegen.physical.render import render_physical
+from pipegen.physical.physical_text import render_physical
 
 if TYPE_CHECKING:
     from golden import Block, Case

@@ -10,7 +10,7 @@ from planning import built, compiled, load_spec
 
 from pipegen.errors import InternalError
 from pipegen.physical import nodes as p
-from pipegen.physical import verify as rules
+from pipegen.physical import physical_rules as rules
 from pipegen.physical.decide import assumed_examples, decide, extent_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Plan, Read, Shard, Shuffle
-from pipegen.plan.verify import verify
+from pipegen.plan.plan_rules import verify
 from pipegen.types import BYTE_RANGE, DTYPES, Interval
 
 SIZE = "{resize: {size: [24, 36]}}"

@@ -10,7 +10,7 @@ import pytest
 from golden import check
 from planning import built, compiled, load_spec
 
-from pipegen.phases.machine import circumstances
+from pipegen.phases.machine_settings import circumstances
 from pipegen.plan.cost import (
     ASSUMED_FILE,
     ASSUMED_VALUES,

@@ -8,7 +8,7 @@ from planning import built, compiled, load_spec
 from pipegen.ops.stage import Stage
 from pipegen.passes.fold_constants import FOLD_CONSTANTS
 from pipegen.plan import stages as s
-from pipegen.plan.render import render_plan
+from pipegen.plan.plan_text import render_plan
 
 
 def stages(steps: str, **sections: object) -> list[Stage]:

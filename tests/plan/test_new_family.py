@@ -10,12 +10,12 @@ import pytest
 from planning import compiled, interpret, load_spec, photos, records, run_plan
 
 from pipegen.cli.reference.ops import family
-from pipegen.ops.base import require_image
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities, uses
+from pipegen.ops.step_bases import require_image
 from pipegen.plan.check import check
 from pipegen.plan.cost import Circumstances, plan_cost
 from pipegen.plan.nodes import Kernel
-from pipegen.plan.render import plan_json, render_plan
+from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.plan.stages import Branch
 
 if TYPE_CHECKING:

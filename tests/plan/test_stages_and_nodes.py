@@ -11,7 +11,7 @@ from planning import built, compiled, load_spec
 from pipegen.ops.stage import Stage
 from pipegen.plan import nodes as n
 from pipegen.plan import stages as s
-from pipegen.plan.verify import same_output
+from pipegen.plan.plan_rules import same_output
 from pipegen.types import ElementType
 
 TEXT = """\

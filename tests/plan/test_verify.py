@@ -15,10 +15,10 @@ from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.transforms.mixup import Cutmix
 from pipegen.passes import PASSES, PassContext, run_passes
-from pipegen.passes.base import Pass
+from pipegen.passes.plan_pass import Pass
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Cache, Element, Emit, Kernel, Node, PartDraws, Plan, Prefetch, Read, Shard, Shuffle
-from pipegen.plan.verify import RULES, verify
+from pipegen.plan.plan_rules import RULES, verify
 
 TEXT = """\
 transforms:

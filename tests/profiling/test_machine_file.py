@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipegen.phases import machine as kept
+from pipegen.phases import machine_settings as kept
 from pipegen.phases.compilation import load, optimise
-from pipegen.phases.machine import Machine, Tuned, keep_machine, machine, machine_file
+from pipegen.phases.machine_settings import Machine, Tuned, keep_machine, machine, machine_file
 from pipegen.phases.specs import tuned_key, untuned, with_tuned
 from pipegen.plan.nodes import Cache
 
@@ -125,7 +125,7 @@ def test_auto_does_what_tune_has_found_where_it_fits() -> None:
 
 
 def test_explain_says_that_costs_are_fitted() -> None:
-    from pipegen.phases.machine import circumstances
+    from pipegen.phases.machine_settings import circumstances
     from pipegen.views.explanation import explain_text
 
     spec = load(SPEC)

@@ -13,7 +13,7 @@ import pytest
 from spec_helpers import codes, only
 
 from pipegen.data.ownership import missing_data
-from pipegen.diagnostics.machine import render_github, render_sarif
+from pipegen.diagnostics.machine_readable import render_github, render_sarif
 from pipegen.diagnostics.text import render_text
 from pipegen.phases.compilation import inspect
 from pipegen.spec.load import Loaded, load

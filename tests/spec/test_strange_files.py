@@ -13,7 +13,7 @@ import pytest
 from spec_helpers import codes, only, read
 
 from pipegen.data.collect import collect
-from pipegen.diagnostics.machine import render_github, render_json, render_sarif
+from pipegen.diagnostics.machine_readable import render_github, render_json, render_sarif
 from pipegen.diagnostics.text import render_text
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import inspect

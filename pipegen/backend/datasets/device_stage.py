@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from pipegen.arguments import share, text
 from pipegen.backend.datasets.distributed import DistributedBatches
-from pipegen.backend.process.graphs import available
+from pipegen.backend.process.traced_functions import available
 from pipegen.backend.running.requests import batch_of
 from pipegen.ops.families.combining import GROUP
 from pipegen.physical import nodes as p

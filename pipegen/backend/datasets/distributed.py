@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, ahead
+from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, ahead
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import rows_of, unequal_parts
@@ -17,7 +17,7 @@ from pipegen.private.keras import builds_model, fits
 from pipegen.terminal import log
 
 if TYPE_CHECKING:
-    from pipegen.backend.datasets.arrays import NotedBatch
+    from pipegen.backend.datasets.numpy_batches import NotedBatch
     from pipegen.backend.datasets.owner import Owner
 
 

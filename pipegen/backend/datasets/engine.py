@@ -16,17 +16,17 @@ from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.requested import RequestedBatches
 from pipegen.backend.process.devices import resolve_device
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.caches import DiskCache, MemoryCache
 from pipegen.backend.reading.damage import Quarantine, Treatment
-from pipegen.backend.reading.mixed import records_of_plan
+from pipegen.backend.reading.graph_caches import DiskCache, MemoryCache
+from pipegen.backend.reading.mixed_records import records_of_plan
+from pipegen.backend.running.damaged_record import find_problem, place_of_decode
 from pipegen.backend.running.execute import Executor
-from pipegen.backend.running.failures import find_problem, place_of_decode
 from pipegen.backend.service.feed import Fed, Feed
 from pipegen.cache.folder import cache_folder, unusable
 from pipegen.cache.store import cache_key, describe_cache, open_store
+from pipegen.data.image_sides import epoch_counts, in_buckets
 from pipegen.data.sampling import epochs_of
 from pipegen.data.shares import last_batch
-from pipegen.data.sides import epoch_counts, in_buckets
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import DataError, SpecError
@@ -35,7 +35,7 @@ from pipegen.ops.families.combining import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_combining
-from pipegen.plan.caches import IN_MEMORY, ON_DISK, CacheKind
+from pipegen.plan.cache_kinds import IN_MEMORY, ON_DISK, CacheKind
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pipegen.backend.reading.caches import RowCache
-    from pipegen.backend.reading.records import Records
+    from pipegen.backend.reading.graph_caches import RowCache
+    from pipegen.backend.reading.split_records import Records
     from pipegen.cache.store import Store
     from pipegen.phases.specs import BoundSpec
     from pipegen.physical.extent import Position

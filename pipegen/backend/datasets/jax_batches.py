@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, ahead, owned_arrays
+from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, ahead, owned_arrays
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.private.autograph import untraced
 

@@ -13,8 +13,8 @@ import tensorflow as tf
 from pipegen.backend.datasets.progress import Progress
 from pipegen.backend.datasets.sharing import ShareCheck
 from pipegen.backend.process.devices import InTurn, Once, variable
-from pipegen.backend.process.graphs import plain, plain_map
-from pipegen.backend.running.failures import explain_failure
+from pipegen.backend.process.traced_functions import plain, plain_map
+from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.diagnostics.foreign import member
 from pipegen.errors import StateError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen import jpeg_damage
-from pipegen.backend.running.failures import find_problem
+from pipegen.backend.running.damaged_record import find_problem
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.frozen import dataclass
 from pipegen.memory import threads

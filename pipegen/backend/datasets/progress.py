@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from pipegen.backend.index.order import From
 from pipegen.backend.process.devices import variable
-from pipegen.backend.process.graphs import plain, plain_map
+from pipegen.backend.process.traced_functions import plain, plain_map
 from pipegen.errors import StateError
 from pipegen.physical.extent import Position
 from pipegen.spec.models import ALWAYS, Stretch

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset, PipelineDataset
-from pipegen.backend.process.graphs import plain_map
-from pipegen.backend.running.failures import explain_failure
+from pipegen.backend.process.traced_functions import plain_map
+from pipegen.backend.running.damaged_record import explain_failure
 from pipegen.backend.running.walk import batches_of, handed_over
 from pipegen.physical.extent import Position
 from pipegen.physical.nodes import REQUESTED

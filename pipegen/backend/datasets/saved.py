@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.process.devices import options_elsewhere
-from pipegen.backend.reading.columns import columns_saved, paths_below
+from pipegen.backend.reading.manifest_columns import columns_saved, paths_below
 from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.errors import InternalError
 from pipegen.ops.lowering.graphs import made_for

@@ -10,7 +10,7 @@ import tensorflow as tf
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from pipegen.backend.datasets.arrays import NotingIterator, OwnLoop, owned_arrays
+from pipegen.backend.datasets.numpy_batches import NotingIterator, OwnLoop, owned_arrays
 from pipegen.private.autograph import untraced
 
 if TYPE_CHECKING:

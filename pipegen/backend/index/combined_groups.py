@@ -13,7 +13,7 @@ import tensorflow as tf
 from pipegen.backend.index.draws import own_draws, step_of
 from pipegen.backend.index.order import START
 from pipegen.ops.families.combining import GROUP, Combine, CombiningTransform, combine_labels
-from pipegen.ops.families.items import Paste, PasteItems, PastingTransform
+from pipegen.ops.families.item_stages import Paste, PasteItems, PastingTransform
 from pipegen.ops.lowering.linear import as_float32
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.graphs import compiled, vectors
+from pipegen.backend.process.traced_functions import compiled, vectors
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.lowering.random import threefry2x32
 from pipegen.spec.steps import step_hash
 
 if TYPE_CHECKING:
-    from pipegen.backend.reading.mixed import MixedTensors
-    from pipegen.backend.reading.records import RecordTensors
+    from pipegen.backend.reading.mixed_records import MixedTensors
+    from pipegen.backend.reading.split_records import RecordTensors
     from pipegen.ops.lowering.random import Word
     from pipegen.ops.stage import StepRef
     from pipegen.ops.transform import Transform

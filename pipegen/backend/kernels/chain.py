@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.features import Params
-from pipegen.backend.kernels.blocks import block_size, finished, in_blocks
+from pipegen.backend.kernels.batch_parts import block_size, finished, in_blocks
 from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand, parameters
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
-from pipegen.backend.process.graphs import available, compiled
+from pipegen.backend.process.traced_functions import available, compiled
 from pipegen.terminal import is_terminal, log, note
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pipegen.ops.stage import StepRef
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Params
     from pipegen.ops.arguments.arithmetic import Arithmetic
-    from pipegen.ops.base import ColourTransform
+    from pipegen.ops.step_bases import ColourTransform
     from pipegen.plan import stages as s
     from pipegen.types import Interval
 

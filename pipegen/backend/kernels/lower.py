@@ -18,16 +18,16 @@ from pipegen.backend.index.combined_groups import combine, combining_params, nea
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels import moving
-from pipegen.backend.kernels.blocks import apply_branch
+from pipegen.backend.kernels.batch_parts import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour
-from pipegen.backend.kernels.decode import crop, decode, decode_window
-from pipegen.backend.kernels.geometry import compose_matrix, resample, warp, warp_params, warp_phases
-from pipegen.backend.kernels.tables import blend_chains, chain_phases, histogram_table, look_up, table_params
+from pipegen.backend.kernels.decode_kernels import crop, decode, decode_window
+from pipegen.backend.kernels.geometry_kernels import compose_matrix, resample, warp, warp_params, warp_phases
+from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import around, outside, read, sides
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
-from pipegen.ops.families import items
+from pipegen.ops.families import item_stages
 from pipegen.ops.families.chains import BlendChains
 from pipegen.ops.families.combining import Combine
 from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
@@ -213,21 +213,21 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     CanvasCrop: Lowering(canvas_crop, canvas_crop_params, canvas_words),
     s.Branch: Lowering(example=_branch),
     s.Fork: Lowering(batch=_fork, example=_fork),
-    items.Measure: Lowering(example=moving.measure),
-    items.Enter: Lowering(batch=moving.enter),
-    items.EnterEach: Lowering(batch=moving.enter),
+    item_stages.Measure: Lowering(example=moving.measure),
+    item_stages.Enter: Lowering(batch=moving.enter),
+    item_stages.EnterEach: Lowering(batch=moving.enter),
     ChooseWindow: Lowering(batch=moving.choose_window),
-    items.Move: Lowering(batch=moving.move),
-    items.MoveEach: Lowering(batch=moving.move),
-    items.Bend: Lowering(batch=moving.bend),
-    items.BendEach: Lowering(batch=moving.bend),
-    items.CombineItems: Lowering(batch=moving.combine_items),
-    items.Limit: Lowering(batch=moving.limit),
-    items.Renumber: Lowering(batch=moving.renumber),
-    items.NumberItems: Lowering(batch=moving.number_items),
-    items.CombineInstances: Lowering(batch=moving.combine_instances),
-    items.Express: Lowering(batch=moving.express),
-    items.Shorten: Lowering(batch=moving.shorten),
+    item_stages.Move: Lowering(batch=moving.move),
+    item_stages.MoveEach: Lowering(batch=moving.move),
+    item_stages.Bend: Lowering(batch=moving.bend),
+    item_stages.BendEach: Lowering(batch=moving.bend),
+    item_stages.CombineItems: Lowering(batch=moving.combine_items),
+    item_stages.Limit: Lowering(batch=moving.limit),
+    item_stages.Renumber: Lowering(batch=moving.renumber),
+    item_stages.NumberItems: Lowering(batch=moving.number_items),
+    item_stages.CombineInstances: Lowering(batch=moving.combine_instances),
+    item_stages.Express: Lowering(batch=moving.express),
+    item_stages.Shorten: Lowering(batch=moving.shorten),
     s.Compose: Lowering(batch=compose_matrix),
     s.Resample: Lowering(batch=resample),
     s.Warp: Lowering(warp, warp_params, phases=warp_phases, quantised=True),
@@ -243,10 +243,10 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
     Combine: Lowering(combine, combining_params, sent=near_partners, received=partners_at),
-    items.Paste: Lowering(batch=paste),
-    items.PasteInstances: Lowering(batch=moving.paste_instances),
-    items.PasteItems: Lowering(batch=moving.paste_items),
-    items.PastePoints: Lowering(batch=moving.paste_points),
+    item_stages.Paste: Lowering(batch=paste),
+    item_stages.PasteInstances: Lowering(batch=moving.paste_instances),
+    item_stages.PasteItems: Lowering(batch=moving.paste_items),
+    item_stages.PastePoints: Lowering(batch=moving.paste_points),
     s.Pointwise: Lowering(lambda stage, value, _params: c.pointwise(value, stage.arithmetic, exact=stage.exact)),
     s.ChannelsFirst: Lowering(lambda _stage, value, _params: tf.transpose(value, [0, 3, 1, 2])),
     s.EncodeLabel: Lowering(_encode),

@@ -9,16 +9,16 @@ import tensorflow as tf
 
 from pipegen.backend.index.combined_groups import partners, partners_of, pasted_pixels
 from pipegen.backend.index.draws import acts, own_draws, step_of
-from pipegen.backend.kernels.geometry import geometric_matrix
-from pipegen.ops.base import GeometricTransform
-from pipegen.ops.families import items as st
+from pipegen.backend.kernels.geometry_kernels import geometric_matrix
+from pipegen.ops.families import item_stages as st
 from pipegen.ops.families.crops import ChooseWindow, window_name
-from pipegen.ops.families.items import NUMBERS
+from pipegen.ops.families.item_stages import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.lowering.windows import Box, Sides, onto
 from pipegen.ops.stage import StepRef
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.types import valid_name
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from math import prod
 import tensorflow as tf
 
 from pipegen.backend.process.devices import on_this_host, untouched
-from pipegen.backend.process.graphs import compiled
+from pipegen.backend.process.traced_functions import compiled
 from pipegen.frozen import dataclass
 from pipegen.plan.cost import LARGE
 

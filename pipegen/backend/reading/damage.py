@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from pipegen.backend.process.graphs import plain_map
-from pipegen.backend.reading.records import files_of
+from pipegen.backend.process.traced_functions import plain_map
+from pipegen.backend.reading.split_records import files_of
 from pipegen.errors import DataError
 from pipegen.files import add_line
 from pipegen.ops.lowering.graphs import graph_around, meanwhile
@@ -21,7 +21,7 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
-    from pipegen.backend.reading.records import Records
+    from pipegen.backend.reading.split_records import Records
     from pipegen.ops.stage import Path
     from pipegen.spec.models import Skip
 

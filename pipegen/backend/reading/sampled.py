@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.index.draws import permuted
-from pipegen.backend.reading.columns import Column
+from pipegen.backend.reading.manifest_columns import Column
 from pipegen.data.sampling import GOLDEN, UNIT, Easiest, Paced
 
 if TYPE_CHECKING:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
-from pipegen.backend.index.bucketed import BucketedOrder
+from pipegen.backend.index.bucketed_order import BucketedOrder
 from pipegen.backend.index.draws import Draws, MixedDraws
 from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
-from pipegen.backend.kernels.blocks import apply_branch
+from pipegen.backend.kernels.batch_parts import apply_branch
 from pipegen.backend.kernels.chain import lower_kernel
-from pipegen.backend.kernels.device import DeviceKernel
+from pipegen.backend.kernels.device_kernels import DeviceKernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.reading.caches import MemoryCache, RowCache
-from pipegen.backend.reading.columns import Column
 from pipegen.backend.reading.damage import AS_ERRORS, Treatment
-from pipegen.backend.reading.mixed import MixedRecords, mixed_tensors, tensors_of
+from pipegen.backend.reading.graph_caches import MemoryCache, RowCache
+from pipegen.backend.reading.manifest_columns import Column
+from pipegen.backend.reading.mixed_records import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
 from pipegen.data.mix_counts import part_seed
 from pipegen.data.shares import USUAL
@@ -41,10 +41,10 @@ from pipegen.waiting import Waiting
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from pipegen.backend.process.graphs import Traced
-    from pipegen.backend.reading.records import Records
+    from pipegen.backend.process.traced_functions import Traced
+    from pipegen.backend.reading.split_records import Records
+    from pipegen.data.image_sides import InBuckets
     from pipegen.data.sampling import Epochs
-    from pipegen.data.sides import InBuckets
     from pipegen.ops.stage import Stage
     from pipegen.physical.nodes import Form, Physical, Prepare
     from pipegen.spec.models import PipelineSpec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from pipegen.backend.kernels.lower import apply_element, apply_stage
-from pipegen.backend.process.graphs import plain
+from pipegen.backend.process.traced_functions import plain
 from pipegen.backend.running.walk import Run
 from pipegen.diagnostics.suggest import closest
 from pipegen.physical import nodes as p

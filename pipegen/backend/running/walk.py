@@ -12,18 +12,18 @@ import tensorflow as tf
 
 from pipegen.backend.features import Features
 from pipegen.backend.index import combined_groups
-from pipegen.backend.index.bucketed import BucketedOrder
+from pipegen.backend.index.bucketed_order import BucketedOrder
 from pipegen.backend.index.draws import STANDS_IN
 from pipegen.backend.index.order import START, From, window_size
-from pipegen.backend.process import graphs
+from pipegen.backend.process import traced_functions
 from pipegen.backend.process.devices import ANY_THREADS, make_options
-from pipegen.backend.process.graphs import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
+from pipegen.backend.process.traced_functions import Traced, map_and_stack, plain, plain_flat_map, plain_map, plain_unbatch
 from pipegen.backend.reading import damage
-from pipegen.backend.reading.caches import fill_all
-from pipegen.backend.reading.columns import columns_captured
-from pipegen.backend.reading.records import files_of
+from pipegen.backend.reading.graph_caches import fill_all
+from pipegen.backend.reading.manifest_columns import columns_captured
+from pipegen.backend.reading.split_records import files_of
 from pipegen.backend.running import chunks
-from pipegen.backend.running.failures import place_of_decode
+from pipegen.backend.running.damaged_record import place_of_decode
 from pipegen.backend.running.requests import WEIGHT, batch_of, each
 from pipegen.kept import COLUMNS, kept_folder
 from pipegen.ops.kinds.registry import kind_of
@@ -34,7 +34,7 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
-    from pipegen.backend.kernels.device import DeviceKernel
+    from pipegen.backend.kernels.device_kernels import DeviceKernel
     from pipegen.backend.running.execute import Executor
 
 
@@ -173,7 +173,7 @@ class Run:
         x, rows = self.x, index.rows
         window = window_size(index.node.window_bytes, self.x.records.mean_bytes)
         order = replace(x.order, shard=index.shard, kind=index.node.order, window=window)
-        jit = index.compiled and graphs.available()
+        jit = index.compiled and traced_functions.available()
         placed = self.plan.setting.replaces or any(isinstance(operation, p.Filter) for operation in self.plan.operations)
 
         def named(epoch: tf.Tensor, slot: tf.Tensor, since: From, laid: tuple[tf.Tensor, ...] = ()) -> Features:

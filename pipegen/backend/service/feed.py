@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from pipegen.backend.index.order import From
-from pipegen.backend.process.graphs import plain_flat_map, plain_map
+from pipegen.backend.process.traced_functions import plain_flat_map, plain_map
 from pipegen.backend.service.servers import Origin, origin_here, steps_dataset, through_service
 from pipegen.errors import StateError
 from pipegen.ops.lowering.python_calls import py_function

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from pipegen.backend.process.devices import options_elsewhere
-from pipegen.backend.process.graphs import plain_map
+from pipegen.backend.process.traced_functions import plain_map
 from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.ops.lowering.graphs import made_for
 from pipegen.physical.nodes import SERVICE

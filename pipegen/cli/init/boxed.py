@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
+from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
 from pipegen.cli.init.spec import (
     DROPS,
     FLIP,
@@ -25,7 +26,6 @@ from pipegen.cli.init.spec import (
     relative,
     spec_of,
 )
-from pipegen.cli.init.survey import readable, sample_of, some_folders, split_of
 from pipegen.data.one_source import without_missing
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources

@@ -11,7 +11,7 @@ import typer
 
 from pipegen.cli.common import SUFFIX
 from pipegen.cli.failures import CannotRun, refused
-from pipegen.cli.init.records import ENDINGS, shards_in
+from pipegen.cli.init.record_specs import ENDINGS, shards_in
 from pipegen.files import write_whole
 from pipegen.ops.sources.dataset_folders.hub import is_saved
 from pipegen.ops.sources.dataset_folders.tfds import FEATURES, INFO
@@ -90,7 +90,7 @@ def init(
 
 def _look(asked: str, spec_folder: str) -> Written:
     """Writes the spec of a file or a folder."""
-    from pipegen.cli.init import boxed, pairs, spec, survey, table
+    from pipegen.cli.init import boxed, folder_survey, pairs, spec, table_specs
 
     found = _stored(_entered(asked), spec_folder)
     if found is not None:
@@ -102,15 +102,15 @@ def _look(asked: str, spec_folder: str) -> Written:
         paired = pairs.find_pairs(asked, seen)
         if paired is not None:
             return pairs.first_pairs(paired, spec_folder)
-        images = survey.survey(asked, seen)
+        images = folder_survey.survey(asked, seen)
         tables = [name for name in sorted(os.listdir(asked)) if name.lower().endswith(_TABLES)]
-        found = table.first_table_of(asked, tables, spec_folder) if not images.labelled else None  # a table may have the labels
+        found = table_specs.first_table_of(asked, tables, spec_folder) if not images.labelled else None  # a table may have the labels
     return found or spec.first_spec(images, spec_folder)
 
 
 def _stored(path: str, spec_folder: str) -> Written | None:
     """Does the work of `_look` for tables, records and stores; `None` for anything else."""
-    from pipegen.cli.init import records, stored, table
+    from pipegen.cli.init import record_specs, stored_specs, table_specs
 
     whole, inside = path.lower(), [os.path.join(path, name) for name in _visible(path)]
     has = {name for name in (ABOUT, INFO, FEATURES) if os.path.isfile(os.path.join(path, name))}
@@ -120,12 +120,12 @@ def _stored(path: str, spec_folder: str) -> Written | None:
         raise CannotRun(f"{path} is a store of `pipegen prepare`, which has a spec already", said)
     is_folder = os.path.isdir(path)
     kinds: tuple[tuple[bool, Callable[[str, str], Written]], ...] = (
-        (whole.endswith(_ARRAYS) or _all_end(path, _ARRAYS[1:]), table.first_arrays),
-        (whole.endswith(_TABLES), table.first_table),
-        (has >= {INFO, FEATURES}, stored.first_prepared),
-        (is_folder and is_saved(path), stored.first_saved),
-        (is_folder and any(map(_is_group, (path, *inside))), stored.first_zarr),
-        (whole.endswith(_PARQUET) or _all_end(path, _PARQUET), stored.first_parquet),
+        (whole.endswith(_ARRAYS) or _all_end(path, _ARRAYS[1:]), table_specs.first_arrays),
+        (whole.endswith(_TABLES), table_specs.first_table),
+        (has >= {INFO, FEATURES}, stored_specs.first_prepared),
+        (is_folder and is_saved(path), stored_specs.first_saved),
+        (is_folder and any(map(_is_group, (path, *inside))), stored_specs.first_zarr),
+        (whole.endswith(_PARQUET) or _all_end(path, _PARQUET), stored_specs.first_parquet),
     )
     first = next((first for fits, first in kinds if fits), None)
     if first is not None:
@@ -133,8 +133,8 @@ def _stored(path: str, spec_folder: str) -> Written | None:
     shards = shards_in(path)
     if shards is None:
         return None
-    named = table.first_database(shards.first, spec_folder) if shards.op == "sqlite" else None
-    return named or records.first_records(shards, spec_folder)
+    named = table_specs.first_database(shards.first, spec_folder) if shards.op == "sqlite" else None
+    return named or record_specs.first_records(shards, spec_folder)
 
 
 def _entered(path: str) -> str:

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from pipegen.cli.init.folder_survey import Sample, enter, level, sample_of, split_folders, spread
 from pipegen.cli.init.spec import DROPS, OUTPUT, PARTS, RESCALE, about_sample, batch_for, by_split, pixels_of, plain, relative, spec_of
-from pipegen.cli.init.survey import Sample, enter, level, sample_of, split_folders, spread
 from pipegen.frozen import dataclass
 from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan

@@ -13,7 +13,7 @@ from pipegen.spec.compose import flow
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.cli.init.survey import Sample, Survey
+    from pipegen.cli.init.folder_survey import Sample, Survey
 
 _SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 _SMALL = 256

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def reference_pages(apps: Mapping[str, typer.Typer]) -> dict[str, str]:
     """Generates every page of the documentation, by its path in pipegen's own repository; `apps` has the commands."""
-    from pipegen.cli.reference.commands import commands_page, findings_page, migration_findings_page
+    from pipegen.cli.reference.command_pages import commands_page, findings_page, migration_findings_page
     from pipegen.cli.reference.ops import reference
     from pipegen.cli.reference.other_libraries import pages as other_libraries
     from pipegen.cli.reference.python_names import NAMES, names_page
-    from pipegen.cli.reference.sections import PAGES, markdown
+    from pipegen.cli.reference.section_pages import PAGES, markdown
 
     pages = {name: markdown(name) for name in PAGES}
     pages |= {name: names_page(name) for name in NAMES}

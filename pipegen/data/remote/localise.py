@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from pipegen.data.remote import block_cache
 from pipegen.data.remote.block_cache import AT_ONCE, RUN, BlockCache, DroppedError, Remote, patiently, version_of
-from pipegen.data.remote.cache import FullError, RemoteCache
+from pipegen.data.remote.file_cache import FullError, RemoteCache
 from pipegen.data.remote.listing import ACCESS, AGAIN, FolderError, file_system, listed, matching
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass

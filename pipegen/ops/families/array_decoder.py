@@ -77,7 +77,7 @@ class MaskDecoder(DecodeTransform):
         return None if gray else format_of(content) or "a PNG of palette indices or colours, or another format than PNG"
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
-        from pipegen.ops.lowering.masks import decode_mask  # imports all formats, which checking a spec does not need
+        from pipegen.ops.lowering.mask_decoding import decode_mask  # imports all formats, which checking a spec does not need
 
         return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
 

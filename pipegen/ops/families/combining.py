@@ -10,10 +10,10 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Probability, level_range, most
-from pipegen.ops.base import require_image
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, Stage, StepRef, only_identities, use
+from pipegen.ops.step_bases import require_image
 from pipegen.ops.traits import Family
 from pipegen.ops.transform import Transform, When
 from pipegen.types import ElementType, FeatureType

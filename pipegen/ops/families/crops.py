@@ -9,16 +9,16 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Fill, Size, filled, height_width
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import CropTransform, require_image
 from pipegen.ops.kinds.registry import kind_named, kind_of
 from pipegen.ops.lowering.windows import cut, place
 from pipegen.ops.stage import Stage, StepRef, use, uses
+from pipegen.ops.step_bases import CropTransform, require_image
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import valid_name
 
 if TYPE_CHECKING:
     from pipegen.ops.arguments.geometry import Reach
-    from pipegen.ops.base import GeometricTransform
+    from pipegen.ops.step_bases import GeometricTransform
     from pipegen.ops.transform import Transform
     from pipegen.types import FeatureType
 

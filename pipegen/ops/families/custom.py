@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import PrivateAttr, field_validator
 
 from pipegen.errors import InternalError
-from pipegen.ops.base import ElementTransform
+from pipegen.ops.step_bases import ElementTransform
 from pipegen.ops.traits import Family, Traits
 
 if TYPE_CHECKING:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.frozen import dataclass
-from pipegen.ops.base import ElementTransform
 from pipegen.ops.lowering.library import plugin_format
 from pipegen.ops.stage import Stage, StepRef, use, weight_ns
+from pipegen.ops.step_bases import ElementTransform
 from pipegen.ops.traits import Family, Traits
 from pipegen.types import times
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from pipegen.ops.base import CropTransform
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
+    from pipegen.ops.step_bases import CropTransform
     from pipegen.types import FeatureType
 
 _DECODE_NS = 14.5

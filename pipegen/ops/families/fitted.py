@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.arguments.learned import Fitted, Statistics
-from pipegen.ops.base import ElementTransform, require_image
+from pipegen.ops.step_bases import ElementTransform, require_image
 from pipegen.ops.transform import Transform
 from pipegen.types import FLOATING
 

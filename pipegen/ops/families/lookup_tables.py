@@ -10,8 +10,8 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability, Schedule, Span, span_range
-from pipegen.ops.base import require_bytes, require_image
 from pipegen.ops.stage import Stage, StagedTransform, StepRef, only_identities, uses
+from pipegen.ops.step_bases import require_bytes, require_image
 from pipegen.ops.traits import Family
 from pipegen.types import BYTE_RANGE, FeatureType
 

@@ -12,9 +12,9 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Fill, Interpolation, filled, interpolated
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import require_bytes, require_image
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, StagedTransform, StepRef, fitted_use, only_identities, weight_ns
+from pipegen.ops.step_bases import require_bytes, require_image
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, FLOATING, FeatureType, Interval

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.base import ColourTransform, GeometricTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.policies import Policy
 from pipegen.ops.stage import step_kwargs
+from pipegen.ops.step_bases import ColourTransform, GeometricTransform
 from pipegen.ops.transform import Part, Transform
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import tf
 from pipegen.ops.lowering.graphs import asserted, elsewhere, graph_around
-from pipegen.ops.lowering.stored import string_of
+from pipegen.ops.lowering.stored_readers import string_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -91,7 +91,7 @@ class _Messages(StoreReader):
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.record_values import parse_example, parsed
-        from pipegen.ops.lowering.stored import called
+        from pipegen.ops.lowering.stored_readers import called
 
         self.check()
         messages = called(lambda _, shards, rows: self.values(("",), shards, rows), {"": ("string", ())})

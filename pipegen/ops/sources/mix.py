@@ -12,7 +12,7 @@ from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sampling import Curriculum, Sampling, Splits
+from pipegen.ops.sampling_sections import Curriculum, Sampling, Splits
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.types import ElementType

@@ -24,10 +24,10 @@ from pipegen.ops.arguments.magnitudes import (
     needs_one,
     symmetric_range,
 )
-from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
-from pipegen.ops.lowering.affine import affine, magnified, moved, slanted, turned
+from pipegen.ops.lowering.affine_matrices import affine, magnified, moved, slanted, turned
 from pipegen.ops.lowering.linear import radians
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.traits import same_type
 
 Angle = Annotated[float, Field(ge=-89, le=89), STEEP]

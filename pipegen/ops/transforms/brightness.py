@@ -18,9 +18,9 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     needs_one,
 )
-from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.colours import brightness, compose, offset
+from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Number, Odd, check_range, checked, factor_lints
-from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.lowering.colours import contrast
+from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.traits import to_float32
 
 

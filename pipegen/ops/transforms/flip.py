@@ -7,10 +7,10 @@ from typing import Literal
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.uniform import UnconditionalTransform
-from pipegen.ops.lowering.affine import mirrored
+from pipegen.ops.lowering.affine_matrices import mirrored
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.traits import ANY_IMAGE, Family, Traits, same_type
 from pipegen.types import FeatureType
 

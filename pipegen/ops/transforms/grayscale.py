@@ -6,10 +6,10 @@ from typing import Literal
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.colours import gray, sepia
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.traits import IMAGE_224, Example, to_float32
 from pipegen.types import FeatureType
 

@@ -21,10 +21,10 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     needs_one,
 )
-from pipegen.ops.base import ColourTransform
 from pipegen.ops.families.uniform import AmountTransform, FixedTransform, RgbTransform, UniformTransform
 from pipegen.ops.lowering.colours import channels, hue, saturation, shifted, whole_shifts
 from pipegen.ops.lowering.linear import radians
+from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import BYTE_RANGE, FeatureType
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Alpha, Span, check_pair, check_range, checked, most, span_range
 from pipegen.ops.families.combining import WHOLE, CombiningTransform, PairTransform, Seen
-from pipegen.ops.families.items import PastingTransform
+from pipegen.ops.families.item_stages import PastingTransform
 from pipegen.ops.lowering.linear import as_float32, uniform, working
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.traits import same_type, to_float32

@@ -10,7 +10,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic, Preset, constants, needs_three_channels
 from pipegen.ops.arguments.magnitudes import Number, checked
-from pipegen.ops.base import PointwiseTransform, centred_values, is_standardised, require_image
+from pipegen.ops.step_bases import PointwiseTransform, centred_values, is_standardised, require_image
 from pipegen.ops.traits import IMAGE_224, UNIT_224, Example
 from pipegen.types import FeatureType, Interval
 

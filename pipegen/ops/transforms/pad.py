@@ -10,11 +10,11 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Size, filled, height_width
 from pipegen.ops.arguments.magnitudes import Probability, Span, span_range, within
-from pipegen.ops.base import require_image
 from pipegen.ops.families.crops import PaddedWindow
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.windows import holds, pick, place
 from pipegen.ops.model import Model
+from pipegen.ops.step_bases import require_image
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits, same_type
 from pipegen.types import LARGEST_SIDE, FeatureType, times
 

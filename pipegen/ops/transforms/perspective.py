@@ -9,10 +9,10 @@ from pydantic import model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, Number, needs_one
-from pipegen.ops.base import GeometricTransform
 from pipegen.ops.families.uniform import UnconditionalTransform, UniformTransform
-from pipegen.ops.lowering.affine import cornered
+from pipegen.ops.lowering.affine_matrices import cornered
 from pipegen.ops.lowering.linear import uniform, zeros_for
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.traits import Family, Traits, same_type
 from pipegen.types import FeatureType
 

@@ -9,9 +9,9 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability, Range, check_range, checked, least, most
-from pipegen.ops.base import require_image
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.lowering.python_calls import Declared, call
+from pipegen.ops.step_bases import require_image
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example
 from pipegen.types import INTEGER_RANGES, FeatureType, Interval
 

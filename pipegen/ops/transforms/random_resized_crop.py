@@ -10,11 +10,11 @@ from pydantic import model_validator
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import BUCKET, Size, height_width
 from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
-from pipegen.ops.base import CropTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.resizing import ANTIALIAS_WEIGHT, BLURS_WITH_ANTIALIAS, OVERSHOOTS, Method, resize
 from pipegen.ops.lowering.windows import pick, place
+from pipegen.ops.step_bases import CropTransform
 from pipegen.ops.traits import ANY_IMAGE, Example, Traits
 from pipegen.ops.transform import Transform
 from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType

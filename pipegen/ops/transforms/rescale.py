@@ -10,7 +10,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.magnitudes import Number, Range, check_range, checked
-from pipegen.ops.base import PointwiseTransform, require_image
+from pipegen.ops.step_bases import PointwiseTransform, require_image
 from pipegen.ops.traits import FLOAT_224, IMAGE_224, Example
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 

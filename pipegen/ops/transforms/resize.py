@@ -12,7 +12,6 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Size, filled, height_width, require_holds
 from pipegen.ops.arguments.magnitudes import Span, span_range, within
-from pipegen.ops.base import ElementTransform, require_image
 from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering import resizing as pillow
@@ -28,6 +27,7 @@ from pipegen.ops.lowering.resizing import (
 )
 from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
 from pipegen.ops.model import Model
+from pipegen.ops.step_bases import ElementTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType, Interval

@@ -8,10 +8,10 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.base import GeometricTransform, require_image
 from pipegen.ops.families.uniform import UnconditionalTransform
-from pipegen.ops.lowering.affine import quarter_turned
+from pipegen.ops.lowering.affine_matrices import quarter_turned
 from pipegen.ops.lowering.linear import zeros_for
+from pipegen.ops.step_bases import GeometricTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224, Example, Family, Traits, same_type
 from pipegen.types import BYTE_RANGE, FeatureType, times
 

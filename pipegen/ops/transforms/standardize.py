@@ -12,12 +12,12 @@ from pipegen.errors import OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.arithmetic import Arithmetic
 from pipegen.ops.arguments.learned import Moments, Statistics
-from pipegen.ops.base import ElementTransform, PointwiseTransform
 from pipegen.ops.families.fitted import FittedTransform, StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.linear import as_float32, nearest_float32, working
 from pipegen.ops.lowering.statistics import channel_moments, gathered, sample_moments
+from pipegen.ops.step_bases import ElementTransform, PointwiseTransform
 from pipegen.ops.traits import IMAGE_224, Example
 from pipegen.ops.transform import Part
 from pipegen.types import FeatureType, Interval

@@ -12,11 +12,11 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.learned import Whitening
-from pipegen.ops.base import ElementTransform
 from pipegen.ops.families.fitted import FittedTransform, StepPart, require_values
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.uniform import UnconditionalTransform
 from pipegen.ops.lowering.statistics import fitted, whiten
+from pipegen.ops.step_bases import ElementTransform
 from pipegen.ops.traits import Example, Family, Traits
 from pipegen.ops.transform import Part, Transform
 from pipegen.types import BYTE_RANGE, FeatureType, Interval, times

@@ -12,7 +12,7 @@ from planning import built
 
 from pipegen.errors import ModelMismatchError, OpError, SpecError
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
-from pipegen.ops.families.items import Move
+from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.types import ElementType
 

@@ -18,7 +18,7 @@ from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.rotate_90 import TurnTransform
-from pipegen.plan.bucketed import sound_plan
+from pipegen.plan.bucketed_plans import sound_plan
 from pipegen.types import ElementType
 
 COUNT, MOST = 16, 4
@@ -525,7 +525,7 @@ def test_the_passes_keep_what_is_combined_with_masks(last: str) -> None:
     """Each against the plan before it, from the one that was built."""
     from planning import interpret
 
-    from pipegen.backend.reading.records import records_from
+    from pipegen.backend.reading.split_records import records_from
 
     made = pipe([*PASTED[:2], {last: {"probability": 0.8}}, {"random_contrast": {"factor": 0.3}}])
     compiled = made._compiled

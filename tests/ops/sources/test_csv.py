@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pipegen.data.fingerprint import fingerprint
 from pipegen.data.splits import assign
 from pipegen.errors import OpError
-from pipegen.ops.sampling import Splits
+from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.csv import Csv
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pipegen.ops.arguments.geometry import ConstantFill
-from pipegen.ops.base import GeometricTransform
 from pipegen.ops.registry import transforms
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.affine import (
     Affine,

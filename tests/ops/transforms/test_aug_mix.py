@@ -81,7 +81,7 @@ def smooth(count: int) -> Array:
 def test_a_blend_is_pillow_s_of_the_same_draws(more: dict[str, Any], jit: bool) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.kernels.tables import blend_chains, chain_phases
+    from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases
     from pipegen.ops.stage import StepRef
     from pipegen.ops.traits import IMAGE_224
 

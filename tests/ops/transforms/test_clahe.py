@@ -19,7 +19,7 @@ def apply(given: dict[str, Any], images: Array, u: Array | None = None) -> Array
     """Images through `clahe`, or `random_clahe` where there are draws."""
     import tensorflow as tf
 
-    from pipegen.backend.process.graphs import plain
+    from pipegen.backend.process.traced_functions import plain
 
     step: Any = transforms()["clahe" if u is None else "random_clahe"].model_validate(given)
     params = step.parameters(tf.zeros([len(images), 0], tf.float64) if u is None else tf.constant(u), *images.shape[1:3])

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageEnhance
 
 from pipegen.errors import OpError
-from pipegen.ops.base import ColourTransform
+from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
 from pipegen.ops.transforms.channels import RandomChannelShift

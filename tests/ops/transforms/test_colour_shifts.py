@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pipegen.errors import OpError
-from pipegen.ops.base import ColourTransform
 from pipegen.ops.lowering.colours import ORDERS
+from pipegen.ops.step_bases import ColourTransform
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
 from pipegen.ops.transforms.channels import RandomChannelDrop, RandomChannelShuffle, RandomRgbShift

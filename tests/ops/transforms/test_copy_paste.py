@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from planning import checked
 
-from pipegen.ops.families.items import Paste, PasteItems, PastePoints
+from pipegen.ops.families.item_stages import Paste, PasteItems, PastePoints
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.mixup import CopyPaste
 

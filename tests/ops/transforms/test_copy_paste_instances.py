@@ -9,7 +9,7 @@ import pytest
 from planning import checked
 
 from pipegen.ops.arguments.item_rules import BoxRules
-from pipegen.ops.families.items import NumberItems, Paste, PasteInstances, PasteItems, Renumber
+from pipegen.ops.families.item_stages import NumberItems, Paste, PasteInstances, PasteItems, Renumber
 from pipegen.ops.kinds.keypoints import PointRules
 from pipegen.ops.stage import StepRef
 from pipegen.ops.transforms.mixup import CopyPaste

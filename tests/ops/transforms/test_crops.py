@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipegen.errors import OpError
-from pipegen.ops.base import CropTransform
+from pipegen.ops.step_bases import CropTransform
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224
 from pipegen.ops.transforms.crop import CenterCrop, RandomCrop
 from pipegen.ops.transforms.random_resized_crop import RandomResizedCrop

@@ -41,7 +41,7 @@ def apply(step: NeighbourhoodTransform, images: Array, u: Array | None = None) -
     """Every image through the step, eagerly; by default with draws of one half."""
     import tensorflow as tf
 
-    from pipegen.backend.process.graphs import plain
+    from pipegen.backend.process.traced_functions import plain
 
     draws = tf.constant(np.full((len(images), step.num_draws()), 0.5) if u is None else u, tf.float64)
     clip = step.clip_of(FeatureType("image", images.dtype.name, images.shape[1:], Interval(0, 255)))

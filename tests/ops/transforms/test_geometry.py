@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from pipegen.ops.base import GeometricTransform
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.affine import RandomRotation, RandomShear, RandomTranslation, RandomZoom
 from pipegen.ops.transforms.flip import RandomFlip

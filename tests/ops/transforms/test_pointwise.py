@@ -9,7 +9,7 @@ import pytest
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import PRESETS
-from pipegen.ops.base import PointwiseTransform
+from pipegen.ops.step_bases import PointwiseTransform
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.normalize import Normalize
 from pipegen.ops.transforms.rescale import Cast, Rescale

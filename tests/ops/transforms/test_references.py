@@ -50,7 +50,7 @@ def drawn(step: Any, count: int) -> tuple[Array, dict[str, Array]]:
 def matched(step: RandomHistogramMatching, x: Array, u: Array, *, jit: bool) -> Array:
     import tensorflow as tf
 
-    from pipegen.backend.kernels.tables import histogram, look_up
+    from pipegen.backend.kernels.table_kernels import histogram, look_up
 
     def whole(x: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         return look_up(x, step.table(u, histogram(x)))

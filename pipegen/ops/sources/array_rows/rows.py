@@ -48,7 +48,7 @@ class Rows(Reader):
         self._open: dict[tuple[str, bool], Read] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.stored import Mapped
+        from pipegen.ops.lowering.stored_readers import Mapped
 
         key = feature, self._stays(feature, ram_budget)
         if key not in self._open:

@@ -185,7 +185,7 @@ class BlockReader(Reader):
         self._window.reserve(num_bytes, ram_budget)
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored import called
+        from pipegen.ops.lowering.stored_readers import called
 
         def take(names: Sequence[str], *place: Any) -> list[Any]:
             return [self.take(name, *place) for name in names]

@@ -28,7 +28,7 @@ class StoredMessages(StoredRows):
         self._files = [str(own[RECORDS]) for own in shard_files(root, about.shards, about.pixels, about.suffix)]
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored import called
+        from pipegen.ops.lowering.stored_readers import called
 
         return called(self._take, dict.fromkeys(features, ("string", ())))
 

@@ -92,7 +92,7 @@ class StoredRows(Reader):
         self._mapped: dict[str, tuple[int, Any, Any]] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.stored import StoredFiles, StoredPixels
+        from pipegen.ops.lowering.stored_readers import StoredFiles, StoredPixels
 
         if feature not in self._open:
             pixels = self.about.pixels[feature]

@@ -255,7 +255,7 @@ class StoreReader(RecordReader):
         return f"records of {self.source.called} files"
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored import called
+        from pipegen.ops.lowering.stored_readers import called
 
         self.check()
         return called(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})

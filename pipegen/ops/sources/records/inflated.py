@@ -132,7 +132,7 @@ class InflatedReader(RecordReader):
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.record_values import parsed
-        from pipegen.ops.lowering.stored import called
+        from pipegen.ops.lowering.stored_readers import called
 
         self.check()
         return parsed(called(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)

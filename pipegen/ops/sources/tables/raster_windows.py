@@ -85,7 +85,7 @@ class WindowReader(Reader):
         return np.sum(each, axis=0, dtype=np.int64)
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.stored import called
+        from pipegen.ops.lowering.stored_readers import called
 
         self.check()
         return called(lambda names, *place: [self._taken(name, *place) for name in names], dict.fromkeys(features, ("string", ())))

@@ -11,7 +11,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Severity, write
 from pipegen.diagnostics.foreign import rows
 from pipegen.diagnostics.suggest import closest
-from pipegen.ops.sampling import ColumnMethod, PathGroup, Splits
+from pipegen.ops.sampling_sections import ColumnMethod, PathGroup, Splits
 from pipegen.patterns import compile_pattern
 from pipegen.spec.expect import join, one_of
 from pipegen.spec.variants import branches, joined, part_path, relocated_part

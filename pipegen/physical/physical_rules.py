@@ -20,7 +20,7 @@ def verify(plan: p.Physical) -> None:
     for rule in RULES:
         problem = rule(plan)
         if problem is not None:
-            from pipegen.physical.render import render_physical
+            from pipegen.physical.physical_text import render_physical
 
             raise InternalError(f"{(rule.__doc__ or '').splitlines()[0]} {problem}\n{render_physical(plan)}")
 

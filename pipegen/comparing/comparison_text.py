@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from pipegen.comparing.comparison import Comparison
 from pipegen.diagnostics.diagnostic import is_address, relative_path
-from pipegen.diagnostics.machine import workflow_command
+from pipegen.diagnostics.machine_readable import workflow_command
 from pipegen.spec.changes import KINDS, Kind
 
 _TITLES: dict[Kind, str] = {

@@ -16,7 +16,7 @@ from pipegen.memory import granted_memory, ram_budget, threads
 from pipegen.phases.compilation import bind, compile_plans
 from pipegen.phases.hosts import resolve_share
 from pipegen.phases.layered import read_by_reader
-from pipegen.phases.machine import circumstances
+from pipegen.phases.machine_settings import circumstances
 from pipegen.plan.cost import example_bytes, plan_cost
 from pipegen.plan.nodes import Batch, Cache, Element, Kernel, Node, Plan, Prefetch
 from pipegen.spec.units import format_bytes

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import warp as w
-from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.lowering.linear import multiply
 from pipegen.ops.stage import StepRef
+from pipegen.ops.step_bases import CropTransform, GeometricTransform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.ops.families.decoder import Decode
-from pipegen.ops.families.items import Enter, Measure
+from pipegen.ops.families.item_stages import Enter, Measure
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.sources.prepared_store.layout import Pixels

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.reading.columns import Column, Paths
-from pipegen.backend.reading.shards import MappedShards, ShardTensors
+from pipegen.backend.reading.manifest_columns import Column, Paths
+from pipegen.backend.reading.sharded_records import MappedShards, ShardTensors
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
@@ -19,7 +19,7 @@ from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.fetched import FetchedFiles
-from pipegen.ops.lowering.stored import StoredPixels, string_of
+from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import aligned
 from pipegen.ops.sources.prepared_store.rows import StoredShards

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.columns import LABELS, Column, columns_of, is_image_path, unused
+from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
+from pipegen.cli.init.guessed_columns import LABELS, Column, columns_of, is_image_path, unused
 from pipegen.cli.init.pairs import classes_of, is_called_mask, masks_of
-from pipegen.cli.init.records import database_tables
+from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import (
     FLIP,
     MAY_FLIP,
@@ -26,7 +27,6 @@ from pipegen.cli.init.spec import (
     pixels_of,
     spec_of,
 )
-from pipegen.cli.init.survey import readable, sample_of, some_folders, split_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.array_rows.npz import read_array, read_arrays

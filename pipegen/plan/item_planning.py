@@ -11,11 +11,10 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import Fill
-from pipegen.ops.base import CropTransform, GeometricTransform
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.crops import ItemCrop
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.items import (
+from pipegen.ops.families.item_stages import (
     Bend,
     BendEach,
     Enter,
@@ -32,6 +31,7 @@ from pipegen.ops.families.items import (
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of, kinds
 from pipegen.ops.stage import Stage, StepRef
+from pipegen.ops.step_bases import CropTransform, GeometricTransform
 from pipegen.ops.traits import Family
 from pipegen.plan.nodes import Kernel
 from pipegen.spec.locate import Locate
@@ -40,7 +40,7 @@ from pipegen.types import ElementType, FeatureType, valid_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipegen.ops.families.items import PastingTransform
+    from pipegen.ops.families.item_stages import PastingTransform
 
 
 @dataclass

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.devices import on_this_host
-from pipegen.backend.process.graphs import compiled, vectors
-from pipegen.backend.reading.columns import Column, Once, as_tensor, runs_elsewhere
+from pipegen.backend.process.traced_functions import compiled, vectors
+from pipegen.backend.reading.manifest_columns import Column, Once, as_tensor, runs_elsewhere
 from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS
 from pipegen.ops.lowering.mapped import file_of, mapped_there
 

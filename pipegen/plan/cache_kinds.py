@@ -1,6 +1,6 @@
 """The kinds of cache, as plans and reports see them.
 
-To add a kind: a value here, its reader and writer in `backend/reading/caches.py`, and a line in the table at the end of
+To add a kind: a value here, its reader and writer in `backend/reading/graph_caches.py`, and a line in the table at the end of
 `backend/datasets/engine.py`.
 """
 

@@ -17,7 +17,7 @@ from pipegen.ops.families.custom import CustomTransform
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pipegen.compat.arguments import Arguments
+    from pipegen.compat.generator_arguments import Arguments
     from pipegen.compat.images import Array
 
 _G = TypeVar("_G", bound="Arguments")

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from pipegen.compat.arguments import Arguments, name_of
 from pipegen.compat.checks import UnsupportedArgument, warn
 from pipegen.compat.frames import files_below, is_deep
-from pipegen.compat.functions import function_steps, handing
+from pipegen.compat.generator_arguments import Arguments, name_of
+from pipegen.compat.held_objects import function_steps, handing
 from pipegen.compat.images import RESAMPLING
 from pipegen.files import write_whole
 from pipegen.ops.lowering.resizing import CHOOSES_PASS

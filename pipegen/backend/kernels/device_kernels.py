@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from pipegen.backend.kernels.chain import Chain
 from pipegen.backend.kernels.lower import LOWERINGS
-from pipegen.backend.process.graphs import compiled
+from pipegen.backend.process.traced_functions import compiled
 from pipegen.ops.lowering.graphs import made_for
 
 if TYPE_CHECKING:

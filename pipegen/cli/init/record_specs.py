@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.columns import LABEL_KEYS, Values, image_among, label_among, last_of
+from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records, spread
+from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
 from pipegen.cli.init.spec import MAY_FLIP, RESCALE, STRATIFIED, about_sample, batch_for, beside, block, parts_of, relative, spec_of
-from pipegen.cli.init.survey import sample_of_bytes, sample_of_records, spread
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.mounts import Opened

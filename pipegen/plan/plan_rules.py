@@ -24,7 +24,7 @@ def verify(plan: Plan, after: str) -> None:
     for rule in RULES:
         problem = rule(plan)
         if problem is not None:
-            from pipegen.plan.render import render_plan
+            from pipegen.plan.plan_text import render_plan
 
             raise InternalError(f"after {after}: {(rule.__doc__ or '').splitlines()[0]} {problem}\n{render_plan(plan)}")
 

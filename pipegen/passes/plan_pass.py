@@ -10,7 +10,7 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.stage import Stage
 from pipegen.plan.nodes import Batch, Element, Kernel, Node, Plan, Read, for_buckets
-from pipegen.plan.verify import same_output, verify
+from pipegen.plan.plan_rules import same_output, verify
 from pipegen.spec.models import Runtime
 from pipegen.types import ElementType
 

@@ -11,7 +11,7 @@ import keras
 
 from pipegen.arguments import file_or_folder
 from pipegen.observe.picture import form_of, write_picture
-from pipegen.observe.records import Summary, curves, read_record
+from pipegen.observe.run_record import Summary, curves, read_record
 from pipegen.observe.watch import Inside, require
 from pipegen.terminal import note_between
 from pipegen.waiting import WATCHERS, Waits

@@ -14,10 +14,10 @@ from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Found
-    from pipegen.ops.base import CropTransform
     from pipegen.ops.families.decoder import DecodeTransform
     from pipegen.ops.lowering.decoding import Survey
     from pipegen.ops.stage import StepRef
+    from pipegen.ops.step_bases import CropTransform
 
 
 def decode(stage: Decode, features: Features, found: Found | None) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.reading.records import Records, RecordTensors, files_of, records_from
-from pipegen.data.mix import MixedManifest
+from pipegen.backend.reading.split_records import Records, RecordTensors, files_of, records_from
+from pipegen.data.mixed_manifest import MixedManifest
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.reader import Reader

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
-from pipegen.cli.init.columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
+from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sample_of_records, spread
+from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
 from pipegen.cli.init.spec import MAY_FLIP, RESCALE, about_sample, batch_for, beside, block, parts_of, pixels_of, spec_of
-from pipegen.cli.init.survey import Sample, readable, sample_of_bytes, sample_of_records, spread
 from pipegen.ops.sources.tables.table import text_of
 
 if TYPE_CHECKING:

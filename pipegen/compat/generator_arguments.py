@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from pipegen.compat.checks import UnsupportedArgument, floatx, image_data_format, warn
-from pipegen.compat.geometry import Geometry, check_geometry
+from pipegen.compat.single_images import Geometry, check_geometry
 
 if TYPE_CHECKING:
     from pipegen.compat.images import Array

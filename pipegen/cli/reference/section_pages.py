@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.reference.ops import default_of, summary
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.magnitudes import CosineSchedule, LinearSchedule, Schedule, StepSchedule, TableSchedule
-from pipegen.ops.base import GeometricTransform
 from pipegen.ops.data_test import DataTest, ExampleTest
 from pipegen.ops.model import Model, field_docs
 from pipegen.ops.registry import datatests, sources
-from pipegen.ops.sampling import Folds, Splits
+from pipegen.ops.sampling_sections import Folds, Splits
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.files import FilesFeature
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.transform import Transform
 from pipegen.spec.expect import describe_argument, field_type, shape
 from pipegen.spec.models import Batch, Errors, Output, Param, PipelineSpec, Runtime

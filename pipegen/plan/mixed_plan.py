@@ -17,7 +17,7 @@ from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.items import Move
+from pipegen.ops.families.item_stages import Move
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s

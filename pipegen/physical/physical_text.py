@@ -8,7 +8,7 @@ from typing import Any
 from pipegen.physical import nodes as p
 from pipegen.physical.facts import RARELY, facts, inside, needs
 from pipegen.plan.nodes import Element, Read
-from pipegen.plan.render import bucket_text, emit_text, mix_text, order_text, stage_text
+from pipegen.plan.plan_text import bucket_text, emit_text, mix_text, order_text, stage_text
 from pipegen.types import times
 
 _ENTERS = {

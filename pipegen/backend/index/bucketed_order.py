@@ -17,7 +17,7 @@ from pipegen.backend.index.order import STAND_INS, START, Found, From, Order
 from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
-    from pipegen.backend.reading.columns import Column
+    from pipegen.backend.reading.manifest_columns import Column
 
 _BATCHES = -4
 """In place of a window's number in the keys of the order of batches."""
