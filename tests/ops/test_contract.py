@@ -200,7 +200,7 @@ def run(step: Transform, x: FeatureType, rng: np.random.Generator) -> np.ndarray
         return image
     if isinstance(step, CombiningTransform):
         others = np.stack([image[::-1]] * step.others)[None]
-        return step.mix(image[None], others, step.choose(u[None], height, width)).numpy()[0]
+        return step.combine(image[None], others, step.choose(u[None], height, width)).numpy()[0]
     if isinstance(step, NeighbourhoodTransform):
         parameters = step.parameters(u[None], height, width)
         assert all(p.shape[0] == 1 for p in parameters)

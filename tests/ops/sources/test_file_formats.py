@@ -21,7 +21,6 @@ from pipegen.ops.lowering.array_formats import read_array
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.features.file_formats import ArrayFile, decoder_of
-from pipegen.ops.sources.files import Files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,10 +202,6 @@ def test_a_missing_library_is_a_finding_with_the_extra(tmp_path: Path, monkeypat
     with pytest.raises(OpError) as caught:
         source.list(tmp_path)
     assert (caught.value.code, caught.value.field, caught.value.help) == ("PG414", "features.scan.format", "pip install 'pipegen[dicom]'")
-
-
-def test_older_specs_keep_their_hash() -> None:
-    assert "format" not in Files(features={"image": {"kind": "image", "path": "p"}}).model_dump()["features"]["image"]
 
 
 SPEC: dict[str, Any] = {

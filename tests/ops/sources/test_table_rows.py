@@ -241,10 +241,7 @@ def test_splits_strata_groups_and_folds_see_the_rows_that_are_left(tmp_path: Pat
             assert not owners[0] & owners[1]
 
 
-def test_hashes_of_specs_without_them_stay_and_what_they_say_is_part_of_the_meaning(folder: Path) -> None:
-    plain = Csv(path="t.csv", features={"label": LABEL})
-    assert not {"where", "join"} & set(plain.model_dump())
-    assert "map" not in plain.model_dump()["features"]["label"]
+def test_what_they_say_is_part_of_the_meaning(folder: Path) -> None:
     one, other = spec(), spec(where="n > 3")
     assert spec_hash(one) != spec_hash(other)
     moved = {"table": {"csv": {"path": "elsewhere/patients.csv"}}, "on": {"patient": "id"}}
