@@ -35,7 +35,7 @@ from pipegen.ops.families.mixing import GROUP
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_mixing
-from pipegen.plan.caches import OnDisk
+from pipegen.plan.caches import ON_DISK
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -183,7 +183,7 @@ class Engine:
 
     def _cache(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
         """Returns the cache of a plan. In memory, stages of a training that cache the same share one."""
-        if isinstance(node.kind, OnDisk):
+        if node.kind == ON_DISK:
             return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
         make = partial(MemoryCache, node.out, len(records), records.features)
         if self._shared is None:
