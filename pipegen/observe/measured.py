@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
@@ -91,7 +92,7 @@ def record(
     executor = pipe._engine.executor(split)
     found = about(executor, pipe.spec_hash)
     found.model_ms = model_ms
-    batches = (tick(done) for done, _ in enumerate(endless(pipe, split, (model_ms or 0.0) / 1000), 1))
+    batches = endless(pipe, split, (model_ms or 0.0) / 1000, tick)
     for _ in range(warm_steps(executor)):
         next(batches)
     before, start = replace(executor.waiting), time.perf_counter()
@@ -123,11 +124,10 @@ def _some(batches: Iterator[Any], steps: int | None) -> None:
         done += 1
 
 
-def endless(pipe: Pipeline, split: str, nap: float = 0.0) -> Iterator[Any]:
-    """Yields batches for ever, sleeping for some seconds after each."""
-    dataset = pipe[split]
-    while True:
-        for batch in dataset:
-            if nap:
-                time.sleep(nap)
-            yield batch
+def endless(pipe: Pipeline, split: str, nap: float = 0.0, tick: Callable[[int], None] = lambda _: None) -> Iterator[Any]:
+    """Yields batches for ever, sleeping for some seconds after each; `tick` is called with the number of batches so far."""
+    for done, batch in enumerate(chain.from_iterable(repeat(pipe[split])), 1):
+        if nap:
+            time.sleep(nap)
+        tick(done)
+        yield batch

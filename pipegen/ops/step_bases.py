@@ -40,7 +40,7 @@ def require_bytes(step: Transform, x: FeatureType) -> None:
     """Rejects, as `PG221`, values other than bytes and float32 from 0 to 255, which are rounded."""
     if x.dtype not in ("uint8", "float32"):
         said = "put {} before it; it rounds to 256 values"
-        help_ = write("rescale: {to: [0, 255]}", "before", said) if x.dtype == "uint16" else None
+        help_: str | None = write("rescale: {to: [0, 255]}", "before", said) if x.dtype == "uint16" else None
         raise OpError("PG221", f"`{step.op}` works on uint8, or on float32 from 0 to 255, but gets {x.dtype}", help=help_)
     whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
     if x.dtype == "uint8" or whole:
