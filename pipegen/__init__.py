@@ -51,7 +51,7 @@ _HOMES = {
     "DataTestReport": "views.data_test_report",
     "EvaluationLayer": "views.layer",
     "ModelMismatchError": "errors",
-    "Monitor": "observe.callback",
+    "Monitor": "observe.monitor_callback",
     "Pipeline": "api.pipeline",
     "PipegenError": "errors",
     "Spec": "phases.specs",

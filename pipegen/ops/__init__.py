@@ -8,7 +8,7 @@ works without it. To add a step:
 2. Write `tests/ops/transforms/test_NAME.py` with tests of its own, against an independent oracle.
 3. Run `pipegen schema --write` to renew the JSON Schema and the table in the README.
 
-Beside `sources/` and `transforms/`, `kinds/` has the kinds of features, `base.py` the contracts, `families/` the code that steps of a
+Beside `sources/` and `transforms/`, `kinds/` has the kinds of features, `step_bases.py` the contracts, `families/` the code that steps of a
 family share, `arguments/` the values of arguments, and `lowering/` functions of tensors that several steps use.
 
 The registry finds the step by its table; the contract tests, the soundness tests and the documentation include it automatically.

@@ -41,7 +41,7 @@ When = Literal["train", "eval", "all"] | list[SplitName]
 
 
 class Transform(Model):
-    """One step. Subclass a family, not this: see `base.py`.
+    """One step. Subclass a family, not this: see `step_bases.py`.
 
     An example's draws, `u`, are float64 `(..., num_draws)`, uniform in [0, 1).
 

@@ -96,7 +96,7 @@ def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str
     """Gives tests the functions that they call.
 
     Raises:
-        SpecError: As `phases.functions.with_functions`.
+        SpecError: As `phases.user_functions.with_functions`.
     """
     from pipegen.data.testing import Chosen
 
