@@ -49,7 +49,11 @@ MAKE = "train = g.flow_from_directory('d')\n"
             "the number",
         ),
         (f"{MAKE}model.fit_generator(wrap(train), 9)\n", "`wrap` took a Keras iterator", ""),
-        (f"{MAKE}many = wrap(train)\nmodel.fit_generator(many, 9)\n", "`fit_generator` is not edited", "write `fit`"),
+        (
+            f"{MAKE}many = wrap(train)\nmodel.fit_generator(many, 9)\n",
+            "`fit_generator` does not exist in Keras 3; it is not edited",
+            "write `fit`",
+        ),
         (
             f"{MAKE}kw = dict(x=train)\nmodel.fit(**kw)\n",
             "its unpacked arguments may contain the iterator",
