@@ -135,7 +135,7 @@ def test_a_table_that_leaves_no_row_is_an_empty_iterator_and_a_warning(
     rows = rows.assign(filename=[f"no{i}.png" for i in range(N)]) if lacking == "no files" else rows
     asked = {**mode, **ASKED, **({"validate_filenames": False} if lacking == "no rows" else {})}  # else Keras raises KeyError
     other = theirs(validation_split=0.4).flow_from_dataframe(rows, folder, **asked)
-    with pytest.warns(UserWarning, match="no row of the table is left, so the iterator is empty"):
+    with pytest.warns(UserWarning, match="the iterator is empty, since all rows of the table were dropped"):
         ours = ImageDataGenerator(validation_split=0.4).flow_from_dataframe(rows, folder, **{**mode, **ASKED})
     assert (len(ours), ours.n, ours.samples, ours.filenames, ours.filepaths) == (len(other), other.n, other.samples, [], [])
     assert (len(ours), ours.image_shape) == (0, other.image_shape)

@@ -104,7 +104,7 @@ def test_an_iterator_of_other_data_in_each_round_is_left_to_the_compat_class(dra
     result = migrate_code(parse_code("train.py", f"{HEAD}for i in range(3):\n    x = load(i)\n    show({draw})\n".encode()))
     assert "from pipegen.compat import ImageDataGenerator\n" in result.changed
     assert f"    show({draw})\n" in result.changed
-    assert any(f.code == "PG615" and "draws the same numbers" in f.message for f in result.findings.items)
+    assert any(f.code == "PG615" and "draw the same numbers" in f.message for f in result.findings.items)
 
 
 def test_what_is_only_drawn_from_becomes_batches_without_an_end() -> None:

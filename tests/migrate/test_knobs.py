@@ -158,7 +158,7 @@ def test_a_name_of_another_module_is_no_truth() -> None:
 def test_what_is_another_where_the_call_stands_is_not_handed_over(code: str) -> None:
     result = migrated(code + FLOW)
     assert "rotation_range" not in result.changed.split("pipegen.build")[1].split("\n")[0]
-    assert any("`rotation_range` is not handed over" in f.message for f in result.findings.of("by hand"))
+    assert any("`rotation_range` is not passed on" in f.message for f in result.findings.of("by hand"))
 
 
 def test_a_size_that_is_not_known_is_two_sides() -> None:
@@ -169,7 +169,7 @@ def test_a_size_that_is_not_known_is_two_sides() -> None:
 @pytest.mark.parametrize(
     ("own", "help_"),
     [
-        ("rotation_range=args.v", "so it does not have this one"),
+        ("rotation_range=args.v", "so it does not have this value"),
         ("samplewise_center=args.v", "the spec has one value for every split, that of line 6"),
     ],
 )
@@ -193,4 +193,4 @@ def test_a_dict_that_an_option_chooses_is_that_of_its_default_and_said() -> None
     assert "LEVELS" not in result.changed.split("pipegen.build")[1].split("\n")[0]
     said = {f.message.split("`")[1] for f in result.findings.items if f.code == "PG613"}
     assert said == {"rotation_range", "fill_mode"}
-    assert any("`rotation_range` is not handed over" in f.message for f in result.findings.of("by hand"))
+    assert any("`rotation_range` is not passed on" in f.message for f in result.findings.of("by hand"))

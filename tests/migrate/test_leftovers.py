@@ -48,9 +48,17 @@ MAKE = "train = g.flow_from_directory('d')\n"
             "no `.batch_size`",
             "the number",
         ),
-        (f"{MAKE}model.fit_generator(wrap(train), 9)\n", "`wrap` takes a Keras iterator", ""),
-        (f"{MAKE}many = wrap(train)\nmodel.fit_generator(many, 9)\n", "`fit_generator` is not edited", "write `fit`"),
-        (f"{MAKE}kw = dict(x=train)\nmodel.fit(**kw)\n", "`fit` may get the iterator", "leave out `steps_per_epoch`"),
+        (f"{MAKE}model.fit_generator(wrap(train), 9)\n", "`wrap` took a Keras iterator", ""),
+        (
+            f"{MAKE}many = wrap(train)\nmodel.fit_generator(many, 9)\n",
+            "`fit_generator` does not exist in Keras 3; it is not edited",
+            "write `fit`",
+        ),
+        (
+            f"{MAKE}kw = dict(x=train)\nmodel.fit(**kw)\n",
+            "its unpacked arguments may contain the iterator",
+            "remove `steps_per_epoch`",
+        ),
     ],
 )
 def test_what_may_be_an_iterator_is_said(code: str, what: str, help_: str) -> None:

@@ -179,7 +179,7 @@ def test_what_cannot_be_handed_over_is_said() -> None:
     code += "b = ImageDataGenerator().flow_from_directory('e', batch_size=BATCH)\nmodel.fit(b, validation_data=a)\n"
     result = migrated(code)
     assert "params" not in result.changed
-    assert any(f.code == "PG615" and "is not handed over" in f.message for f in result.findings.items)
+    assert any(f.code == "PG615" and "is not passed on" in f.message for f in result.findings.items)
 
 
 @pytest.mark.parametrize("body", ["return g.n", "print(g.class_indices)"])

@@ -64,17 +64,17 @@ def test_pairs_become_a_split(code: str, after: str) -> None:
         (BOTH + "model.fit((x, y) for x, y in zip(images, masks) if x.any())\n", "in line 5, before the model gets them"),
         (BOTH + "model.fit((y, x) for x, y in zip(images, masks))\n", "in line 5, before the model gets them"),
         (BOTH + "use(zip(images, masks))\n", "used in line 5 in a way that is not followed"),
-        (BOTH + "both = zip(images, masks)\n", "no use of its pairs is seen"),
+        (BOTH + "both = zip(images, masks)\n", "its pairs are not used in this file"),
         (BOTH + "if x:\n    both = zip(images, masks)\n    x = next(both)\n", "not followed"),
         ("if x:\n    " + BOTH.replace("\nmasks", "\n    masks") + FIT, "made in a branch"),
         (
             "def pairs():\n    " + BOTH.replace("\nmasks", "\n    masks") + "    for x, y in zip(images, masks):\n        yield x, y > 0\n"
             "model.fit(pairs(), steps_per_epoch=9)\n",
-            "changed or chosen by code",
+            "code changes or selects the pairs",
         ),
         (
             "def pairs():\n    " + BOTH.replace("\nmasks", "\n    masks") + "    for x, y in zip(images, masks):\n        yield x, y\n",
-            "no use of its pairs is seen",
+            "its pairs are not used in this file",
         ),
     ],
 )

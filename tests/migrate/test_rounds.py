@@ -36,7 +36,7 @@ def changed(code: str, made: str = MADE) -> tuple[str, list[str]]:
 def test_a_loop_over_epochs_keeps_the_class(code: str) -> None:
     text, by_hand = changed(code)
     assert text == f"{HEAD}{MADE}{code}".replace(HEAD.splitlines(keepends=True)[1], COMPAT)
-    assert any("draws the same numbers" in message for message in by_hand)
+    assert any("draw the same numbers" in message for message in by_hand)
 
 
 @pytest.mark.parametrize("code", [
@@ -51,7 +51,7 @@ def test_a_loop_over_epochs_keeps_the_class(code: str) -> None:
 def test_other_loops_are_migrated(code: str) -> None:
     text, by_hand = changed(code)
     assert "pipegen.build(" in text
-    assert not any("draws the same numbers" in message for message in by_hand)
+    assert not any("draw the same numbers" in message for message in by_hand)
 
 
 def test_rounds_that_take_one_batch_each_take_those_that_keras_did() -> None:
