@@ -45,11 +45,11 @@ def require_bytes(step: Transform, x: FeatureType) -> None:
     whole = x.interval is not None and x.interval.high > 1 and BYTE_RANGE.contains(x.interval, slack=0.5)
     if x.dtype == "uint8" or whole:
         return
-    given, help_ = f"values in {x.interval}", "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
+    given, earlier = f"values in {x.interval}", "put it before `rescale` and `normalize`, where the values are still from 0 to 255"
     if x.interval is None:
         given = "values of an unknown range"
-        help_ = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
-    raise OpError("PG221", f"`{step.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=help_)
+        earlier = write("cast: {dtype: uint8}", "before", "if they are from 0 to 255, put {} before it")
+    raise OpError("PG221", f"`{step.op}` rounds to whole numbers from 0 to 255, but gets {given}", help=earlier)
 
 
 def is_standardised(x: FeatureType) -> bool:

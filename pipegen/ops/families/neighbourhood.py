@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
@@ -18,6 +17,9 @@ from pipegen.ops.step_bases import require_bytes, require_image
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, FLOATING, FeatureType, Interval
+
+if TYPE_CHECKING:
+    from pipegen.ops.lowering.filters import Phase  # pydantic would import TensorFlow for a tensor in the type of `phase`
 
 
 class NeighbourhoodTransform(StagedTransform):
@@ -55,10 +57,10 @@ class NeighbourhoodTransform(StagedTransform):
         nothing. `probability` plays no part."""
         return ()
 
-    phase: ClassVar[Callable[..., tuple[tf.Tensor, ...]] | None] = None
+    phase: ClassVar[Phase | None] = None
     """The only phase, for a step with one."""
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+    def phases(self) -> tuple[Phase, ...]:
         """Pure functions that run one after another before `finish`.
 
         Each takes the images `(n, height, width, channels)` and the results of the one before; the first one takes the parameters.
