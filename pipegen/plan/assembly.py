@@ -84,10 +84,10 @@ class Geometric:
         self.feature = feature
         self.entry = entry
         self.mode = self._reads = mode  # `_reads` is the mode for this feature: a mask is not interpolated
-        self.behind = None if before is None else before.behind if before._copies else before.mode
+        self._copies = True  # whether every step so far copies input pixels, so that nothing is resampled
+        self.behind: tuple[Fill, str] | None = None if before is None else before.behind if before._copies else before.mode
         """The mode of the segment that resampled the image before it."""
         self.closed = self._alone = alone
-        self._copies = True  # whether every step so far copies input pixels, so that nothing is resampled
         self._projective = False
         self._size = entry.height, entry.width
 
