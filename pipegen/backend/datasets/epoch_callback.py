@@ -457,7 +457,9 @@ class StageCallback(ResumeCallback):
     def _timeline(self) -> Timeline:
         return self._whole.timeline
 
-    _fitted = _timeline
+    @property
+    def _fitted(self) -> Timeline:
+        return self._whole.timeline
 
     def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
         return self._resized(state)
