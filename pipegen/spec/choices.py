@@ -304,8 +304,7 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     near = closest(name, _classes(what))
     listed = "`pipegen ops` lists every step" if what == "step" else f"{what}s are {one_of(_classes(what), 'and')}"
     fix = None
-    instead = {"step": instead_of_step, "source": instead_of_source}.get(what)
-    advice: list[str] = [*instead(name, given)] if instead is not None else []
+    advice: list[str] = [] if what == "test" else list((instead_of_step if what == "step" else instead_of_source)(name, given))
     several = any(isinstance(one, Advice) and "\n" in one.lines for one in advice)  # several steps, none of which is meant alone
     other = several or near not in meanings(name)
     if advice and ((what == "step" and is_elsewhere(name)) or (other and plain(near or "") != plain(name))):
