@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -304,9 +304,7 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     near = closest(name, _classes(what))
     listed = "`pipegen ops` lists every step" if what == "step" else f"{what}s are {one_of(_classes(what), 'and')}"
     fix = None
-    by_kind: dict[str, Callable[[str, Any], Iterable[str]]] = {"step": instead_of_step, "source": instead_of_source}
-    instead = by_kind.get(what)
-    advice: list[str] = [*instead(name, given)] if instead is not None else []
+    advice: list[str] = [] if what == "test" else list((instead_of_step if what == "step" else instead_of_source)(name, given))
     several = any(isinstance(one, Advice) and "\n" in one.lines for one in advice)  # several steps, none of which is meant alone
     other = several or near not in meanings(name)
     if advice and ((what == "step" and is_elsewhere(name)) or (other and plain(near or "") != plain(name))):
