@@ -91,7 +91,13 @@ def record(
     executor = pipe._engine.executor(split)
     found = about(executor, pipe.spec_hash)
     found.model_ms = model_ms
-    batches = (tick(done) for done, _ in enumerate(endless(pipe, split, (model_ms or 0.0) / 1000), 1))
+
+    def ticked() -> Iterator[None]:
+        for done, _ in enumerate(endless(pipe, split, (model_ms or 0.0) / 1000), 1):
+            tick(done)
+            yield
+
+    batches = ticked()
     for _ in range(warm_steps(executor)):
         next(batches)
     before, start = replace(executor.waiting), time.perf_counter()
