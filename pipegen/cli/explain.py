@@ -73,6 +73,7 @@ def explain(
     given = dict.fromkeys(names, circumstances(loaded.model, available_cores()))
     every = everything and output_format != "html"
     runs = physical_plans(loaded.model, compiled, given[names[0]].threads, every=every) if physical else None
+    text: str
     if output_format == "html":
         from pipegen.views.plan_page import plan_page
 
