@@ -157,7 +157,7 @@ def test_other_splits_have_the_first_view_alone(folder: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_examples_are_mixed_with_all_their_views(folder: Path, tmp_path: Path) -> None:
+def test_examples_are_combined_with_all_their_views(folder: Path, tmp_path: Path) -> None:
     for name in ("day", "night"):
         (tmp_path / name).mkdir()
     for i, path in enumerate(sorted((folder / "images").iterdir())):

@@ -79,7 +79,7 @@ def test_a_cache_and_compiled_kernels_change_nothing(how: str, photo_folder: Pat
 
 
 @pytest.mark.nightly
-def test_examples_are_mixed_with_those_that_an_epoch_has(photo_folder: Path) -> None:
+def test_examples_are_combined_with_those_that_an_epoch_has(photo_folder: Path) -> None:
     steps = {"transforms": [RESIZE, {"mixup": {"alpha": 0.4}}], "output": {"encode": {"label": "one_hot"}}}
     whole = batches(pipeline(photo_folder, **(BALANCE | steps)).dataset("train", epoch=1))
     parts = pipeline(photo_folder, **(BALANCE | steps | {"batch": {"size": 4, "remainder": "keep"}}))
