@@ -198,7 +198,7 @@ def test_every_plan_gives_the_same_boxes(plain: Any, runtime: dict[str, Any], tm
 @pytest.mark.parametrize(
     "step", [pytest.param("mixup", marks=pytest.mark.nightly), "cutmix", pytest.param("mosaic", marks=pytest.mark.nightly)]
 )
-def test_boxes_of_mixed_images(step: str) -> None:
+def test_boxes_of_combined_images(step: str) -> None:
     """Each box shows its class, and what shows a class lies in a box of it."""
     got = stream(pipe([{step: {}}]))
     room = {"mixup": 6, "cutmix": 6, "mosaic": 12}[step]
