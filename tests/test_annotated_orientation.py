@@ -218,8 +218,8 @@ def test_each_stage_decides_for_itself_how_images_lie(mixed: bool, tmp_path: Pat
             for name, values in own.items():
                 np.testing.assert_allclose(values, alone[expected][name], rtol=0, atol=1e-4, err_msg=f"{exif} {expected} {name}")
         if not mixed:
-            taken = {d.message.rpartition("taken for ")[2] for d in found.diagnostics if d.code == "PG661"}
-            assert taken == {"upright", "as they are stored"}, "each way is told of"
+            taken = {d.message.rpartition("assumed: ")[2] for d in found.diagnostics if d.code == "PG661"}
+            assert taken == {"on the upright images", "on the images as they are stored"}, "each way is told of"
 
 
 @pytest.mark.nightly
@@ -295,14 +295,14 @@ def test_a_prepared_store_holds_what_was_turned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("op", SOURCES)
 def test_findings_count_what_was_turned_and_what_nothing_tells(op: str, tmp_path: Path) -> None:
     source = SOURCES[op](tmp_path, annotated(tmp_path / "photos"))
-    for exif, drawn, taken in (("apply", "as it is stored", "upright"), ("ignore", "upright", "as they are stored")):
+    for exif, drawn, taken in (("apply", "as it is stored", "upright images"), ("ignore", "upright", "images as they are stored")):
         found = notes_of(source, exif)
         assert found["PG660"].severity == "info"
-        assert "that of the image " + drawn in found["PG660"].message
-        assert "annotations of 4 of 16 images are turned" in found["PG660"].message
+        assert "fits the image " + drawn in found["PG660"].message
+        assert "annotations of 4 of 16 images are rotated" in found["PG660"].message
         assert found["PG661"].severity == "warning"
         assert found["PG661"].message.startswith("6 images have an EXIF orientation, such as ")
-        assert found["PG661"].message.endswith(f"taken for {taken}")
+        assert found["PG661"].message.endswith(f"assumed: on the {taken}")
 
 
 @pytest.mark.parametrize("form", ["square", "yolo", "table"])

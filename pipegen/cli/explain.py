@@ -77,7 +77,7 @@ def explain(
     if output_format == "html":
         from pipegen.views.plan_page import plan_page
 
-        text: str = plan_page(loaded.model, loaded.hash, compiled, given, shown=page, physical=runs)
+        text = plan_page(loaded.model, loaded.hash, compiled, given, shown=page, physical=runs)
     elif output_format == "json":
         text = json_text(explain_json(loaded.model, compiled, given, runs))
     else:

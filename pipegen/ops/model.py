@@ -7,7 +7,7 @@ import inspect
 import sys
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,9 +22,9 @@ class Model(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Drops annotations of class variables: pydantic would evaluate them again for every class that derives from this one."""
+        """Shortens annotations of class variables: pydantic would evaluate their texts again for every class that derives from this one."""
         super().__pydantic_init_subclass__(**kwargs)
-        cls.__annotations__ = {name: type_ for name, type_ in cls.__annotations__.items() if name in cls.model_fields}
+        cls.__annotations__ = {name: ClassVar if name in cls.__class_vars__ else type_ for name, type_ in cls.__annotations__.items()}
 
 
 @cache

@@ -71,7 +71,10 @@ def position_from(
         if state["spec_hash"] != spec_hash(saved):
             from pipegen.spec.changes import meaning_changes
 
-            changes, _ = meaning_changes(state["spec"], meaning(spec))
+            try:
+                changes, _ = meaning_changes(state["spec"], meaning(spec))
+            except (LookupError, TypeError, AttributeError, ValueError):
+                raise StateError("the spec is not the one that the state was saved with, which this version of pipegen cannot read") from None
             told = [change for change in changes if change.kind == "numbers"] or changes
             lines = "\n".join(f"  {change}" for change in told)
             raise StateError(f"the spec is not the one that the state was saved with:\n{lines}")

@@ -111,6 +111,7 @@ _MEANS: tuple[tuple[KeyPath, str, str], ...] = (
     (("errors", "missing"), "nothing differs as long as no record lacks a file", ""),
     (("errors",), "nothing differs as long as every file is whole", ""),
     (("stages",), "training goes through other stages", "train"),
+    ((), "a section differs that this version of pipegen does not have", ""),
 )
 """The effect of a difference, by the start of its path, and the splits that it affects; "" for all."""
 

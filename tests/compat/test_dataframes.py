@@ -166,7 +166,7 @@ def test_an_empty_iterator_gives_batches_of_the_kind_that_others_give(folder: Pa
     """Of all that a model is told of batches, their number alone is different."""
     made = ImageDataGenerator(data_format="channels_first", dtype="float64")
     for mode in [mode for mode in MODES if mode["class_mode"] != "binary" and not mode.get("classes")][::every]:
-        with pytest.warns(UserWarning, match="no row"):
+        with pytest.warns(UserWarning, match="the iterator is empty"):
             empty = made.flow_from_dataframe(table.iloc[:0], folder, **mode, **ASKED)
         full = made.flow_from_dataframe(table, folder, **mode, **ASKED)
         shapes = [[(spec.dtype, spec.shape.rank) for spec in tf.nest.flatten(it.element_spec)] for it in (empty, full)]

@@ -83,10 +83,10 @@ def test_a_blend_is_the_one_of_keras() -> None:
     step, images = Mixup(alpha=0.7), pictures("float32")
     how = chosen(step, numbers(step))
     share = step.own_share(how, H, W).numpy()
-    theirs = keras.layers.MixUp().transform_images(images, {"combine_weight": share, "permutation_order": PARTNER})
+    theirs = keras.layers.MixUp().transform_images(images, {"mix_weight": share, "permutation_order": PARTNER})
     np.testing.assert_allclose(combined(step, images, how), theirs, atol=1e-6)
     labels = np.eye(5, dtype=np.float32)[np.arange(N) % 5]
-    theirs = keras.layers.MixUp().transform_labels(labels, {"combine_weight": share, "permutation_order": PARTNER})
+    theirs = keras.layers.MixUp().transform_labels(labels, {"mix_weight": share, "permutation_order": PARTNER})
     np.testing.assert_allclose(combine_labels(labels, labels[PARTNER][:, None], np.stack([share, 1 - share], 1)), theirs, atol=1e-7)
 
 
