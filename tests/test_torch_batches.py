@@ -102,6 +102,6 @@ def test_what_torch_cannot_take_is_said(pipe: Any, photo_folder: Path, monkeypat
     assert half["a"].tolist() == [1.5, -2]
     with pytest.raises(TypeError, match="no tensors of text"):
         tensors(tf.constant(["a"]))
-    monkeypatch.setattr("pipegen.backend.datasets.numpy_batches.get_worker_info", lambda: object())
+    monkeypatch.setattr("pipegen.backend.datasets.torch_batches.get_worker_info", lambda: object())
     with pytest.raises(RuntimeError, match="num_workers=0"):
         iter(pipe.torch("train"))

@@ -296,8 +296,9 @@ class EpochIterator(TranslatingIterator):
         at = self._batches.begin()
         other = self._batches.at(at)
         if other is not self._batches:
+            lent = other.lend()  # first: if it fails, this iterator begins anew at the next call
             self._give_back()
-            self._batches, self._inner = other, other.lend()
+            self._batches, self._inner = other, lent
         return at
 
     def _give_back(self) -> None:
