@@ -125,7 +125,7 @@ class Gpus:
                 called = name.decode(errors="replace") if isinstance(name, bytes) else name
                 self.about.append({"name": called, "memory": self._memory(handle, "total")})
         except pynvml.NVMLError as error:
-            self.absent, self._handles = f"the NVIDIA driver does not answer ({str(error).lower()})", []
+            self.absent, self.about, self._handles = f"the NVIDIA driver does not answer ({str(error).lower()})", [], []
         if not self._handles and not self.absent:
             self.absent = "the NVIDIA driver lists none"
 

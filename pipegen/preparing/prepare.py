@@ -71,9 +71,10 @@ def prepare(
             runner.run(work, missing, tell)
         elif missing:
             _write(work, missing, tell)
-        shards = [shard for number in range(len(work.shards)) if (shard := work.done(number)) is not None]
-        if len(shards) < len(work.shards):
-            raise DataError(f"a shard of {folder} was not written")
+        done = [work.done(number) for number in range(len(work.shards))]
+        if None in done:
+            raise DataError(f"shard {done.index(None)} of {folder} was not written")
+        shards = [shard for shard in done if shard is not None]
         left_out = _left_out(work, shards)
         if missing or not (folder / ABOUT).exists():
             (folder / ABOUT).unlink(missing_ok=True)

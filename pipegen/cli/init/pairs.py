@@ -183,8 +183,9 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
         try:
             with Image.open(image) as shown, Image.open(mask) as picture:
                 fits = sorted(picture.size) == sorted(shown.size)  # a photograph may be rotated by EXIF
-                colours = picture.getcolors(_MANY if told else _FEW) if picture.mode in ("1", "L", "P") else None
-                if picture.format != "PNG" or not fits or colours is None:
+                is_mask = fits and picture.format == "PNG" and picture.mode in ("1", "L", "P")
+                colours = picture.getcolors(_MANY if told else _FEW) if is_mask else None
+                if colours is None:
                     return None
                 found.values.update(_stored({int(value) for _, value in colours}, mask))
                 found.palettes.append(picture.mode == "P")

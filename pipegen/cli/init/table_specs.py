@@ -312,9 +312,9 @@ def _alike(pair: Pair, other: Pair) -> bool:
 
 
 def _label_array(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str | None, int]:
-    """Finds the labels of an array of images: as many, of the same split, with names of classes or few numbers."""
+    """Finds the labels of an array of images: as many, of no other split, with names of classes or few numbers."""
     for name, array in arrays.items():
-        if name == image or len(array.shape) not in (1, 2) or len(array) != count or split_of(name) != split_of(image):
+        if name == image or len(array.shape) not in (1, 2) or len(array) != count or len({split_of(name), split_of(image)} - {None}) > 1:
             continue
         try:
             return name, len(read_labels(name, None, 0, array)[1])
