@@ -134,6 +134,12 @@ def test_what_is_no_state_is_refused(pipe: Any, state: dict[str, Any]) -> None:
         pipe.restore(state)
 
 
+@pytest.mark.parametrize("saved", [{}, {"batch": {"size": 8}}, {"unheard": 1}, []])
+def test_a_state_of_a_spec_in_another_form_is_refused(pipe: Any, saved: Any) -> None:
+    with pytest.raises(StateError):
+        pipe.restore({**pipe.state(), "spec_hash": "0" * 64, "spec": saved})
+
+
 @pytest.mark.parametrize("own", [{"step": -3}, {"step": "x"}, {"epoch": 1.5}, {"step": 99}])
 def test_positions_that_are_none_are_refused(pipe: Any, own: dict[str, Any]) -> None:
     with pytest.raises(StateError):

@@ -225,6 +225,9 @@ def test_a_file_of_arrays(cli: Cli, tmp_path: Path) -> None:
     assert not spec.model.source.has_labels()
     assert "transforms" not in text
     assert manifest.num_examples("predict") == 120
+    np.savez(tmp_path / "one.npz", images=x, labels_training=y)
+    _, (spec, _) = written(cli, "one.npz", "-o", "one.pipegen.yaml")
+    assert spec.model.source.has_labels(), "a word for a split beside none is no other split"
     np.savez(tmp_path / "labels.npz", y=y)
     result = cli("init", "labels.npz")
     assert result.exit_code == 2
