@@ -236,7 +236,7 @@ def test_one_base_and_three_projects(place: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.tf
 def test_a_mix(place: Path) -> None:
-    pipe = build(place, "11-a-combine")
+    pipe = build(place, "11-a-mix")
     files = [Path(file).parts for file in pipe.files("train")]
     assert pipe.steps("train") == 1
     assert {part for file in files for part in file} >= {"real", "made"}

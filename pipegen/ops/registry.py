@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 
 _T = TypeVar("_T", Transform, Source, DataTest)
+_DECODER = "decode"
 _STEPS = {
     "affine": "affine random_affine random_rotation random_shear random_translation random_zoom rotation shear translation zoom",
     "auto_augment": "aug_mix auto_augment rand_augment trivial_augment",
@@ -92,13 +93,19 @@ def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
     return {v.op: v for v in own}
 
 
-class _Ops(Mapping[str, type[_T]]):
-    """The ops of a folder by name, with their base class and the file of each; a look-up imports the file."""
+class _Ops(MutableMapping[str, type[_T]]):
+    """The ops of a folder by name; a look-up imports the file. Ops of other packages can be added.
+
+    Args:
+        package: The folder.
+        base: The base class of its ops.
+        homes: The file of each op.
+    """
 
     def __init__(self, package: str, base: type[_T], homes: Mapping[str, str]) -> None:
         self._package = package
         self._base: type[_T] = base
-        self._homes = homes
+        self._homes = dict(homes)
         self._found: dict[str, type[_T]] = {}
 
     def __getitem__(self, name: str) -> type[_T]:
@@ -109,8 +116,15 @@ class _Ops(Mapping[str, type[_T]]):
             if set(found) != due:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")
                 raise InternalError(f"{folder}/{home}.py defines {sorted(found)}, but `ops/registry.py` expects {sorted(due)}")
-            self._found |= found
+            self._found = found | self._found
         return self._found[name]
+
+    def __setitem__(self, name: str, op: type[_T]) -> None:
+        self._homes[name], self._found[name] = "", op
+
+    def __delitem__(self, name: str) -> None:
+        del self._homes[name]
+        self._found.pop(name, None)
 
     def __contains__(self, name: object) -> bool:
         return name in self._homes
@@ -152,4 +166,4 @@ def goes_bare(cls: type[Any]) -> bool:
 @cache
 def default_decoder() -> Transform:
     """Returns the step that decodes if a spec has none."""
-    return transforms()["decode"]()
+    return transforms()[_DECODER]()

@@ -13,8 +13,8 @@ from pipegen.ops.registry import sources, transforms
 from pipegen.ops.transform import Transform
 from pipegen.passes import PASSES
 
-PASS_FILES = sorted(p for p in Path(pipegen.passes.__file__).parent.glob("*.py") if p.stem not in ("__init__", "base"))
-READERS = [*PASS_FILES, Path(pipegen.passes.__file__).parent / "base.py", *sorted(Path(pipegen.plan.__file__).parent.glob("*.py"))]
+PASS_FILES = sorted(p for p in Path(pipegen.passes.__file__).parent.glob("*.py") if p.stem not in ("__init__", "plan_pass"))
+READERS = [*PASS_FILES, Path(pipegen.passes.__file__).parent / "plan_pass.py", *sorted(Path(pipegen.plan.__file__).parent.glob("*.py"))]
 """What must not know an op: the passes, and the plan beneath them."""
 
 NAMES = {*transforms(), *sources()}

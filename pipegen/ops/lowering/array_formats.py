@@ -44,7 +44,7 @@ def read_array(contents: bytes, format: str, options: Mapping[str, Any], shape: 
     """
     if not contents:
         raise UnreadableError("is empty")
-    module = "outlines" if format in ("coco", "labelme") else "array_formats"
+    module = "outline_masks" if format in ("coco", "labelme") else "array_formats"
     values = getattr(import_module(f"pipegen.ops.lowering.{module}"), f"read_{format}")(contents, **options)
     if values.ndim == len(shape) - 1 and shape[-1] == 1:
         values = values[..., None]
