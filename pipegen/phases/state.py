@@ -74,9 +74,7 @@ def position_from(
             try:
                 changes, _ = meaning_changes(state["spec"], meaning(spec))
             except (LookupError, TypeError, AttributeError, ValueError):
-                raise StateError(
-                    "the state was saved with another spec, which this version of pipegen cannot read"
-                ) from None
+                raise StateError("the state was saved with another spec, which this version of pipegen cannot read") from None
             told = [change for change in changes if change.kind == "numbers"] or changes
             lines = "\n".join(f"  {change}" for change in told)
             raise StateError(f"the spec is not the one that the state was saved with:\n{lines}")
