@@ -134,6 +134,11 @@ def test_what_is_no_state_is_refused(pipe: Any, state: dict[str, Any]) -> None:
         pipe.restore(state)
 
 
+def test_a_state_with_another_hash_alone_is_refused_in_words(pipe: Any) -> None:
+    with pytest.raises(StateError, match="only its hash differs"):
+        pipe.restore({**pipe.state(), "spec_hash": "0" * 64})
+
+
 @pytest.mark.parametrize("saved", [{}, {"batch": {"size": 8}}, {"unheard": 1}, []])
 def test_a_state_of_a_spec_in_another_form_is_refused(pipe: Any, saved: Any) -> None:
     with pytest.raises(StateError):

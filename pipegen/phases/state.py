@@ -76,7 +76,7 @@ def position_from(
             except (LookupError, TypeError, AttributeError, ValueError):
                 raise StateError("the state was saved with another spec, which this version of pipegen cannot read") from None
             told = [change for change in changes if change.kind == "numbers"] or changes
-            lines = "\n".join(f"  {change}" for change in told)
+            lines = "\n".join(f"  {change}" for change in told) or "  only its hash differs"
             raise StateError(f"the spec is not the one that the state was saved with:\n{lines}")
     extent = extent_at(epoch)
     size = _batch_at(saved, epoch)
