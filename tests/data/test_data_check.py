@@ -16,6 +16,7 @@ from pipegen.phases.compilation import inspect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pipegen.spec.models import PipelineSpec
 
@@ -157,3 +158,13 @@ def test_the_utility_of_keras_knows_folders_alone(source: dict[str, Any]) -> Non
     (finding,) = [d for d in inspect("x.yaml", text=yaml.safe_dump(spec)).diagnostics.items if d.severity is Severity.ERROR]
     assert (finding.code, finding.labels[0].path) == ("PG302", "splits.method")
     assert next(iter(source)) in finding.message
+
+
+def test_a_split_with_the_name_of_another_library_is_shown_at_its_key(tmp_path: Path) -> None:
+    text = "pipegen: 1\nsource: {image_folder: {path: photos/}}\nsplits:\n  parts:\n    train: 0.8\n    val: 0.2\n"
+    (tmp_path / "a.pipegen.yaml").write_text(f"{text}transforms: [{{resize: {{size: 8}}}}]\n", encoding="utf-8")
+    (finding,) = (d for d in inspect(tmp_path / "a.pipegen.yaml").diagnostics if d.code == "PG523")
+    span = finding.labels[0].span
+    assert span is not None
+    assert (span.line, span.column) == (6, 5), "at `val`, not at its share"
+    assert finding.help[0].startswith("name it `validation`")
