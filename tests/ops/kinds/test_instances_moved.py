@@ -123,7 +123,7 @@ def test_pixels_of_images_that_were_combined_twice_have_places_of_boxes_that_are
 
 @pytest.mark.tf
 @pytest.mark.nightly  # by day pasted ones are
-def test_a_share_of_a_mixd_batch_is_that_of_the_whole() -> None:
+def test_a_share_of_a_combined_batch_is_that_of_the_whole() -> None:
     """Whose groups lie across both shares; and a run that goes on has what it would have had."""
     made = pipe(["mosaic", {"random_flip": BLACK}], size=4)
     whole = [y["masks"].numpy() for _, y in made.dataset("train", epoch=1)]
