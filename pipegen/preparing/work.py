@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pipegen.backend.datasets.engine import Engine
-from pipegen.backend.reading.damage import reason
 from pipegen.cache.store import key_of, plain
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.sources.prepared_store.checksums import checksum
 from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, shard_files
 from pipegen.phases.compilation import bind, collect_data, of_first_view

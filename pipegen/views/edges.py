@@ -10,11 +10,11 @@ import tensorflow as tf
 from PIL import Image
 
 from pipegen.backend.kernels.lower import apply_element, apply_stage
-from pipegen.backend.reading.damage import reason
 from pipegen.ops.families.combining import GROUP
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.pictures import levels
+from pipegen.ops.lowering.python_calls import reason
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Emit, Index, Kernel, Read
 from pipegen.spec.units import format_bytes

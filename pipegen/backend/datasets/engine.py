@@ -32,6 +32,7 @@ from pipegen.diagnostics.diagnostic import Severity
 from pipegen.errors import DataError, SpecError
 from pipegen.lazy import uncollected
 from pipegen.ops.families.combining import GROUP
+from pipegen.ops.lowering.python_calls import reason
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_combining
@@ -321,7 +322,7 @@ class Engine:
         found = find_problem(executor, record, epoch)
         if found is None:  # an epoch's window may end before the damage
             where, advice = f"{executor.records.locate(record)}{place_of_decode(executor)}", executor.damage.advice
-            found = f"cannot decode {where}: {damage.reason(error)}; {advice}"
+            found = f"cannot decode {where}: {reason(error)}; {advice}"
         return DataError(found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from pipegen.backend.reading.split_records import files_of
 from pipegen.errors import DataError
 from pipegen.files import add_line
 from pipegen.ops.lowering.graphs import graph_around, meanwhile
-from pipegen.ops.lowering.python_calls import CallFailed, numpy_function
+from pipegen.ops.lowering.python_calls import numpy_function
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:
@@ -222,17 +221,3 @@ def advice(split: str, *, skips: bool) -> str:
     if split == "train" and not skips:
         return "`errors: {decode: {skip: {max_fraction: 0.01}}}` would replace it by the next good record"
     return "list it in a file and set `errors: {exclude: FILE}`; `pipegen validate --data=all --write-exclude FILE` writes one"
-
-
-def reason(error: Exception) -> str:
-    """Extracts the first sentence of a TensorFlow error, without its node names."""
-    text = getattr(error, "message", None) or str(error)
-    if isinstance(error, UnicodeDecodeError) and b" [Op:" in error.object:  # TensorFlow's own message, which quotes bytes of the record
-        text = error.object.decode(errors="backslashreplace")
-    text = re.sub(r"\{\{[^}]*\}\}\s*", "", text)
-    text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
-    text = re.sub(r"^Expected .* to be true\. Summarized data: b?(['\"]?)(.*)\1$", r"\2", text, flags=re.DOTALL)
-    text = re.sub(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
-    text = text.removeprefix(f"{CallFailed.__name__}: ")
-    line = next((part.strip() for part in text.splitlines() if part.strip()), "unknown error")
-    return line.strip("[]'\" ").removeprefix("b'").rstrip(".")

@@ -50,6 +50,9 @@ class MixedRecords(Records):
         """Number of examples of an epoch."""
         return len(self) if self.mixture is None else self.mixture.examples
 
+    def plain_files(self, read: ElementType) -> frozenset[str]:
+        return frozenset.intersection(*(part.plain_files(own) for part, own in zip(self.parts, self.reads, strict=True)))
+
     def firsts(self) -> list[int]:
         """Returns the first record of each part, with the end."""
         return [int(n) for n in np.cumsum([0, *map(len, self.parts)])]

@@ -18,6 +18,7 @@ from pipegen.ops.families.crops import place_name, size_name, store_name
 from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.decoding import START, mostly_plain
 from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
 from pipegen.ops.sources.listing.reader import FileReader
@@ -81,6 +82,13 @@ class Records:
             return []
         return [self.beside.get(name, self.paths) for name in files_of(read)]
 
+    def plain_files(self, read: ElementType) -> frozenset[str]:
+        """Returns the features whose files are local and almost all plain JPEGs: all of `_SAMPLE` are."""
+        if type(self.reader) is not FileReader or self.in_shards is not None:
+            return frozenset()
+        found = {name: self.beside.get(name, self.paths) for name in files_of(read)}
+        return frozenset(name for name, paths in found.items() if mostly_plain(_starts(paths)))
+
     def __len__(self) -> int:
         return len(self.paths)
 
@@ -88,6 +96,26 @@ class Records:
     def epoch_examples(self) -> int:
         """Number of examples of an epoch: all records, once."""
         return len(self)
+
+
+_SAMPLE = 64
+"""Files of a split that are looked at."""
+
+
+def _starts(paths: Sequence[str]) -> list[bytes]:
+    """Reads the first bytes of some files; none if one is remote or cannot be read, which is an error where it is decoded."""
+    count = min(len(paths), _SAMPLE)
+    chosen = [paths[i * len(paths) // count] for i in range(count)]
+    if any("://" in path for path in chosen):
+        return []
+    starts = []
+    for path in chosen:
+        try:
+            with open(path, "rb", buffering=0) as file:
+                starts.append(file.read(START))
+        except OSError:
+            return []
+    return starts
 
 
 def files_of(read: ElementType) -> tuple[str, ...]:

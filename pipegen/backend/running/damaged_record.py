@@ -10,9 +10,10 @@ import tensorflow as tf
 from pipegen.backend.index.combined_groups import widened
 from pipegen.backend.index.order import From
 from pipegen.backend.kernels.lower import apply_element
-from pipegen.backend.reading.damage import NO_STAND_IN, reason
+from pipegen.backend.reading.damage import NO_STAND_IN
 from pipegen.errors import DataError
 from pipegen.ops.families.decoder import Decode, Decodes, DecodeWindow
+from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.stage import Stage, StepRef
 from pipegen.plan.nodes import Read
 from pipegen.types import ElementType

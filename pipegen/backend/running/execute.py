@@ -28,6 +28,7 @@ from pipegen.data.mix_counts import part_seed
 from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
+from pipegen.ops.lowering.graphs import meanwhile, seldom
 from pipegen.physical.decide import decide, extent_of, widened
 from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
@@ -97,6 +98,7 @@ class Executor:
         """Rows of a batch up to the last kernel that combines examples, if its block is widened to whole groups."""
         self.tensors = tensors_of(records)
         self.draws = MixedDraws(spec.seed, index) if index.parts else Draws(spec.seed, index.draws, scheduled=index.scheduled)
+        self._plain_files = records.plain_files(plan.read)
         self._kernels: dict[tuple[int, bool], Callable[[Features], Features]] = {}
         self._device_kernels: dict[int, DeviceKernel] = {}
         self._traced: list[tuple[object, Traced]] = []
@@ -208,7 +210,7 @@ class Executor:
                 features.update(self._read_of_part(node, features) if node.parts else self.tensors.read(features["@record"], node.out))
                 return
             for stage in node.stages:
-                with self.scope(stage):
+                with self.scope(stage), meanwhile(seldom, stage.feature in self._plain_files):
                     if isinstance(stage, Branch) and stage.compiled:
                         apply_branch(stage, features, self.branch(stage))
                     else:

@@ -7,7 +7,7 @@ the bit as Pillow; `tensorflow` is FAST with fancy upsampling, the default of `t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +15,9 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.lowering.exif import of_jpeg, orient, orientation, swaps_sides, upright_png
 from pipegen.ops.lowering.formats import GRAY_TYPES, decode_other, head_of, is_jpeg, kind, luma, refused, sure, with_opacity
-from pipegen.ops.lowering.graphs import apart, either, once, target
-from pipegen.ops.lowering.library import read_by_library, too_shallow
+from pipegen.ops.lowering.graphs import apart, either, once, seldom, target
+from pipegen.ops.lowering.library import call_reader, read_by_library, too_shallow
+from pipegen.ops.lowering.python_calls import reason
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -36,7 +37,7 @@ _HOW: dict[str, dict[str, Any]] = {
 }
 USUAL = 8
 """Most pixels of a usual image, in multiples of the needed pixels."""
-_HEAD, _START = 24, 1024
+_HEAD, START = 24, 1024
 """Bytes of a file that decide if it is plain, and those in which a plain JPEG has its number of colours."""
 _FOUR_COLOURS = r"(?s)\C*\x00\x14\x08\C\C\C\C\x04\C*"
 """A start of frame of four colours: its length, the bits, height and width, and their number."""
@@ -87,15 +88,19 @@ def decode(
     def plain() -> tf.Tensor:
         return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, jpeg=jpeg)
 
-    def segmented() -> tf.Tensor:
+    def segmented(contents: tf.Tensor) -> tf.Tensor:
         marked, size, turn = _looked_at(contents, exif)
         image = _segmented(marked, channels, _ratio_index(size, need) if need else None, jpeg)
         return image if turn is None else once(orient, image, turn)
 
-    def other() -> tf.Tensor:
+    def other(contents: tf.Tensor) -> tf.Tensor:
         return once(decode_other, contents, channels=channels, exif=exif)
 
-    return _shaped(_by_content(contents, None if rare else plain, segmented, other), channels)
+    def unusual(contents: tf.Tensor) -> tf.Tensor:
+        return tf.cond(_starts_jpeg(contents), partial(segmented, contents), apart(partial(other, contents)))
+
+    alone = _seldom(unusual, contents, channels)
+    return _shaped(alone() if rare else tf.cond(_is_plain(_start(contents)), plain, apart(alone)), channels)
 
 
 def decode_window(
@@ -138,9 +143,12 @@ def decode_window(
         return cut(image if turn is None else once(orient, image, turn), place, index)
 
     def other() -> tf.Tensor:
-        return cut_out(once(decode_other, contents, channels=channels, exif=exif), window)
+        return cut_out(_seldom(partial(once, decode_other, channels=channels, exif=exif), contents, channels)(), window)
 
-    return _shaped(_by_content(contents, None if rare else plain, segmented, other), channels)
+    def alone() -> tf.Tensor:
+        return tf.cond(_starts_jpeg(contents), segmented, apart(other))
+
+    return _shaped(alone() if rare else tf.cond(_is_plain(_start(contents)), plain, apart(alone)), channels)
 
 
 def survey(
@@ -152,7 +160,7 @@ def survey(
     """Surveys the bytes of `n` files, string scalars, for `decode_surveyed`, with the arithmetic done once for all of them; `need` is as
     for `decode` and `decode_window`, and `window` is a function from heights and widths `(n,)` to windows `(n, 4)`."""
     count = len(contents)
-    plain = _is_plain(tf.stack([tf.strings.substr(one, 0, _START) for one in contents]))
+    plain = _is_plain(tf.stack([_start(one) for one in contents]))
     ratio, sizes, places = tf.zeros_like(plain, tf.int32), None, None
     if window is not None or need is not None:
         sizes = _sizes(contents, plain)
@@ -195,20 +203,37 @@ def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
     return tf.concat([first, (start + size + (ratio - 1)) // ratio - first], axis=-1)
 
 
-def _by_content(contents: tf.Tensor, plain: Branch | None, segmented: Branch, other: Branch) -> tf.Tensor:
-    """Chooses a branch by content: a plain JPEG (None if the file is known not to be one), a JPEG that may have EXIF, another format.
+def _seldom(decode: Callable[[tf.Tensor], tf.Tensor], contents: tf.Tensor, channels: int) -> Branch:
+    """Makes a branch that decodes a file to uint8 `(height, width, channels)` by a function that is run eagerly, and not traced, where such
+    files are `seldom`: tracing it takes half the time of a whole pipeline."""
+    if tf.executing_eagerly() or target() != "process" or not seldom.get():
+        return partial(decode, contents)
 
-    In almost every JPEG of a dataset, tables follow the JFIF segment. Checking that reads a few bytes; a search for EXIF reads the file.
-    """
-    start = tf.strings.substr(contents, 0, _START)
-    head = tf.io.decode_raw(start, tf.uint8, fixed_length=_HEAD)
-    if plain is None:
-        return tf.cond(is_jpeg(head), segmented, apart(other))
-    return tf.cond(_is_plain(start), plain, apart(lambda: tf.cond(is_jpeg(head), segmented, apart(other))))
+    def read(content: bytes) -> Any:
+        with tf.device("CPU"):
+            return decode(tf.constant(content)).numpy()
+
+    return partial(call_reader, read, contents, [None, None, channels], tf.uint8, reason)
+
+
+def mostly_plain(starts: Sequence[bytes]) -> bool:
+    """Checks that files are plain JPEGs, by their first `START` bytes."""
+    return bool(starts) and bool(tf.reduce_all(_is_plain(tf.constant(starts))))
+
+
+def _start(contents: tf.Tensor) -> tf.Tensor:
+    return tf.strings.substr(contents, 0, START)
+
+
+def _starts_jpeg(contents: tf.Tensor) -> tf.Tensor:
+    return is_jpeg(tf.io.decode_raw(_start(contents), tf.uint8, fixed_length=_HEAD))
 
 
 def _is_plain(start: tf.Tensor) -> tf.Tensor:
-    """Finds plain JPEGs, without EXIF and with colours that TensorFlow reads correctly, by their first `_START` bytes."""
+    """Finds plain JPEGs, without EXIF and with colours that TensorFlow reads correctly, by their first `START` bytes.
+
+    In almost every JPEG of a dataset, tables follow the JFIF segment. Checking that reads a few bytes; a search for EXIF reads the file.
+    """
     head = tf.io.decode_raw(start, tf.uint8, fixed_length=_HEAD)
     jfif = tf.reduce_all(tf.gather(head, _JFIF_AT, axis=-1) == tf.constant(_JFIF, tf.uint8), axis=-1)
     tables = tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)

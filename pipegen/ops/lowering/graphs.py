@@ -48,6 +48,8 @@ by_xla: ContextVar[bool] = ContextVar("by_xla", default=False)
 """Whether XLA compiles the function being traced."""
 elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 """Whether the graph being traced may run in another process that sees the same files."""
+seldom: ContextVar[bool] = ContextVar("seldom", default=False)
+"""Whether almost all files that the graph being traced decodes are plain JPEGs, so that others may run eagerly."""
 graph_around: ContextVar[Any] = ContextVar("graph_around", default=None)
 """The graph from which functions that TensorFlow instantiates at each call take large tensors; `None` for their own."""
 
@@ -57,14 +59,14 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
     its tensors and each value of its options."""
     if tf.executing_eagerly():
         return function(*tensors, **options)
-    found: tf.Tensor = call(_traced(function, tuple(options.items()), (target(), by_xla.get())), *tensors)
+    found: tf.Tensor = call(_traced(function, tuple(options.items()), (target(), by_xla.get(), seldom.get())), *tensors)
     return found
 
 
 # Bounded: each new graph copies every function that is alive, so a search over image sizes would slow down.
 @lru_cache(maxsize=16)
 def _traced(
-    function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: tuple[str, bool]
+    function: Callable[..., tf.Tensor], options: tuple[tuple[str, Any], ...], _made_for: tuple[str, bool, bool]
 ) -> Callable[..., tf.Tensor]:
     return tf.function(partial(function, **dict(options)), autograph=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
@@ -74,6 +75,20 @@ _LONGEST = 300
 class CallFailed(RuntimeError):
     """Raised if a user's function raises, or breaks its declaration. TensorFlow interprets some exceptions itself: `StopIteration` would
     end the dataset silently."""
+
+
+def reason(error: Exception) -> str:
+    """Extracts the first sentence of a TensorFlow error, without its node names."""
+    text = getattr(error, "message", None) or str(error)
+    if isinstance(error, UnicodeDecodeError) and b" [Op:" in error.object:  # TensorFlow's own message, which quotes bytes of the record
+        text = error.object.decode(errors="backslashreplace")
+    text = re.sub(r"\{\{[^}]*\}\}\s*", "", text)
+    text = re.sub(r"\s*\[Op:[^\]]*\].*", "", text, flags=re.DOTALL)
+    text = re.sub(r"^Expected .* to be true\. Summarized data: b?(['\"]?)(.*)\1$", r"\2", text, flags=re.DOTALL)
+    text = re.sub(r"^.*?assertion failed:\s*", "", text, flags=re.DOTALL)
+    text = text.removeprefix(f"{CallFailed.__name__}: ")
+    line = next((part.strip() for part in text.splitlines() if part.strip()), "unknown error")
+    return line.strip("[]'\" ").removeprefix("b'").rstrip(".")
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def test_every_format_gives_what_is_stored(channels: int, bits: int) -> None:
 def refusal(contents: bytes, bits: int = 8, channels: int = 3) -> str:
     import tensorflow as tf
 
-    from pipegen.backend.reading.damage import reason
+    from pipegen.ops.lowering.python_calls import reason
 
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         decode(contents, channels, bits)

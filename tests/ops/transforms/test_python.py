@@ -120,7 +120,7 @@ PROMISES: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_broken_promise_is_an_error(name: str) -> None:
     import tensorflow as tf
 
-    from pipegen.backend.reading.damage import reason
+    from pipegen.ops.lowering.python_calls import reason
 
     arguments, message = PROMISES[name]
     step = Python(function=f"my_pkg.filters:{name}", **arguments).with_callee(getattr(filters, name))
