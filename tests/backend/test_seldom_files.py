@@ -93,3 +93,18 @@ def test_few_plain_jpegs_are_no_rule(folder: Path, tmp_path: Path) -> None:
     assert not mostly_plain(split_records._starts([*paths[:9], str(tmp_path / "one.jpg")]))
     assert not mostly_plain(split_records._starts([*paths[:9], str(tmp_path / "none.jpg")]))
     assert not mostly_plain(split_records._starts([]))
+
+
+def test_a_graph_that_may_run_in_another_process_calls_no_python() -> None:
+    import tensorflow as tf
+
+    from pipegen.backend.reading.manifest_columns import columns_captured
+    from pipegen.ops.lowering import graphs
+
+    with tf.Graph().as_default(), graphs.meanwhile(graphs.seldom, True):
+        assert graphs.runs_seldom_files_eagerly()
+        with columns_captured(None):
+            assert not graphs.runs_seldom_files_eagerly()
+        for target in ("file", "converter", "device"):
+            with graphs.made_for(target):
+                assert not graphs.runs_seldom_files_eagerly()

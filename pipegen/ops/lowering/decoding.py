@@ -15,7 +15,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.lowering.exif import of_jpeg, orient, orientation, swaps_sides, upright_png
 from pipegen.ops.lowering.formats import GRAY_TYPES, decode_other, head_of, is_jpeg, kind, luma, refused, sure, with_opacity
-from pipegen.ops.lowering.graphs import apart, either, once, seldom, target
+from pipegen.ops.lowering.graphs import apart, either, once, runs_seldom_files_eagerly, target
 from pipegen.ops.lowering.library import call_reader, read_by_library, too_shallow
 from pipegen.ops.lowering.python_calls import reason
 
@@ -206,7 +206,7 @@ def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
 def _seldom(decode: Callable[[tf.Tensor], tf.Tensor], contents: tf.Tensor, channels: int) -> Branch:
     """Makes a branch that decodes a file to uint8 `(height, width, channels)` by a function that is run eagerly, and not traced, where such
     files are `seldom`: tracing it takes half the time of a whole pipeline."""
-    if tf.executing_eagerly() or target() != "process" or not seldom.get():
+    if not runs_seldom_files_eagerly():
         return partial(decode, contents)
 
     def read(content: bytes) -> Any:
