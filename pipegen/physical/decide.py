@@ -302,14 +302,12 @@ class _Choice:
     def _index(self) -> p.Index:
         index = self.plan.index
         ordered: Index | Shuffle = self.shuffle or index
-        once = ordered.order == "global" and self.extent.epoch_steps is None and not index.parts and not self.form.single
-        keyed = ordered.order != "stored" and self.extent.num_examples > 1 and not once
         return p.Index(
             replace(index, order=ordered.order, window_bytes=ordered.window_bytes, blocks=ordered.blocks),
             (0, 1) if self.filters else self.extent.shard,
             self.wide,
             self.combining is not None,
-            self.setting.jit and self.shuffle is None and (keyed or index.num_draws > 0),
+            self.setting.jit and self.shuffle is None and index.num_draws > 0,
             self.shuffle is not None,
         )
 

@@ -68,7 +68,7 @@ class Index:
         shard: The share of each global batch, and the number of shares.
         rows: The rows of a batch that is widened to whole combined groups, or `None`.
         grouped: Whether it gives the combined group of each example.
-        compiled: Whether XLA compiles the ciphers.
+        compiled: Whether XLA compiles the cipher of the draws.
         whole: Whether it selects the rest of an epoch, in stored order, rather than a step.
     """
 

@@ -105,14 +105,6 @@ def test_a_global_and_the_stored_order_know_no_blocks() -> None:
     assert list(one_pass(order(rows, kind="stored"))) == list(range(19))
 
 
-def test_xla_orders_alike() -> None:
-    import tensorflow as tf
-
-    o = order([5, 1, 0, 9, 4, 6], window=4, seed=2**40)
-    cycle, position = (tf.constant(numbers) for numbers in np.divmod(np.arange(75), 25))
-    np.testing.assert_array_equal(o.records(cycle, position, jit=True), o.records(cycle, position))
-
-
 def test_what_an_epoch_has_in_common_is_worked_out_once() -> None:
     import tensorflow as tf
 

@@ -178,7 +178,7 @@ def test_each_kernel_is_one_xla_program_whatever_the_batch() -> None:
         images = rng.integers(0, 256, (4, 16, 16, 3), dtype=np.uint8)
         draws = rng.random((4, plan.index.num_draws))
         whole, part = (run_all(functions, tf.constant(images[:n]), tf.constant(draws[:n])) for n in (4, 3))
-    assert compiled_at_first == 5, "parameters, positions and pixels of the warp; parameters and pixels of the colours"
+    assert compiled_at_first == 3, "positions and pixels of the warp; pixels of the colours"
     assert len(programs) == compiled_at_first
     np.testing.assert_array_equal(whole[:3], part)
 

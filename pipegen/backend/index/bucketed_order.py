@@ -129,14 +129,14 @@ class BucketedOrder(Order):
         others = first + (own - first + 1 + tf.range(count, dtype=tf.int64)) % size
         return self.found(epoch, slot - place + others)
 
-    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
+    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
         """Returns the record at each place of a cycle: int64 `(n,)` each."""
         assert self.members is not None  # noqa: S101 - set for every such order
         if self.kind != "stored":
             firsts = self._constant((0, *np.cumsum(self.buckets).tolist()))
             bucket = tf.searchsorted(firsts, position, side="right", out_type=tf.int64) - 1
             first, last = tf.gather(firsts, bucket), tf.gather(self._constant(self.buckets), bucket) - 1
-            position = first + permute(position - first, keys(self.seed, jit=jit)(cycle, bucket), last)
+            position = first + permute(position - first, keys(self.seed)(cycle, bucket), last)
         return tf.cast(self.members(position), tf.int64)
 
     def laid(self, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:

@@ -159,14 +159,14 @@ _ORDER_DOMAIN = 0x6F726472
 """Constant that separates the keys of the order from those of the draws."""
 
 
-def permuted(position: tf.Tensor, seed: int, cycle: tf.Tensor, window: int, last: tf.Tensor, *, jit: bool = False) -> tf.Tensor:
+def permuted(position: tf.Tensor, seed: int, cycle: tf.Tensor, window: int, last: tf.Tensor) -> tf.Tensor:
     """Permutes positions within 0..last, in an order for each `cycle` and `window`: int64 `(n,)`, as are all but `window`."""
-    return permute(position, keys(seed, jit=jit)(cycle, tf.zeros_like(cycle) + window), last)
+    return permute(position, keys(seed)(cycle, tf.zeros_like(cycle) + window), last)
 
 
-def keys(seed: int, *, jit: bool = False) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Makes a function from cycles and windows, int64 `(n,)` each, to keys of orders, uint32 `(n, 3)`; `jit` compiles it by XLA."""
-    return partial(_key_function(jit), tf.constant([seed & 0xFFFFFFFF, seed >> 32], tf.uint32))
+def keys(seed: int) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """Makes a function from cycles and windows, int64 `(n,)` each, to keys of orders, uint32 `(n, 3)`."""
+    return partial(_key_function(), tf.constant([seed & 0xFFFFFFFF, seed >> 32], tf.uint32))
 
 
 def permute(position: tf.Tensor, key: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
@@ -175,8 +175,8 @@ def permute(position: tf.Tensor, key: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
 
 
 @cache
-def _key_function(jit: bool) -> Callable[..., tf.Tensor]:
-    return compiled(_order_key, vectors(tf.uint32, tf.int64, tf.int64), jit=jit)
+def _key_function() -> Callable[..., tf.Tensor]:
+    return compiled(_order_key, vectors(tf.uint32, tf.int64, tf.int64), jit=False)
 
 
 def _order_key(seed: tf.Tensor, cycle: tf.Tensor, window: tf.Tensor) -> tf.Tensor:

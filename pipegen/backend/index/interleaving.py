@@ -147,14 +147,14 @@ class MixedOrder(Order):
         cycle, position = self._passes(tf.tile(part, [count]), place + 1 + tf.range(count, dtype=tf.int64))
         return self.visits(cycle, position)
 
-    def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> Found:
+    def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, laid: tuple[tf.Tensor, ...] = ()) -> Found:
         """Finds the examples at positions of the passes of parts: int64 `(n,)` each; see `Order.visits`."""
         record, occurrence = position, tf.zeros_like(position)
         for first, begin, part in zip(self.firsts, self.begins, self.parts, strict=False):
             if not part.num_examples:
                 continue
             here = tf.logical_and(position >= first, position < first + part.num_examples)
-            own = part.visits(tf.where(here, cycle, 0), tf.where(here, position - first, 0), jit=jit)
+            own = part.visits(tf.where(here, cycle, 0), tf.where(here, position - first, 0))
             record = tf.where(here, begin + own.record, record)
             if own.occurrence is not None:
                 occurrence = tf.where(here, own.occurrence, occurrence)

@@ -145,12 +145,12 @@ class Order(Extent):
         cycle, position, _ = self.at(tf.convert_to_tensor(epoch, tf.int64), slot, since)
         return self.visits(cycle, position)
 
-    def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> Found:
+    def visits(self, cycle: tf.Tensor, position: tf.Tensor, *, laid: tuple[tf.Tensor, ...] = ()) -> Found:
         """Finds the examples at positions of cycles, int64 `(n,)` each; for the other arguments see `records`."""
-        place = self.records(cycle, position, jit=jit, laid=laid)
+        place = self.records(cycle, position, laid=laid)
         if self.sampled is None:
             return Found(place, cycle)
-        record, occurrence = self.sampled.visit(cycle, place, jit=jit)
+        record, occurrence = self.sampled.visit(cycle, place)
         return Found(record, cycle, occurrence)
 
     def alternates(self, epoch: tf.Tensor, slot: tf.Tensor, count: int, since: From = START) -> Found:
@@ -166,14 +166,14 @@ class Order(Extent):
         first = tf.minimum(position // STAND_INS * STAND_INS, self.num_examples - size)
         return self.visits(tf.zeros_like(behind) + epoch, first + (position - first + behind) % size)
 
-    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, jit: bool = False, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
+    def records(self, cycle: tf.Tensor, position: tf.Tensor, *, laid: tuple[tf.Tensor, ...] = ()) -> tf.Tensor:
         """Returns the record at each position of a cycle, or the place in it if it is sampled: int64 `(n,)` each, and so is the result.
 
-        `jit` compiles the cipher by XLA. `laid` is the result of `laid` for the epoch; without it, it is computed again.
+        `laid` is the result of `laid` for the epoch; without it, it is computed again.
         """
         if self.kind == "stored" or self.num_examples == 1:
             return position
-        key, size = keys(self.seed, jit=jit), self.window
+        key, size = keys(self.seed), self.window
         if self.kind == "global":
             (own,) = laid or (key(cycle, tf.zeros_like(cycle)),)
             return permute(position, own, tf.constant(self.num_examples - 1, tf.int64))
@@ -185,7 +185,7 @@ class Order(Extent):
             return place
         if not laid:
             cycles, which = tf.unique(cycle, tf.int64)
-            laid, place = self._lay(self.blocks, cycles, jit), place + which * self.num_examples
+            laid, place = self._lay(self.blocks, cycles), place + which * self.num_examples
         starts, begins = laid
         at = tf.searchsorted(begins, place, side="right") - 1  # of empty blocks, none
         return tf.gather(starts, at) + place - tf.gather(begins, at)
@@ -203,12 +203,12 @@ class Order(Extent):
             return (keys(self.seed)(epoch[None], tf.zeros([1], tf.int64))[0],)
         if self.blocks is None or self.kind != "window":
             return ()
-        return self._lay(self.blocks, epoch[None], False)
+        return self._lay(self.blocks, epoch[None])
 
-    def _lay(self, blocks: tf.Tensor, cycles: tf.Tensor, jit: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    def _lay(self, blocks: tf.Tensor, cycles: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the first example of each block and the place where it begins, cycle by cycle: int64 `(cycles * blocks,)`."""
         count = tf.size(blocks, tf.int64) - 1
-        key = keys(self.seed, jit=jit)(cycles, tf.zeros_like(cycles) + _WHOLE)
+        key = keys(self.seed)(cycles, tf.zeros_like(cycles) + _WHOLE)
         order = permute(tf.range(tf.size(cycles, tf.int64) * count) % count, tf.repeat(key, count, axis=0), count - 1)
         starts = tf.gather(blocks, order)
         return starts, tf.cumsum(tf.gather(blocks, order + 1) - starts, exclusive=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -19,6 +19,7 @@ from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand, parame
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
 from pipegen.backend.process.traced_functions import available, compiled
+from pipegen.ops.lowering.graphs import call
 from pipegen.terminal import is_terminal, log, note
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories:
         tf.errors.OpError: If XLA fails and `jit` is `always`.
     """
     try:
-        drawn, first, body = chain.compile(batch, reuse.depth if reuse else 0, memories or {})
+        first, body = chain.compile(batch, reuse.depth if reuse else 0, memories or {})
     except (tf.errors.OpError, ValueError, TypeError) as error:
         if jit == "always":
             raise
@@ -86,8 +87,7 @@ def _compiled(chain: Chain, batch: int, jit: str, reuse: Reuse | None, memories:
         return None
 
     def work(number: tf.Tensor | None, inputs: Features, draws: tf.Tensor, params: tuple[Params, ...]) -> Features:
-        if drawn is not None:
-            params = tuple(map(operator.add, params, drawn(None, chain.own(draws))))
+        params = chain.with_drawn(params, draws)
         for phase in first:
             params = phase(None, inputs, params)
         done: Features = body(number, inputs, params)
@@ -135,12 +135,11 @@ def _with_memories(chain: Chain, batch: int, jit: str, reuse: Reuse | None, plai
 def lower_for_any_batch(node: Kernel, entry: ElementType) -> KernelFunction:
     """Makes a function of a batch of any size, for a saved graph: XLA compiles it for each size it meets."""
     chain = Chain(node, entry)
-    drawn, body, phases = compiled(chain.drawn), compiled(chain.body), [compiled(phase) for phase in chain.phases()]
+    body, phases = compiled(chain.body), [compiled(phase) for phase in chain.phases()]
 
     def kernel(features: Features) -> Features:
-        given, params = {name: features[name] for name in chain.inputs} | chain.memory(features), chain.parameters(features)
-        if any(chain.quantised):
-            params = tuple(map(operator.add, params, drawn(chain.own(features["@draws"]))))
+        given = {name: features[name] for name in chain.inputs} | chain.memory(features)
+        params = chain.with_drawn(chain.parameters(features), features["@draws"])
         for phase in phases:
             params = phase(given, params)
         return features | body(given, params)
@@ -161,7 +160,7 @@ def lower_plainly(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
     return kernel
 
 
-_Functions = tuple[Callable[..., Any] | None, list[Callable[..., Any]], Callable[..., Any]]
+_Functions = tuple[list[Callable[..., Any]], Callable[..., Any]]
 
 
 class Chain:
@@ -176,6 +175,8 @@ class Chain:
         """The stages that read their feature from a memory, by feature, each with the function that returns it."""
         self.inputs = tuple(name for name in dict.fromkeys(stage.feature for stage in node.stages) if name not in self.memories)
         self.entry = {name: entry[name] for name in firsts}
+        self.foreign = any(not type(ref.step).__module__.startswith("pipegen.") for stage in node.stages for ref in stage.uses())
+        """Whether a step comes from another package."""
         self.width = max((r.end for st in self.stages for r in st.uses()), default=0)
 
     def memory(self, features: Features, batch: int | None = None) -> Features:
@@ -190,12 +191,23 @@ class Chain:
         """Computes the parameters that XLA must not compute; empty for other stages."""
         return self._of(features, quantised=False)
 
-    def own(self, draws: tf.Tensor) -> tf.Tensor:
-        """Slices the draws up to the chain's last one, and the last of all, which is the epoch if a step has a schedule."""
-        return tf.concat([draws[:, : self.width], draws[:, -1:]], 1)
+    def with_drawn(self, params: tuple[Params, ...], draws: tf.Tensor) -> tuple[Params, ...]:
+        """Adds the quantised parameters, which depend on the draws alone.
 
-    def drawn(self, draws: tf.Tensor) -> tuple[Params, ...]:
-        """Computes the quantised parameters: dozens of small operations, cheaper in one XLA program than one by one."""
+        They are dozens of small operations on a few numbers: XLA would take longer to compile them than they ever take. They are one node,
+        which TensorFlow does not inline for every new iterator.
+        """
+        if not any(self.quantised):
+            return params
+        # Up to the chain's last draw, and the last of all, which is the epoch if a step has a schedule.
+        own = tf.concat([draws[:, : self.width], draws[:, -1:]], 1)
+        return tuple(map(operator.add, params, call(self._drawn, own)))
+
+    @cached_property
+    def _drawn(self) -> Any:
+        return tf.function(self._draw, autograph=False)
+
+    def _draw(self, draws: tf.Tensor) -> tuple[Params, ...]:
         # They read only the shapes of images.
         given = {"@draws": draws, **{name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}}
         return self._of(given, quantised=True)
@@ -233,7 +245,7 @@ class Chain:
         return done
 
     def compile(self, batch: int, depth: int, memories: Features) -> _Functions:
-        """Starts to compile `drawn`, if there is anything to draw, the phases and `body` for one batch size.
+        """Starts to compile the phases and `body` for one batch size.
 
         With `memories`, which has their types, nothing is compiled ahead. If the results of a phase are too large, there are no phases,
         and `body` does everything.
@@ -241,22 +253,22 @@ class Chain:
         features = {k: tf.zeros([batch, *t.shape], tf.as_dtype(t.dtype)) for k, t in self.entry.items()}
         draws = tf.zeros([batch, self.width + 1], tf.float64)
         params: tuple[Any, ...] = self.parameters(features | {"@draws": draws})
+        if any(self.quantised):  # traced for the batch, not run: TensorFlow warns of calls that trace
+            drawn = self._drawn.get_concrete_function(tf.TensorSpec(draws.shape, draws.dtype)).structured_outputs
+            params = tuple(map(operator.add, params, drawn))
         features |= memories
-        drawn = None
-        if any(self.quantised):
-            program = _Program(self.drawn, (draws,))
-            drawn, params = program.start(), tuple(map(operator.add, params, program.structure))
+        program = partial(_Program, checked=self.foreign)
         given, first = params, []
         for phase in self.phases():
-            first.append(_Program(phase, (features, given)))
+            first.append(program(phase, (features, given)))
             given = first[-1].structure
         size = block_size(batch, [phase.structure for phase in first]) if depth and not memories else None
         if size is None:
             ahead = not memories
-            return drawn, [phase.start(ahead=ahead) for phase in first], _Program(self.body, (features, given)).start(depth, ahead=ahead)
+            return [phase.start(ahead=ahead) for phase in first], program(self.body, (features, given)).start(depth, ahead=ahead)
         number = tf.constant(0, tf.int64)
-        whole = _Program(partial(self.in_blocks, size), (number, features, params), fills=True).start(depth)
-        return drawn, [], lambda number, *given: whole(number, number, *given)
+        whole = program(partial(self.in_blocks, size), (number, features, params), fills=True).start(depth)
+        return [], lambda number, *given: whole(number, number, *given)
 
 
 class _Program:
@@ -266,6 +278,7 @@ class _Program:
         function: The function; XLA can compile it.
         args: Its arguments as nested tensors or specs.
         fills: Whether its first argument is a list with a tensor for each result, whose memory it may fill, or None.
+        checked: Whether to check that XLA supports each operation: tests do for those of our own steps.
 
     Attributes:
         structure: The types of its results, nested.
@@ -274,7 +287,7 @@ class _Program:
         ValueError: If XLA does not support an operation.
     """
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, fills: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, fills: bool = False, checked: bool = True) -> None:
         self._function, self._args, self._fills = function, args, fills
         self._specs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(args)]
 
@@ -283,14 +296,15 @@ class _Program:
 
         traced: Any = compiled(flat)
         self._concrete = traced.get_concrete_function(*self._specs)
-        traced.experimental_get_compiler_ir(*self._specs)(stage="hlo")
+        if checked:
+            traced.experimental_get_compiler_ir(*self._specs)(stage="hlo")
         self.structure = self._concrete.structured_outputs
 
     def start(self, depth: int = 0, *, ahead: bool = True) -> Callable[..., Any]:
         """Starts to compile machine code.
 
-        XLA is known to support every operation. Machine code takes longer, so it is compiled on a thread of its own while other kernels
-        are traced and the first examples are decoded; an earlier call waits for it.
+        It is compiled on a thread of its own while other kernels are traced and the first examples are decoded; an earlier call waits for
+        it.
 
         Args:
             depth: Number of results in use at a time, if their memory is reused; else 0.

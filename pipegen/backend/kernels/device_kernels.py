@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ class DeviceKernel:
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self._chain = chain = Chain(node, entry)
         self._lowerings = [LOWERINGS[type(stage)] for stage in chain.stages]
-        self._drawn, self._phases = compiled(chain.drawn), [compiled(phase) for phase in (*chain.phases(), chain.body)]
+        self._phases = [compiled(phase) for phase in (*chain.phases(), chain.body)]
         self._structure = self._traced()
         self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
         """True for parameters shared by all examples, which are repeated for each."""
@@ -36,9 +35,7 @@ class DeviceKernel:
     def parameters(self, features: Features) -> list[tf.Tensor]:
         """Computes the parameters of a batch, a flat list of tensors `(n, ...)`."""
         draws = features["@draws"]
-        params: tuple[Params, ...] = self._chain.parameters(features)
-        if any(self._chain.quantised):
-            params = tuple(map(operator.add, params, self._drawn(self._chain.own(draws))))
+        params: tuple[Params, ...] = self._chain.with_drawn(self._chain.parameters(features), draws)
         rows = tf.range(tf.shape(draws)[0])
         sent = tuple(how.sent(own, rows) for how, own in zip(self._lowerings, params, strict=True))
         leaves = zip(tf.nest.flatten(sent), self._single, strict=True)
@@ -70,7 +67,7 @@ class DeviceKernel:
         def parameters() -> tuple[Params, ...]:
             draws = tf.zeros([_ROWS, chain.width + 1], tf.float64)
             features = {name: tf.zeros([_ROWS, *t.shape], tf.as_dtype(t.dtype)) for name, t in chain.entry.items()}
-            return tuple(map(operator.add, chain.parameters(features | {"@draws": draws}), chain.drawn(chain.own(draws))))
+            return chain.with_drawn(chain.parameters(features | {"@draws": draws}), draws)
 
         traced: Callable[[], Any] = tf.function(parameters, autograph=False).get_concrete_function()
         return traced.structured_outputs  # type: ignore[attr-defined]

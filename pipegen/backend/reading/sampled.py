@@ -29,7 +29,7 @@ class RepeatTensors:
         self._firsts = None if repeats.firsts is None else Column(repeats.firsts)
         self._members = None if repeats.members is None else Column(repeats.members)
 
-    def visit(self, epoch: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+    def visit(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the records at slots of epochs, and their earlier occurrences in the epoch: int64 `(n,)`, as are the arguments."""
         phase = tf.bitwise.bitwise_and(self._phase + epoch * GOLDEN, UNIT - 1)
         group = self._bounds.search(slot * UNIT + phase)
@@ -41,7 +41,7 @@ class RepeatTensors:
         length = self._bounds(group + 1) - start
         walked = epoch * (length // UNIT) + epoch * (length % UNIT) // UNIT  # `epoch * length / UNIT`, in parts that fit 63 bits
         place = (rank + walked) % size
-        member = self._firsts(group) + permuted(place, self._seed, group, _WITHIN, size - 1, jit=jit)
+        member = self._firsts(group) + permuted(place, self._seed, group, _WITHIN, size - 1)
         return (member if self._members is None else tf.cast(self._members(member), tf.int64)), rank // size
 
 
@@ -53,11 +53,11 @@ class EasiestTensors:
         self._seed, self._counts = easiest.seed, tf.constant(easiest.counts)
         self._members = Column(easiest.members)
 
-    def visit(self, epoch: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+    def visit(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the records at slots of epochs, and their earlier occurrences in the epoch: int64 `(n,)`, as are the arguments."""
         last = tf.size(self._counts, tf.int64) - 1
         count = tf.gather(self._counts, tf.minimum(epoch, last))
-        place = permuted(slot % count, self._seed, epoch, _EASIEST, count - 1, jit=jit)
+        place = permuted(slot % count, self._seed, epoch, _EASIEST, count - 1)
         return tf.cast(self._members(place), tf.int64), slot // count
 
 
@@ -76,10 +76,10 @@ class PacedTensors:
         count, done = tf.gather(self._counts, stretch), place - tf.gather(self._begins, stretch)
         return tf.gather(self._passes, stretch) + done // count, done % count
 
-    def visit(self, cycle: tf.Tensor, slot: tf.Tensor, *, jit: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+    def visit(self, cycle: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the records at places of passes; a pass has each record at most once: int64 `(n,)`, as are the arguments."""
         count = tf.gather(self._counts, _last(self._passes, cycle))
-        place = permuted(slot, self._seed, cycle, _EASIEST, count - 1, jit=jit)
+        place = permuted(slot, self._seed, cycle, _EASIEST, count - 1)
         return tf.cast(self._members(place), tf.int64), tf.zeros_like(slot)
 
 

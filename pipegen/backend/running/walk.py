@@ -178,7 +178,7 @@ class Run:
 
         def named(epoch: tf.Tensor, slot: tf.Tensor, since: From, laid: tuple[tf.Tensor, ...] = ()) -> Features:
             cycle, position, weight = order.at(epoch, slot, since)
-            found = order.visits(cycle, position, jit=jit, laid=laid)
+            found = order.visits(cycle, position, laid=laid)
             full = tf.zeros_like(slot) + epoch
             draws = x.draws(x.tensors, *found, calendar=full, jit=jit)
             features = {"@epoch": full, "@slot": slot, "@record": found.record, "@draws": draws, "@weight": weight}
