@@ -107,12 +107,13 @@ class ShardedManifest(Manifest):
         return self.members[split].blocks(shards_of(self.listing).block_rows)
 
     def columns(self, split: str) -> dict[str, Array]:
-        """Returns no column: features are read with their records."""
-        return {}
+        if not self.listing.columns:
+            return {}
+        numbers = self.numbers(split)
+        return {name: values[numbers] for name, values in self.listing.columns.items()}
 
     def lists(self, feature: str) -> bool:
-        """Returns `False`: features are read with their records."""
-        return False
+        return feature in self.listing.columns
 
     def labels(self, split: str) -> Array | None:
         return None if self.every_label is None else self.members[split].gather(self.every_label).astype(np.int64)

@@ -326,12 +326,12 @@ def records_from(manifest: Manifest, split: str, read: ElementType, runtime: Run
     kinds = {name: kind_of(t) for name, t in read.items() if name not in columns}
     features = tuple(name for name, kind in kinds.items() if not kind.valid and (labels is None or not kind.indexed))
     about = manifest.mean_bytes(split), manifest.listing.reader(split), features, ram_budget(runtime)
-    held = manifest.in_shards(split)
-    if held is not None:
-        return Records(manifest.files(split), (), None, *about, blocks=manifest.blocks(split), in_shards=held)
     for name, values in columns.items():
         if isinstance(values, Ragged) and name in read and max(values.lengths, default=0) > (read[name].shape[0] or 0):
             raise InternalError(f"an example has more items of `{name}` than its type holds")
+    held = manifest.in_shards(split)
+    if held is not None:
+        return Records(manifest.files(split), (), None, *about, columns=columns, blocks=manifest.blocks(split), in_shards=held)
     # Tensors share the memory of these columns, so splits hold no copies.
     beside, members = manifest.beside(split), manifest.members[split]
     rows, blocks = manifest.rows(split), manifest.blocks(split)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
     Size = tuple[int | tf.Tensor, int | tf.Tensor]
+    Place = Callable[[int], str]
+    """A function from the number of a record to the name of its place, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class FeatureKind:
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
         """Infers the type in a file, aligned with `of`, or in columns of a table, from the arguments alone."""
-        raise NotImplementedError
+        return self.array_types(feature)[0].with_(of=of or getattr(feature, "home", None))
 
     def decoder(self, feature: Any, classes: int | None) -> Any:
         """Returns the `Transform` that decodes its files, or `None` if a step of the spec does."""
@@ -146,8 +148,9 @@ class FeatureKind:
         """Returns the possible types of a row of an array; the first is assumed before the data is known."""
         raise NotImplementedError
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
-        """Reads an array with a row for each record; raises `OpError` if it does not match the feature's arguments."""
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+        """Reads an array with a row for each record; raises `OpError` if it does not match the feature's arguments. Items of ragged kinds
+        are named by `place` in messages, by default as rows of the array."""
         raise NotImplementedError
 
     def follows(self, traits: Traits) -> bool:

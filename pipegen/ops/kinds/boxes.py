@@ -17,7 +17,7 @@ from pipegen.types import FeatureType
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.kinds.base import Size
+    from pipegen.ops.kinds.base import Place, Size
 
 _STEPS = 256.0
 """Moved edges are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
@@ -33,7 +33,7 @@ class Boxes(FeatureKind):
 
     name = "boxes"
     plural = "boxes"
-    arguments = {"arrays": ("format", "max", "min_area", "min_visibility", "min_size", "empty")}
+    arguments = dict.fromkeys(("arrays", "records"), ("format", "max", "min_area", "min_visibility", "min_size", "empty"))
     storage = "ragged"
     needs_image = True
     output = "output: {{y: {}}}"
@@ -44,11 +44,11 @@ class Boxes(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (boxes_type(feature.of or "image", feature.box_rules()),)
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
-        from pipegen.ops.sources.array_rows.ragged import read_ragged
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+        from pipegen.ops.sources.array_rows.ragged import read_ragged, row_of
 
-        rules = feature.box_rules()
-        items = self.check_items(read_ragged(name, given, (4,)), rules, name, lambda row: f"row {row} of `{name}`")
+        rules, where = feature.box_rules(), place or row_of(name)
+        items = self.check_items(read_ragged(name, given, (4,), where), rules, name, where)
         return Column(items, boxes_type(feature.of or "image", rules, most=most_items(items)))
 
     def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:

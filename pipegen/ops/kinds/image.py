@@ -10,6 +10,7 @@ from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import BYTE_RANGE, WORD_RANGE, FeatureType, Interval
 
 if TYPE_CHECKING:
+    from pipegen.ops.kinds.base import Place
     from pipegen.ops.transform import Transform
 
 _UNIT = Interval(0.0, 1.0)
@@ -58,7 +59,7 @@ class Image(FeatureKind):
         size = feature.height_width()
         return tuple(FeatureType("image", d, (*size, c), i, uniform=True) for (d, i), c in product(values, channels))
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         from pipegen.ops.sources.array_rows.rows import read_image
 
         return Column(*read_image(name, feature, given))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import FeatureType
+
+if TYPE_CHECKING:
+    from pipegen.ops.kinds.base import Place
 
 
 class ItemLabel(FeatureKind):
@@ -14,7 +17,7 @@ class ItemLabel(FeatureKind):
 
     name = "item_label"
     plural = "labels of items"
-    arguments = {"arrays": ("classes", "offset")}
+    arguments = dict.fromkeys(("arrays", "records"), ("classes", "offset"))
     storage = "ragged"
     counts = "item"
     output = "output: {{y: {}}}"
@@ -22,20 +25,26 @@ class ItemLabel(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (item_label_type(feature.home, feature.num_classes),)
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         import numpy as np
 
-        from pipegen.ops.sources.array_rows.ragged import read_ragged
+        from pipegen.ops.sources.array_rows.ragged import read_ragged, row_of
         from pipegen.ops.sources.features.classes import read_labels
 
         notes: list[Any] = []
-        items = read_ragged(name, given, ())
+        items, where = read_ragged(name, given, (), place), place or row_of(name)
+        ends = np.cumsum(items.lengths)
+
+        def said(item: int) -> str:
+            row = int(np.searchsorted(ends, item, side="right"))
+            return f"item {item - int(ends[row] - items.lengths[row])} of {where(row)}"
+
         if not len(items.values):
             names = feature.classes if isinstance(feature.classes, tuple) else tuple(map(str, range(feature.num_classes or 0)))
             indices: Any = np.zeros(0, np.int64)
         else:
             about = name, feature.classes, feature.offset, items.values
-            indices, names = read_labels(*about, lambda item: f"item {item} of `{name}`", notes)
+            indices, names = read_labels(*about, said, notes)
         column = Ragged(np.asarray(indices, np.int64), items.lengths)
         return Column(column, item_label_type(feature.home, len(names)), names, notes=tuple(notes))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import FeatureType
+
+if TYPE_CHECKING:
+    from pipegen.ops.kinds.base import Place
 
 
 class ItemTensor(FeatureKind):
@@ -13,17 +16,17 @@ class ItemTensor(FeatureKind):
 
     name = "item_tensor"
     plural = "numbers of items"
-    arguments = {"arrays": ("dtype",)}
+    arguments = dict.fromkeys(("arrays", "records"), ("dtype",))
     storage = "ragged"
     output = "output: {{y: {}}}"
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (item_tensor_type(feature.home, dtype=feature.dtype),)
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         from pipegen.ops.sources.array_rows.ragged import read_ragged
 
-        items = read_ragged(name, given, None, feature.dtype)
+        items = read_ragged(name, given, None, place, feature.dtype)
         return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:]), feature.dtype))
 
 

@@ -16,7 +16,7 @@ from pipegen.types import FeatureType
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipegen.ops.kinds.base import Size
+    from pipegen.ops.kinds.base import Place, Size
 
 _STEPS = 256.0
 """Moved points are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
@@ -32,7 +32,7 @@ class Keypoints(FeatureKind):
 
     name = "keypoints"
     plural = "keypoints"
-    arguments = {"arrays": ("names", "mirror_pairs", "outside")}
+    arguments = dict.fromkeys(("arrays", "records"), ("names", "mirror_pairs", "outside"))
     storage = "ragged"
     needs_image = True
     output = "output: {{y: {}}}"
@@ -58,11 +58,11 @@ class Keypoints(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (keypoints_type(feature.of or "image", rules_of(feature), home=feature.home),)
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
-        from pipegen.ops.sources.array_rows.ragged import read_ragged
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+        from pipegen.ops.sources.array_rows.ragged import read_ragged, row_of
 
-        rules = rules_of(feature)
-        items = self.check_items(read_ragged(name, given, None), rules, name, lambda row: f"row {row} of `{name}`")
+        rules, where = rules_of(feature), place or row_of(name)
+        items = self.check_items(read_ragged(name, given, None, where), rules, name, where)
         return Column(items, keypoints_type(feature.of or "image", rules, most=most_items(items), home=feature.home))
 
     def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import FeatureType, Interval
+
+if TYPE_CHECKING:
+    from pipegen.ops.kinds.base import Place
 
 
 class Label(FeatureKind):
@@ -29,7 +32,7 @@ class Label(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (label_type(feature.num_classes, several=False),)
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         import numpy as np
 
         from pipegen.ops.sources.features.chosen_classes import chosen_labels

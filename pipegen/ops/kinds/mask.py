@@ -12,6 +12,7 @@ from pipegen.types import FeatureType, Interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pipegen.ops.kinds.base import Place
     from pipegen.ops.transform import Transform
 
 
@@ -54,7 +55,7 @@ class Mask(FeatureKind):
         x = FeatureType("mask", "uint8", (*feature.height_width(), 1), Interval(0.0, float(highest)), uniform=True)
         return (x.with_(classes=feature.num_classes, ignore=feature.ignore),)
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         from pipegen.ops.sources.array_rows.masks import read_mask
         from pipegen.ops.sources.array_rows.rows import as_array
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import FeatureType
+
+if TYPE_CHECKING:
+    from pipegen.ops.kinds.base import Place
 
 
 class Tensor(FeatureKind):
@@ -23,7 +26,7 @@ class Tensor(FeatureKind):
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (FeatureType(self.name, feature.dtype or "float32", (), uniform=True),)
 
-    def read_array(self, name: str, feature: Any, given: Any) -> Column:
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         from pipegen.ops.sources.array_rows.rows import read_values
 
         values = read_values(name, given, feature.dtype, weights=self.weighs)

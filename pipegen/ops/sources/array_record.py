@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
-from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in, layout_of
+from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in, layout_of, values_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ class ArrayRecord(StoreSource):
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         if self.content == "example":
-            check_keys(self.features, first_keys(*self._first(shards, index)))
+            check_keys(self.read_features, first_keys(*self._first(shards, index)))
 
     def _first(self, shards: Sequence[Found], index: RecordIndex) -> tuple[bytes, str]:
         """Reads the first record and the path of its file."""
@@ -70,11 +70,15 @@ class ArrayRecord(StoreSource):
         key = self.key_of(name)
         return [label_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
 
+    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        key = self.key_of(name)
+        return [values_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
+
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
         return label_in(self._first(shards, index)[0], self.key_of(name), "the first record")
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        layout = layout_of(self.features, first_keys(*self._first(shards, index)) if self.content == "example" else {})
+        layout = layout_of(self.read_features, first_keys(*self._first(shards, index)) if self.content == "example" else {})
         return _Messages(self, layout, self.first(shards, index).at_once, shards, labels)
 
 

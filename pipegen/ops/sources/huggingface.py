@@ -13,7 +13,7 @@ from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.arrow import Arrow
-from pipegen.ops.sources.dataset_folders.hub import class_names, files_of, find_saved, key_for
+from pipegen.ops.sources.dataset_folders.hub import class_names, described, files_of, find_saved, key_for
 from pipegen.ops.sources.listing.base import Note, Parts, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.parquet import Parquet
@@ -138,8 +138,8 @@ class Huggingface(Arrow):
                 field = f"features.{name}" if "features" in self.model_fields_set else None
                 raise OpError("PG431", f"{saved.folder!r} has no column {key or name!r}", field=field, help=help_)
             changed: dict[str, Any] = {"key": key}
-            names = class_names(saved.features.get(key, {}))
-            if kind_of(feature).labels and feature.classes is None and names:
+            names = class_names(described(saved, key))
+            if kind_of(feature).counts and feature.classes is None and names:
                 changed |= {"classes": len(names)} if feature.offset else feature.told_by(names)
             found[name] = feature.model_copy(update=changed)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import field_validator
 
@@ -12,6 +12,7 @@ from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.by_library import check_pickled
 from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import ShardRecords
+from pipegen.ops.sources.records.json_fields import list_in
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
 from pipegen.ops.sources.records.stored_reader import StoredReader
@@ -126,6 +127,8 @@ class Lmdb(RecordSource):
         offsets, lengths = index.of(shard)
         file, found = Extents(shards[shard].path), {}
         for (name, feature), offset, length in zip(self.features.items(), offsets[0].tolist(), lengths[0].tolist(), strict=True):
+            if name not in self.read_features:
+                continue
             content = file.read(offset, length)
             if kind_of(feature).pictured:
                 check_pickled(name, content)
@@ -138,6 +141,15 @@ class Lmdb(RecordSource):
         at, file = self.parts().index(name), Extents(shard.path)
         places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True)
         return [file.read(*place) for place in places]
+
+    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        found = []
+        for row, value in enumerate(self.stored_labels(name, shard, offsets, lengths)):
+            try:
+                found.append(list_in(value, ()))
+            except ValueError as error:
+                raise OpError("PG431", f"{shard.path}#{row} cannot be `{name}`: {error}") from None
+        return found
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         return StoredReader(self.features, self._stored(shards, index), shards, index, self.parts(), labels)

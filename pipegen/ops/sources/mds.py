@@ -18,14 +18,14 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.hashes import INDEX, check_index, listed_hashes, wrong_hashes
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.json_fields import JSON_FIELDS, column_and_path, field_of
+from pipegen.ops.sources.records.json_fields import JSON_FIELDS, column_and_path, field_of, list_in
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import how_field_stored, missing_key
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.reader import Reader
@@ -91,7 +91,7 @@ class Mds(RecordSource):
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         columns = self._columns(shards, index)
-        for name, feature in self.features.items():
+        for name, feature in self.read_features.items():
             if not columns.place(self.key_of(name))[1]:
                 problem = _misfit(name, feature, self.key_of(name), columns)
                 if problem is not None:
@@ -106,7 +106,7 @@ class Mds(RecordSource):
         with Opened(shards[shard].path) as stream:
             for at, (name, feature) in enumerate(self.features.items()):
                 column, path = columns.place(self.key_of(name))
-                if path:
+                if path and name in self.read_features:
                     found[name] = path, how_field_stored(name, feature, column, path, stream.pread(lengths[at], offsets[at]))
         return found
 
@@ -129,30 +129,44 @@ class Mds(RecordSource):
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         import numpy as np
 
-        at = list(self.features).index(name)
-        found: list[bytes] = []
-        with Opened(shard.path) as stream:
-            columns = read_columns(stream, shard.size)[0]
-            column, path = columns.place(self.key_of(name))
-            encoding = columns.encoding(column)
-            for offset, length in zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True):
-                found.append(stream.pread(length, offset))
+        found, encoding, path = self._cells(name, shard, offsets, lengths)
         if path:
-            return [self._label(name, value, path, f"{shard.path}#{row}") for row, value in enumerate(found)]
+            return [self._read(field_of, name, value, path, f"{shard.path}#{row}") for row, value in enumerate(found)]
         if encoding in _TEXTS:
             return found
         numbers: builtins.list[Any] = np.frombuffer(b"".join(found), np.dtype(_NUMBERS[encoding]).newbyteorder("<")).tolist()
         return numbers
 
-    def _label(self, name: str, value: bytes, path: tuple[str, ...], where: str) -> bytes:
+    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        import numpy as np
+
+        found, encoding, path = self._cells(name, shard, offsets, lengths)
+        array = _ARRAY.match(encoding)
+        if array is not None:
+            shape = tuple(map(int, array[2].split(",")))
+            return [np.frombuffer(value, np.dtype(array[1]).newbyteorder("<")).reshape(shape) for value in found]
+        if encoding == "ndarray":
+            raise OpError("PG431", f"`ndarray` names no shape, so `{name}` cannot be read from it; write its lists as `json`")
+        return [self._read(list_in, name, value, path, f"{shard.path}#{row}") for row, value in enumerate(found)]
+
+    def _cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> tuple[builtins.list[bytes], str, tuple[str, ...]]:
+        """Reads the column of a feature in a shard's records; returns it with its encoding, and the path in it for a field of JSON."""
+        at = list(self.features).index(name)
+        with Opened(shard.path) as stream:
+            columns = read_columns(stream, shard.size)[0]
+            column, path = columns.place(self.key_of(name))
+            places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True)
+            return [stream.pread(length, offset) for offset, length in places], columns.encoding(column), path
+
+    def _read(self, read: Callable[[bytes, tuple[str, ...]], Any], name: str, value: bytes, path: tuple[str, ...], where: str) -> Any:
         try:
-            return field_of(value, path)
+            return read(value, path)
         except ValueError as error:
             raise OpError("PG431", f"{where}: the column for `{name}`: {error}", field=f"features.{name}") from None
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         columns = self._columns(shards, index)
-        encodings = {name: columns.encoding(columns.place(self.key_of(name))[0]) for name in self.features}
+        encodings = {name: columns.encoding(columns.place(self.key_of(name))[0]) for name in self.read_features}
         return _Samples(self.features, encodings, self._fields(columns, shards, index), shards, index, self.parts(), labels)
 
 

@@ -14,7 +14,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
-from pipegen.ops.sources.dataset_folders.tfds import class_names, find_prepared, parse_split
+from pipegen.ops.sources.dataset_folders.tfds import class_names, described_as, find_prepared, parse_split
 from pipegen.ops.sources.listing.base import Parts, shards_of
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.wording import close_names, quoted
@@ -140,8 +140,12 @@ class Tfds(DescribedRecords):
             if kind_of(feature).pictured and "image" not in about:
                 message = f"{key!r} of {prepared.name!r} is {_called(about)}, but `{name}` needs the bytes of an image file"
                 raise OpError("PG431", message, field=f"features.{name}")
-            names = class_names(prepared, key) if kind_of(feature).labels and feature.classes is None else ()
-            found[name] = feature.model_copy(update=feature.told_by(names)) if names else feature
+            kind = kind_of(feature)
+            names = class_names(prepared, key) if kind.counts and feature.classes is None else ()
+            told = feature.told_by(names) if names else {}
+            if kind.crop_guide == "boxes" and feature.format is None and described_as(prepared, key, "BBoxFeature"):
+                told = {"format": "rel_yxyx"}
+            found[name] = feature.model_copy(update=told) if told else feature
         return found
 
 
@@ -178,7 +182,9 @@ def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, sin
     sizes = np.asarray(listing.sizes, np.int64)[places] * counts // np.maximum(held.rows[places], 1)
     kept = held.kept_rows(places, counts, firsts)
     shards = Shards(counts, held.numbers[places], digests, offsets=firsts, kept=kept)  # type: ignore[arg-type]  # texts are held
-    taken = replace(listing.take(places), sizes=sizes, shards=shards)
+    numbers = held.records(places, counts, firsts) if listing.columns else places
+    columns = {name: values[numbers] for name, values in listing.columns.items()}
+    taken = replace(listing.take(places), sizes=sizes, shards=shards, columns=columns)
     return taken if single else replace(taken, parts=Parts.hold([split for split, *_ in pieces]))
 
 

@@ -14,12 +14,12 @@ from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import InflatedReader, index_inflated, inflate, inflated_size
 from pipegen.ops.sources.records.json_fields import JSON_FIELDS
-from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in, layout_of
+from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in, layout_of, values_in
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold, Reader, Together
     from pipegen.ops.sources.listing.strings import Ints
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.messages import Layout
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.records.tf_example import Value
+    from pipegen.ops.sources.records.tf_example import Buffer, Value
 
 _HEAD, _TAIL = 12, 4
 """Bytes before a record (its length and the checksum of that) and after it (its own checksum)."""
@@ -89,7 +89,7 @@ class TFRecord(RecordSource):
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         if self.content == "example":
-            check_keys(self.features, self._first(shards, index))
+            check_keys(self.read_features, self._first(shards, index))
 
     def _first(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Value]:
         shard = index.first_filled
@@ -104,15 +104,23 @@ class TFRecord(RecordSource):
             return first_keys(stream.pread(length, start), path)
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self._each(label_in, name, shard, offsets, lengths))
+
+    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self._each(values_in, name, shard, offsets, lengths))
+
+    def _each(self, read: Callable[[Buffer, str, str], Any], name: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Any]:
+        """Yields what a function of each record, the feature's key and the record's place returns."""
+        places, key = enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)), self.key_of(name)
         if self.compression == "gzip" and len(offsets):
             content = memoryview(inflate(shard.path, int(offsets[-1, 0]) + int(lengths[-1, 0])))
-            return _labels(shard, offsets, lengths, self.key_of(name), lambda offset, length: content[offset : offset + length])
+            yield from (read(content[at : at + length], key, f"{shard.path}#{row}") for row, (at, length) in places)
+            return
         with Opened(shard.path) as stream:
-            key = self.key_of(name)
-            return _labels(shard, offsets, lengths, key, lambda offset, length: memoryview(stream.pread(length, offset)))
+            yield from (read(memoryview(stream.pread(length, at)), key, f"{shard.path}#{row}") for row, (at, length) in places)
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        layout = layout_of(self.features, self._first(shards, index) if self.content == "example" else {})
+        layout = layout_of(self.read_features, self._first(shards, index) if self.content == "example" else {})
         if self.compression == "gzip":
             return InflatedReader(shards, labels, index, partial(self.parse, layout, labels), self.feature_of)
         return _Records(self, layout, shards, index, self.parts(), labels)
@@ -214,9 +222,3 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
         damage = f"at byte {starts[first]:,}, record {first:,}: it has {int(lengths[first]):,} bytes; the limit is {LONGEST:,}"
         offsets, lengths = offsets[:first], lengths[:first]
     return ShardRecords(offsets, lengths.astype(np.int32)[:, None], damage)
-
-
-def _labels(shard: Found, offsets: Any, lengths: Any, key: str, read: Callable[[int, int], memoryview]) -> list[Any]:
-    """Reads the stored label of each record of a shard; `read` takes an offset and a length."""
-    places = zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)
-    return [label_in(read(offset, length), key, f"{shard.path}#{row}") for row, (offset, length) in enumerate(places)]

@@ -9,16 +9,25 @@ from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.features.numbers import as_numbers, without_fractions
 
 if TYPE_CHECKING:
+    from pipegen.ops.kinds.base import Place
     from pipegen.ops.sources.features.numbers import NumberType
 
 
-def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: NumberType | None = "float32") -> Ragged:
+def row_of(name: str) -> Place:
+    """Returns the function that names the rows of an array."""
+    return lambda row: f"row {row} of `{name}`"
+
+
+def read_ragged(
+    name: str, given: Any, shape: tuple[int, ...] | None, place: Place | None = None, dtype: NumberType | None = "float32"
+) -> Ragged:
     """Concatenates the items of all records.
 
     Args:
         name: The feature, for messages.
         given: A `Ragged` column, a list or an object array of one array `(items, ...)` per record, or an array `(records, items, ...)`.
         shape: Shape of an item; `None` to take it from the data. Items without an axis may be texts; others are numbers.
+        place: Names the place of a record, for messages; by default the row.
         dtype: Target dtype of numbers; see `as_numbers`.
 
     Raises:
@@ -27,12 +36,13 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: Num
     """
     import numpy as np
 
+    where = place or row_of(name)
     if isinstance(given, Ragged):
         rows, lengths = None, np.asarray(given.lengths, np.int64)
         values = np.asarray(given.values)
     else:
         try:
-            rows = [without_fractions(_row(name, i, row, shape), dtype) for i, row in enumerate(given)]
+            rows = [without_fractions(_row(where(i), row, shape), dtype) for i, row in enumerate(given)]
         except TypeError:
             raise OpError(
                 "PG418", f"`{name}` must be a list of arrays, not `{type(given).__name__}`", help="pass one array per image"
@@ -42,7 +52,7 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: Num
         inner = shape if shape is not None else (full[0].shape[1:] if full else ())
         odd = next((i for i, row in enumerate(rows) if len(row) and row.shape[1:] != inner), None)
         if odd is not None:
-            message = f"row {odd} of `{name}` has the shape {rows[odd].shape}, but each item needs the shape {tuple(inner)}"
+            message = f"{where(odd)} has the shape {rows[odd].shape}, but each item needs the shape {tuple(inner)}"
             raise OpError("PG204", message, help=_help(shape))
         values = np.concatenate(full) if full else np.zeros((0, *inner), np.float32)
     if not len(lengths):
@@ -52,17 +62,19 @@ def read_ragged(name: str, given: Any, shape: tuple[int, ...] | None, dtype: Num
     if values.dtype.kind not in "biuf":
         raise OpError("PG419", f"the values of `{name}` are {values.dtype}", help="they must be numbers")
 
-    def place(item: int) -> str:
-        return f"row {int(np.searchsorted(np.cumsum(lengths), item, side='right'))} of `{name}`"
+    ends = np.cumsum(lengths)
+
+    def whose(item: int) -> str:
+        return where(int(np.searchsorted(ends, item, side="right")))
 
     def wrong(item: int) -> OpError:
         what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
-        return OpError("PG419", f"{place(item)} holds values {what}", help="remove such items")
+        return OpError("PG419", f"{whose(item)} holds values {what}", help="remove such items")
 
-    return Ragged(as_numbers(values, dtype, wrong, place, None), lengths)
+    return Ragged(as_numbers(values, dtype, wrong, whose, None), lengths)
 
 
-def _row(name: str, number: int, given: Any, shape: tuple[int, ...] | None) -> Any:
+def _row(where: str, given: Any, shape: tuple[int, ...] | None) -> Any:
     import numpy as np
 
     try:
@@ -72,7 +84,7 @@ def _row(name: str, number: int, given: Any, shape: tuple[int, ...] | None) -> A
     if row.dtype == object and all(isinstance(v, str) for v in row.reshape(-1).tolist()) and row.ndim == 1:
         row = row.astype(str)
     if row.dtype == object or row.ndim == 0:
-        raise OpError("PG204", f"row {number} of `{name}` is not an array of items", help=_help(shape))
+        raise OpError("PG204", f"{where} is not an array of items", help=_help(shape))
     return row
 
 

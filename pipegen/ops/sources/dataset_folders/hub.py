@@ -191,6 +191,18 @@ def key_for(saved: Saved, name: str, kind: str) -> str | None:
 
 
 def class_names(about: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the class names of a column, if any."""
+    """Returns the class names of a column, or of the items of a list, if any."""
+    while isinstance(about.get("feature"), dict):
+        about = about["feature"]
     names = about.get("names") if about.get("_type") == "ClassLabel" else None
     return tuple(map(str, names)) if isinstance(names, list) else ()
+
+
+def described(saved: Saved, key: str) -> Mapping[str, Any]:
+    """Returns the description of a column, or of a field of one: `objects.category`; empty if it is unknown."""
+    column, *path = [key] if key in saved.features else key.split(".")
+    about: Any = saved.features.get(column, {})
+    for name in path:
+        inner = about.get("feature") if isinstance(about, dict) else None
+        about = (inner if isinstance(inner, dict) else about).get(name) if isinstance(about, dict) else None
+    return about if isinstance(about, dict) else {}

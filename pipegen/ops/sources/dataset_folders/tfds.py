@@ -288,15 +288,26 @@ def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[s
         yield key, feature
 
 
+def _item(prepared: Prepared, key: str) -> Mapping[str, Any]:
+    """Returns the description of a feature, of an item for a list."""
+    feature = prepared.features[key]
+    while "sequence" in feature:
+        feature = feature["sequence"]["feature"]
+    return feature
+
+
+def described_as(prepared: Prepared, key: str, called: str) -> bool:
+    """Checks the class of a feature, or of the items of a list."""
+    return str(_item(prepared, key).get("pythonClassName", "")).rpartition(".")[2] == called
+
+
 def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
     """Returns the classes of a label from their file, else by number; empty without classes.
 
     Raises:
         OpError: `PG447` if the file is unreadable, or its number of classes differs from the label's.
     """
-    feature = prepared.features[key]
-    while "sequence" in feature:
-        feature = feature["sequence"]["feature"]
+    feature = _item(prepared, key)
     said = feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0
     if not str(said).isdigit():
         raise OpError("PG447", f"{FEATURES} in {prepared.folder!r} gives `{key}` {said!r} classes", field="name")

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.geometry import FixedSize, height_width
-from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
-from pipegen.ops.sources.features.items import Beside, KeepsBoxes, NamesPoints
+from pipegen.ops.sources.features.items import OF_ITEMS, HasItems
 from pipegen.ops.sources.features.numbers import NumberType
 
 if TYPE_CHECKING:
@@ -23,13 +22,11 @@ else:
     Kind = names_in("arrays")
 
 _OF = dict.fromkeys(("classes", "offset", "map"), "labels") | dict.fromkeys(("size", "channels", "bits", "range"), "images")
-_OF |= dict.fromkeys(("format", "max", "min_area", "min_visibility", "min_size", "empty"), "boxes")
-_OF |= {"dtype": "tensors"}
-_OF |= dict.fromkeys(("names", "mirror_pairs", "outside"), "keypoints")
+_OF |= {"dtype": "tensors"} | OF_ITEMS
 """The kinds that an argument belongs to."""
 
 
-class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
+class ArrayFeature(ChoosesClasses, HasItems):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One array of a source: its kind and origin."""
 
     kind: Kind
@@ -54,10 +51,6 @@ class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ig
     fits it, else none."""
     classes: KnownClasses | None = None
     """Class names in index order, or their number; by default as in the data."""
-    format: BoxFormat | None = None
-    """Format of boxes, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top, width and height. `center_xywh`:
-    centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as fractions of the image's width and
-    height."""
     offset: int = 0
     """Number subtracted from stored labels to get class indices, such as 1 if they start at 1."""
 
@@ -85,16 +78,6 @@ class ArrayFeature(ChoosesClasses, KeepsBoxes, NamesPoints, Beside):  # type: ig
         if self.key is not None and self.path is not None:
             raise ValueError("`key` names one of several arrays, but a `.npy` file holds one; leave `key` out")
         return self
-
-    @property
-    def home(self) -> str | None:
-        """The feature with one of these per item, if any."""
-        found: str | None = getattr(self, "with")
-        return found
-
-    def box_rules(self) -> BoxRules:
-        """Returns the format of its boxes, and the rules for keeping them."""
-        return self.rules(self.format or "xyxy")
 
     def possible(self) -> tuple[FeatureType, ...]:
         """Returns its possible types; the first is assumed before the data is known."""

@@ -10,6 +10,10 @@ from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.pictures import Picture
 
+OF_ITEMS = dict.fromkeys(("format", "max", "min_area", "min_visibility", "min_size", "empty"), "boxes")
+OF_ITEMS |= dict.fromkeys(("names", "mirror_pairs", "outside"), "keypoints")
+"""The kinds that an argument belongs to."""
+
 
 class KeepsBoxes(Model):
     """Arguments for keeping boxes."""
@@ -60,3 +64,22 @@ else:
         __module__=__name__,
         **{"with": (Annotated[str, Field(min_length=1)] | None, Field(None, description=_WITH))},
     )
+
+
+class HasItems(KeepsBoxes, NamesPoints, Beside):
+    """Arguments of features with any number of items per image, and of features per item."""
+
+    format: BoxFormat | None = None
+    """Format of boxes, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top, width and height. `center_xywh`:
+    centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as fractions of the image's width and
+    height."""
+
+    @property
+    def home(self) -> str | None:
+        """The feature with one of these per item, if any."""
+        found: str | None = getattr(self, "with")
+        return found
+
+    def box_rules(self) -> BoxRules:
+        """Returns the format of its boxes, and the rules for keeping them."""
+        return self.rules(self.format or "xyxy")

@@ -145,8 +145,8 @@ class Listing:
     """Whether a table, rather than the keys, gives the records, their order and their labels."""
 
     columns: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    """Features of a few numbers per record: an array `(n, ...)` each, in source order. For an encoded feature without files, the bytes of
-    each record, `Packed`."""
+    """Features of a few numbers per record: an array `(n, ...)` each, in source order, in shards file after file. For an encoded feature
+    without files, the bytes of each record, `Packed`."""
     column_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The classes of those columns that are labels."""
     beside: Mapping[str, Files] = field(default_factory=dict)
@@ -212,7 +212,9 @@ class Listing:
         return self.files()[i]
 
     def take(self, records: Ints) -> Listing:
-        """Returns the listing of some records, in the given order."""
+        """Returns the listing of some records, or files of many, in the given order."""
+        held = self.shards
+        rows = records if held is None or not self.columns else held.records(records, held.rows[records])
         return replace(
             self,
             keys=self.keys.take(records).packed(),
@@ -220,7 +222,7 @@ class Listing:
             labels=None if self.labels is None else self.labels[records],
             parts=None if self.parts is None else Parts(self.parts.names, self.parts.codes[records]),
             paths=None if self.paths is None else self.paths.take(records).packed(),
-            columns={name: values[records] for name, values in self.columns.items()},
+            columns={name: values[rows] for name, values in self.columns.items()},
             beside={name: files.take(records) for name, files in self.beside.items()},
             shards=None if self.shards is None else self.shards.take(records),
             rows=None if self.rows is None else self.rows[records],

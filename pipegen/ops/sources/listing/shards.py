@@ -53,10 +53,12 @@ class Shards:
 
     def kept_rows(self, files: Ints, rows: Ints, offsets: Ints | None = None) -> Ints | None:
         """Returns which records of some files are used, `rows` of each from `offsets` on."""
+        return None if self.kept is None else self.kept[self.records(files, rows, offsets)]
+
+    def records(self, files: Ints, rows: Ints, offsets: Ints | None = None) -> Ints:
+        """Returns the numbers among all records of those of some files, `rows` of each from `offsets` on: int64 `(n,)`."""
         import numpy as np
 
-        if self.kept is None:
-            return None
         ends = np.cumsum(rows)
         firsts = (np.cumsum(self.rows) - self.rows)[files] + (0 if offsets is None else offsets)
-        return self.kept[np.arange(ends[-1] if len(ends) else 0) + np.repeat(firsts - (ends - rows), rows)]
+        return np.arange(ends[-1] if len(ends) else 0) + np.repeat(firsts - (ends - rows), rows)

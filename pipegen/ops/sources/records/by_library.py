@@ -92,7 +92,7 @@ class StoreSource(RecordSource):
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         store = self.first(shards, index)
         columns = store.columns()
-        for name, feature in self.features.items():
+        for name, feature in self.read_features.items():
             problem = self._misfit(name, columns)
             if problem is not None:
                 raise problem
@@ -157,6 +157,9 @@ class StoreSource(RecordSource):
         found = self.column(name, self.key_of(name), shard)
         return [value[0] if isinstance(value, list) else value for value in found]
 
+    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self.column(name, self.key_of(name), shard, lists=True))
+
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
         """Read the label of the first record, which may be empty."""
         import numpy as np
@@ -169,23 +172,28 @@ class StoreSource(RecordSource):
             return None  # reported when the record is read
         return values.reshape(-1)[0]
 
-    def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
-        """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
+    def column(self, name: str, key: str, shard: Found, *, lists: bool = False) -> Iterator[Any]:
+        """Yields the values of a key for every record of a file, or its `lists`; `PG431` if the file has no such key."""
         from pipegen.ops.sources.stores.base import MissingValue, StoreError
         from pipegen.ops.sources.stores.handles import opened
 
         try:
             store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+            if lists:
+                yield from store.lists(key)
+                return
             if key not in store.columns():
                 raise StoreError(f"the file lacks the key {key!r} of the first one")
             for values in store.whole(key):
                 yield from values.tolist()
         except MissingValue as error:
+            if lists:
+                raise OpError("PG431", f"`{name}` in {shard.path!r}: {error}", field=f"features.{name}") from None
             message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
             raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
         except StoreError as error:
             self._check_library(error)
-            message = f"the labels of {shard.path!r} cannot be read: {error}"
+            message = f"{'`' + name + '`' if lists else 'the labels'} of {shard.path!r} cannot be read: {error}"
             raise OpError("PG431", message, field=f"features.{name}") from None
 
     def listed(self, found: Indexed) -> Listing:
@@ -196,7 +204,9 @@ class StoreSource(RecordSource):
         reader: Any = listing.reader()
         held, type_ = shards_of(listing), reader.type
         for name, t in type_.items():
-            if listing.type is not None and kind_of(t).labels:
+            if listing.type is not None and kind_of(t).ragged:
+                type_ = type_.replace(**{name: listing.type[name]})
+            elif listing.type is not None and kind_of(t).labels:
                 type_ = type_.replace(**{name: t.with_(classes=listing.type[name].classes)})
         unpacked: Ints = np.full(len(held.rows), reader.at_once, np.int64)
         return replace(listing, type=type_, shards=replace(held, block_rows=unpacked if reader.at_once > 1 else None))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import PrivateAttr, field_validator
 
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.records.features import RecordFeature
@@ -48,6 +49,15 @@ class DescribedRecords(Source):
     def by_class(self) -> bool:
         """Returns False: a file holds records of every class."""
         return False
+
+    @property
+    def read_features(self) -> dict[str, RecordFeature]:
+        """The features that are read with each record; others are read once for all records."""
+        return {name: feature for name, feature in self.features.items() if not kind_of(feature).ragged}
+
+    def remarks(self) -> tuple[str, ...]:
+        names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
+        return (f"{names} of all records are read once and held in memory",) if names else ()
 
     def split_method(self) -> Literal["random", "hash"]:
         """Returns `hash`, which does not depend on the order of records."""

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
+from pipegen.ops.sources.features.items import OF_ITEMS, HasItems
 from pipegen.ops.sources.features.numbers import NumberType
 from pipegen.ops.sources.features.pictures import StoredPicture
 
@@ -20,17 +21,20 @@ else:
     Kind = names_in("records")
 
 _OF = {"channels": "images", "bits": "images", "classes": "labels and masks", "offset": "labels", "shape": "tensors", "map": "labels"}
-_OF |= {"dtype": "tensors"}
+_OF |= {"dtype": "tensors"} | OF_ITEMS
 """The kinds that an argument belongs to."""
 Side = Annotated[int, Field(ge=1)]
 
 
-class RecordFeature(ChoosesClasses, StoredPicture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
+class RecordFeature(ChoosesClasses, HasItems, StoredPicture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of the records, and its key."""
 
     kind: Kind
     """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
-    class name. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more that weighs the example in the loss."""
+    class name. `tensor`: numbers of one `shape` and `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `boxes`:
+    four numbers for each box, as lists or one after another. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible,
+    likewise. A `label` or `tensor` that is `with` boxes has one value for each of them. Boxes, keypoints and what is with them are read
+    once for all records, and held in memory."""
     key: Annotated[str, Field(min_length=1)] | None = None
     """Key of the feature in the record; by default its name."""
     classes: KnownClasses | None = None
@@ -48,6 +52,8 @@ class RecordFeature(ChoosesClasses, StoredPicture):  # type: ignore[misc]  # one
     @model_validator(mode="after")
     def _of_its_kind(self) -> RecordFeature:
         require_own_arguments(self, "records", _OF)
+        if "records" not in kind_of(self).arguments:
+            raise ValueError(f"a {self.kind} of records cannot be `with` {self.home}")
         return self
 
     @property

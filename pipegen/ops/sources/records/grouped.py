@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import field_validator
@@ -14,14 +15,14 @@ from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
-from pipegen.ops.sources.records.json_fields import field_of, taken_apart
+from pipegen.ops.sources.records.json_fields import field_of, list_in, taken_apart
 from pipegen.ops.sources.records.member_names import MemberNames, is_hidden
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
 from pipegen.ops.sources.records.stored_reader import StoredReader, check_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints, Strings
@@ -118,6 +119,8 @@ class GroupedSource(RecordSource):
         found = {}
         with Opened(shards[shard].path) as stream:
             for i, (name, feature) in enumerate(self.features.items()):
+                if name not in self.read_features:
+                    continue
                 field = feature.key_field(name)
                 if lengths[i] == ABSENT:
                     ending = ";".join(taken_apart(one)[0] for one in self.key_of(name).split(";"))
@@ -157,10 +160,17 @@ class GroupedSource(RecordSource):
         return content
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return self._each(partial(self._field, name), name, shard, offsets, lengths)
+
+    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return self._each(partial(list_in, path=self.path_of(name)), name, shard, offsets, lengths)
+
+    def _each(self, read: Callable[[bytes], Any], name: str, shard: Found, offsets: Ints, lengths: Ints) -> list[Any]:
+        """Calls a function with the member of a feature in each record."""
         at = list(self.features).index(name)
         checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
         places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), checks, strict=True)
-        found: list[bytes] = []
+        found: list[Any] = []
         with Opened(shard.path) as stream:
             for row, (offset, length, check) in enumerate(places):
                 if length == ABSENT:
@@ -168,14 +178,14 @@ class GroupedSource(RecordSource):
                     raise OpError("PG431", message, field=f"features.{name}")
                 content = self.unpacked_member(stream.pread(length, offset), check)
                 try:
-                    found.append(self._field(name, content))
+                    found.append(read(content))
                 except ValueError as error:
                     message = f"{shard.path}#{row}: the member of `{name}`: {error}"
                     raise OpError("PG431", message, field=f"features.{name}") from None
         return found
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        paths = {name: path for name in self.features if (path := self.path_of(name))}
+        paths = {name: path for name in self.read_features if (path := self.path_of(name))}
         return StoredReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels, paths=paths)
 
 

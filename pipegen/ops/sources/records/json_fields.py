@@ -59,6 +59,22 @@ def value_at(content: Any, path: tuple[str, ...]) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
+def list_in(content: bytes, path: tuple[str, ...]) -> Any:
+    """Returns the list in a member: a field of JSON, all of it, or an `.npy` file.
+
+    Raises:
+        ValueError: There is none.
+    """
+    import numpy as np
+
+    if content.startswith(b"\x93NUMPY") and not path:
+        return np.load(io.BytesIO(content), allow_pickle=False)
+    found = value_at(content, path)
+    if not isinstance(found, list):
+        raise ValueError(f"it holds {found!r:.60}, not a list")
+    return found
+
+
 def field_of(content: bytes, path: tuple[str, ...]) -> bytes:
     """Returns a field as a member of its own would store it: text and numbers as text, lists of numbers as a float32 `.npy` file.
 

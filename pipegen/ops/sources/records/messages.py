@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.records.json_fields import column_and_path, field_of
+from pipegen.ops.sources.records.json_fields import column_and_path, field_of, value_at
 from pipegen.ops.sources.records.stored import how_field_stored, missing_key
 from pipegen.ops.sources.records.tf_example import read_example, read_key
 
@@ -94,15 +94,33 @@ def layout_of(features: Mapping[str, RecordFeature], record: Mapping[str, Value]
     return Layout({key: value.held for key, value in record.items()}, found)
 
 
-def label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
-    """Reads the label of a record, under a key or in a field of its JSON; `PG431` without one."""
+def _found_in(record: Buffer, key: str, place: str) -> tuple[Value | None, tuple[str, ...]]:
+    """Finds the value under a key of a record, or under the start of it, and the rest of the key, which is a path in JSON."""
     parts = key.split(".")
     try:
         found = ((end, read_key(record, ".".join(parts[:end]).encode())) for end in range(len(parts), 0, -1))
         end, value = next((there for there in found if there[1] is not None), (0, None))
     except ValueError as error:
         raise OpError("PG431", f"{place} is not a `tf.Example`: {error}", field="path") from None
-    path = tuple(parts[end:])
+    return value, tuple(parts[end:])
+
+
+def values_in(record: Buffer, key: str, place: str) -> Any:
+    """Reads the list of a record, under a key or in a field of its JSON; `PG431` without one."""
+    value, path = _found_in(record, key, place)
+    if value is None or value.held == "steps" or (path and (value.held != "bytes" or len(value.items) != 1)):
+        raise OpError("PG431", f"{place} has no list {key!r}")
+    if not path:
+        return value.items
+    try:
+        return value_at(value.items[0], path)
+    except ValueError as error:
+        raise OpError("PG431", f"{place}, {key!r}: {error}") from None
+
+
+def label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
+    """Reads the label of a record, under a key or in a field of its JSON; `PG431` without one."""
+    value, path = _found_in(record, key, place)
     if value is None or len(value.items) != 1 or (path and value.held != "bytes"):
         what = "no label" if value is None else f"{count(len(value.items), 'label')} of type {value.held}"
         raise OpError("PG431", f"{place} has {what} in {key!r}", field="features")

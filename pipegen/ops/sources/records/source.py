@@ -22,6 +22,7 @@ from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.records.index import RecordIndex, ShardRecords, build_index
+from pipegen.ops.sources.records.items import read_items
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
 
@@ -50,6 +51,13 @@ class Indexed:
     shards: Sequence[Found]
     index: RecordIndex
     notes: tuple[Note, ...]
+
+    def place(self, record: int) -> str:
+        """Names the place of a record."""
+        import numpy as np
+
+        shard = int(np.searchsorted(self.index.first, record, side="right")) - 1
+        return f"{self.shards[shard].path}#{record - int(self.index.first[shard])}"
 
 
 class RecordSource(DescribedRecords):
@@ -93,6 +101,11 @@ class RecordSource(DescribedRecords):
 
     def key_of(self, name: str) -> str:
         return self.features[name].key or name
+
+    @property
+    def kept_in(self) -> Path | None:
+        """The folder for indexes."""
+        return self._folder
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """Index the shards; see `Source.list`. A damaged shard is an error note.
@@ -146,6 +159,9 @@ class RecordSource(DescribedRecords):
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
             notes += self._scanned(name, column)
+        items, more = read_items(self, found)
+        notes += more
+        type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
         reader = self.reader(shards, index, columns)
         reader.checksums = self.checksums
         return Listing(
@@ -156,7 +172,11 @@ class RecordSource(DescribedRecords):
             self.record_bytes(shards, index),
             tuple(notes),
             readers={"": reader},
-            column_classes={name: column.names for name, column in columns.items() if name != main},
+            columns={name: column.values for name, column in items.items()},
+            column_classes={
+                **{name: column.names for name, column in columns.items() if name != main},
+                **{name: column.classes for name, column in items.items() if column.classes},
+            },
             shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows)),  # type: ignore[arg-type]
             type=type_,
         )
@@ -245,6 +265,15 @@ class RecordSource(DescribedRecords):
             OpError: `PG431` for a record without the label.
         """
         raise NotImplementedError
+
+    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        """Reads the stored values of a feature with any number of items, for a shard's records: a list of numbers or texts each, perhaps
+        nested, or an array. The arguments are as for `stored_labels`.
+
+        Raises:
+            OpError: `PG431` for a record without the value.
+        """
+        raise OpError("PG431", f"`{self.op}` holds no lists, so `{name}` cannot be read from it", field=f"features.{name}")
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
         """Reads the stored label of the first record; for errors see `stored_labels`."""

@@ -104,6 +104,14 @@ class ArrowTables(Store):
             values = leaf.all()
             yield values if values is not None else self.read((key,), np.arange(*self._starts[batch : batch + 2]))[0]
 
+    def lists(self, key: str) -> Iterator[Any]:
+        column, *path = [key] if key in self.schema.names else key.split(".")
+        if column not in self.schema.names:
+            raise StoreError(f"it has no column {column!r}")
+        for batch in self._batches:
+            for value in batch.column(column).to_pylist():
+                yield _field(value, path, key)
+
     def _leaf(self, key: str, batch: int) -> _Leaf:
         at = key, batch
         if at not in self._leaves:
@@ -188,6 +196,18 @@ class _Leaf:
             return None
         leaf = _innermost(self._array.type)
         return found.astype(leaf.to_pandas_dtype()) if found.size and found.dtype.kind in "iufb" and _is_number(leaf) else None
+
+
+def _field(value: Any, path: Sequence[str], key: str) -> list[Any]:
+    """Returns the list at a path of a value: of a struct of lists, or of a list of structs."""
+    for name in path:
+        try:
+            value = [one[name] for one in value] if isinstance(value, list) else value[name]
+        except (KeyError, TypeError):
+            raise StoreError(f"a record has no {key!r}") from None
+    if not isinstance(value, list):
+        raise StoreError(f"{key!r} of a record holds {value!r:.40}, not a list")
+    return value
 
 
 def _check_apart(number: int, batch: Any) -> None:

@@ -1,0 +1,177 @@
+"""Features with any number of items per record, such as boxes: read once for all records, and held in memory like those of arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from pipegen.errors import OpError
+from pipegen.kept import INDEXES, keep_or_warn, open_kept
+from pipegen.memory import available_cores
+from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.listing.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipegen.ops.kinds.base import Column
+    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.records.source import Indexed, RecordSource
+
+    Values = Sequence[Any]
+    """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
+
+_THREADS = 16
+
+
+def read_items(source: RecordSource, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
+    """Reads the features of items of all records, or finds them in the source's folder. Returns them, those that others are `with` first,
+    and findings.
+
+    Raises:
+        OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
+            is `with`; or an error of the kind.
+    """
+    wanted = {name: feature for name, feature in source.features.items() if kind_of(feature).ragged}
+    columns: dict[str, Column] = {}
+    notes: list[Note] = []
+    for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
+        feature = wanted[name]
+        home = columns[feature.home].values.lengths.tolist() if feature.home is not None else None
+        kept = _Kept(source, found, name)
+        items = kept.read()
+        try:
+            if items is None:
+                items = _items(name, feature, _values(source, found, name), home, found.place)
+                kept.write(items)
+            columns[name] = kind_of(feature).read_array(name, feature, items, found.place)
+        except OpError as error:
+            field = f"features.{name}" + (f".{error.field}" if error.field else "")
+            raise OpError(error.code, error.message, field=field, help=error.help) from None
+        own = columns[name].values.lengths.tolist()
+        odd = next((i for i, (a, b) in enumerate(zip(own, home or own, strict=True)) if a != b), None)
+        if odd is not None and home is not None:
+            message = f"{found.place(odd)} has {count(own[odd], 'item')} of `{name}` and {home[odd]} of `{feature.home}`"
+            raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
+        notes += columns[name].notes
+    return columns, notes
+
+
+def _values(source: RecordSource, found: Indexed, name: str) -> Values:
+    """Reads the stored values of a feature of all records, several files at a time."""
+
+    def read(shard: int) -> Values:
+        if not found.index.rows[shard]:
+            return ()
+        try:
+            return source.stored_values(name, found.shards[shard], *found.index.of(shard))
+        except (OSError, ValueError) as error:  # a kept index hides damage of the file
+            raise OpError("PG430", f"`{name}` of {found.shards[shard].path!r} cannot be read: {error}") from None
+
+    with ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores()))) as pool:
+        return [value for values in pool.map(read, range(len(found.shards))) for value in values]
+
+
+def _items(name: str, feature: RecordFeature, values: Values, home: list[int] | None, place: Callable[[int], str]) -> Ragged:
+    """Converts stored values to items; numbers one after another get the shape of an item."""
+    import numpy as np
+
+    rows, lengths, texts = [], [], False
+    for record, value in enumerate(values):
+        try:
+            row = np.asarray(_decoded(value))
+            if row.dtype == object or row.ndim == 0:
+                raise ValueError("its items differ in shape" if row.ndim else "it is one value, not a list")
+            row = row.reshape(len(row) if row.ndim > 1 else -1, *_shape(feature, row, home[record] if home is not None else None))
+        except ValueError as error:
+            raise OpError("PG431", f"{place(record)} cannot be `{name}`: {error}") from None
+        texts = texts or row.dtype.kind in "USO"
+        rows.append(row)
+        lengths.append(len(row))
+    full = [row for row in rows if len(row)]
+    if len({row.shape[1:] for row in full}) > 1:
+        odd = next(i for i, row in enumerate(rows) if len(row) and row.shape[1:] != full[0].shape[1:])
+        message = f"{place(odd)} has items of the shape {rows[odd].shape[1:]}, but others have {full[0].shape[1:]}"
+        raise OpError("PG431", message)
+    held = np.concatenate(full) if full else np.zeros((0, *_shape(feature, np.zeros(0), None)), np.float32)
+    return Ragged(held.astype(str) if texts else held, np.array(lengths, np.int64))
+
+
+def _decoded(value: Any) -> Any:
+    """Texts in place of bytes."""
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(listed, (list, tuple)) and any(isinstance(one, bytes) for one in listed):
+        return [one.decode() if isinstance(one, bytes) else one for one in listed]
+    return value
+
+
+def _shape(feature: RecordFeature, row: Any, items: int | None) -> tuple[int, ...]:
+    """The shape of an item, for a record's value; numbers one after another are divided among the items.
+
+    Raises:
+        ValueError: They cannot be.
+    """
+    kind = kind_of(feature)
+    if row.ndim > 1:
+        return tuple(row.shape[1:])
+    if kind.crop_guide == "boxes":
+        if row.size % 4:
+            raise ValueError(f"it has {count(row.size, 'number')}, which is no multiple of 4")
+        return (4,)
+    if kind.points:
+        names = feature.names or ()
+        sets = items if items is not None else 1
+        if not names and row.size:
+            raise ValueError("points without `names` must be stored as a list of lists, such as [[x, y], [x, y]]")
+        width = row.size // (sets * len(names)) if sets and names else 3
+        if width not in (2, 3) or width * sets * len(names) != row.size:
+            raise ValueError(f"it has {count(row.size, 'number')} for {count(sets * len(names), 'point')}, which have 2 or 3 each")
+        return (len(names), width) if items is not None else (width,)
+    if items and row.size != items and row.size % items == 0 and not kind.holds_classes and kind.counts != "item":
+        return (row.size // items,)
+    return ()
+
+
+class _Kept:
+    """The items of a feature in the folder for indexes.
+
+    Args:
+        source: The source.
+        found: Its shards.
+        name: The feature.
+    """
+
+    def __init__(self, source: RecordSource, found: Indexed, name: str) -> None:
+        feature = source.features[name]
+        about = [(s.key, s.path, s.size, s.mtime) for s in found.shards], found.index.digests, source.key_of(name), feature.kind
+        of = about, feature.home and source.key_of(feature.home), feature.names
+        self._folder, self._records, self._name = source.kept_in, int(found.index.first[-1]), name
+        self._file = f"{hashlib.blake2b(json.dumps(of).encode(), digest_size=16).hexdigest()}-items.{INDEXES}"
+
+    def read(self) -> Ragged | None:
+        """Returns the items, unless they are missing or damaged."""
+        import numpy as np
+
+        if self._folder is None:
+            return None
+        try:
+            with open_kept(self._folder, self._file) as stream, np.load(io.BytesIO(stream.read()), allow_pickle=False) as held:
+                found = Ragged(held["values"], held["lengths"])
+        except (OSError, ValueError, KeyError, EOFError):
+            return None
+        whole = found.lengths.shape == (self._records,) and int(found.lengths.sum()) == len(found.values)
+        return found if whole else None
+
+    def write(self, items: Ragged) -> None:
+        """Keeps the items."""
+        import numpy as np
+
+        if self._folder is not None:
+            stream = io.BytesIO()
+            np.savez(stream, values=items.values, lengths=items.lengths)
+            keep_or_warn(self._folder, self._file, [stream.getvalue()], f"`{self._name}` of the records")
