@@ -56,7 +56,7 @@ def merge(listings: Mapping[str, Listing], reference: str, *, root: str | None =
         chosen[split] = taken if len(kept) == len(listing.keys) else taken.take(kept)
         if listing.columns:
             own, wrong = _columns(split, listing, first, reference)
-            columns.append({name: values[kept] for name, values in own.items()})
+            columns.append({name: values[kept] for name, values in own.items()} if len(kept) < len(listing.keys) else own)
             all_notes += wrong
     every = tuple(chosen.values())
     starts = np.cumsum([0, *(len(listing.keys) for listing in every)]).tolist()

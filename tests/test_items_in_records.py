@@ -1,0 +1,315 @@
+"""Boxes, keypoints and values with them in every source of records: the batches are those of the same data as arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import record_files as files
+from pipes import batches
+from tfds_files import prepare
+
+import pipegen
+from pipegen.errors import DataError
+from pipegen.ops.sources.records.described import DescribedRecords
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.registry import sources
+
+pytestmark = pytest.mark.tf
+
+COUNT, SIDE = 12, 16
+CLASSES = ("cat", "dog", "owl")
+NAMED = ("nose", "tail")
+FEATURES: dict[str, dict[str, Any]] = {
+    "image": {"kind": "image"},
+    "boxes": {"kind": "boxes", "format": "xywh"},
+    "name": {"kind": "label", "with": "boxes", "classes": list(CLASSES)},
+    "score": {"kind": "tensor", "with": "boxes"},
+    "parts": {"kind": "keypoints", "with": "boxes", "names": list(NAMED)},
+}
+Record = dict[str, Any]
+Write = Callable[[Path, list[Record]], Mapping[str, Any]]
+
+
+@cache
+def records(least: int = 0) -> tuple[Record, ...]:
+    """Records with some boxes each, from `least` on."""
+    rng = np.random.default_rng(3)
+    found = []
+    for i in range(COUNT):
+        n = least or i % 4
+        corners = rng.integers(0, 8, (n, 2))
+        boxes = np.concatenate([corners, rng.integers(2, 8, (n, 2))], 1).astype(float)
+        seen = np.concatenate([corners[:, None] + rng.integers(0, 3, (n, 2, 2)), rng.integers(1, 3, (n, 2, 1))], -1).astype(float)
+        about = {"boxes": boxes.tolist(), "name": [CLASSES[(i + k) % 3] for k in range(n)]}
+        found.append(
+            {"image": files.png(i, 7 * i, 90, size=(SIDE, SIDE)), **about, "score": rng.random(n).tolist(), "parts": seen.tolist()}
+        )
+    return tuple(found)
+
+
+def flat(record: Record) -> Record:
+    """Numbers one after another, as a `tf.Example` has them."""
+    return {
+        key: np.ravel(value).tolist() if isinstance(value, list) and key in ("boxes", "parts") else value for key, value in record.items()
+    }
+
+
+def in_json(record: Record) -> Record:
+    """All but the image in one text."""
+    return {"image": record["image"], "json": json.dumps({k: v for k, v in record.items() if k != "image"}).encode()}
+
+
+def keyed(**by: str) -> dict[str, dict[str, Any]]:
+    """The features, with keys that begin as `of` says."""
+    return {name: feature if name == "image" else {**feature, "key": by["of"] + name} for name, feature in FEATURES.items()}
+
+
+def write_tfds(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    numbered = [{**flat(r), "name": [CLASSES.index(name) for name in r["name"]]} for r in held]
+    folder = prepare(path, {"train": [numbered[:5], numbered[5:]]}, name="pets")
+    described = json.loads((folder / "features.json").read_text())["featuresDict"]["features"]
+    names = {"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "classLabel": {"numClasses": "3"}}
+    described["name"] = {"sequence": {"feature": names}}
+    (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": described}}))
+    (folder / "name.labels.txt").write_text("\n".join(CLASSES))
+    own = {name: {k: v for k, v in feature.items() if k != "classes"} for name, feature in FEATURES.items()}
+    return {"name": "pets", "data_dir": str(path), "features": own}
+
+
+def table_of(held: list[Record]) -> Any:
+    import pyarrow as pa
+
+    rows = [{"image": {"bytes": r["image"], "path": None}, "objects": {k: v for k, v in r.items() if k != "image"}} for r in held]
+    return pa.Table.from_pylist(rows)
+
+
+def write_stream(path: Path, held: list[Record]) -> None:
+    import pyarrow as pa
+
+    table = table_of(held)
+    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table, max_chunksize=5)
+
+
+def write_arrow(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    pytest.importorskip("pyarrow")
+    write_stream(path / "a.arrow", held)
+    return {"path": str(path / "a.arrow"), "features": keyed(of="objects.")}
+
+
+def write_huggingface(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    pytest.importorskip("pyarrow")
+    write_stream(path / "a.arrow", held)
+    label = {"names": list(CLASSES), "_type": "ClassLabel"}
+    about = {"image": {"_type": "Image"}, "objects": {"name": {"feature": label, "_type": "List"}}}
+    splits = {"train": {"name": "train", "num_examples": len(held)}}
+    (path / "dataset_info.json").write_text(json.dumps({"features": about, "splits": splits}))
+    (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}], "_split": "train"}))
+    return {"path": str(path), "features": keyed(of="objects.")}
+
+
+def write_array_record(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    pytest.importorskip("array_record")
+    files.write_array_record(path / "a.array_record", map(flat, held))
+    return {"path": str(path / "a.array_record"), "features": FEATURES}
+
+
+def write_tfrecord(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    for number, some in enumerate((held[:5], held[5:])):
+        files.write_tfrecord(path / f"a-{number}.tfrecord", map(flat, some))
+    return {"path": str(path / "a-*.tfrecord"), "features": FEATURES}
+
+
+def archive(write: Callable[..., Any], ending: str) -> Write:
+    def written(path: Path, held: list[Record]) -> Mapping[str, Any]:
+        write(path / f"a.{ending}", map(in_json, held))
+        return {"path": str(path / f"a.{ending}"), "features": {**keyed(of="json."), "image": {"kind": "image", "key": "image"}}}
+
+    return written
+
+
+def write_mds(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    files.write_mds(path / "a.mds", [{"image": r["image"], "about": {k: v for k, v in r.items() if k != "image"}} for r in held])
+    return {"path": str(path / "a.mds"), "features": keyed(of="about.")}
+
+
+def write_lmdb(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    pytest.importorskip("lmdb")
+    files.write_lmdb(path / "a.mdb", [{k: v if k == "image" else json.dumps(v).encode() for k, v in r.items()} for r in held])
+    return {"path": str(path / "a.mdb"), "features": FEATURES}
+
+
+def write_sqlite(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    files.write_sqlite(path / "a.sqlite", [{k: v if k == "image" else json.dumps(v) for k, v in r.items()} for r in held])
+    return {"path": str(path / "a.sqlite"), "table": "examples", "features": FEATURES}
+
+
+def write_hdf5(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    pytest.importorskip("h5py")
+    files.write_hdf5(path / "a.h5", [{**r, "name": [CLASSES.index(name) for name in r["name"]]} for r in held])
+    return {"path": str(path / "a.h5"), "features": {**FEATURES, "name": {**FEATURES["name"], "classes": list(CLASSES)}}}
+
+
+def write_zarr(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(path / "a.zarr"), mode="w")
+    from PIL import Image
+
+    pictures = [np.asarray(Image.open(__import__("io").BytesIO(r["image"]))) for r in held]
+    columns = {"image": pictures, "name": [[CLASSES.index(name) for name in r["name"]] for r in held]}
+    for key in ("boxes", "score", "parts"):
+        columns[key] = [r[key] for r in held]
+    for key, values in columns.items():
+        group.create_array(key, data=np.array(values))
+    return {"path": str(path / "a.zarr"), "features": FEATURES}
+
+
+WRITERS: dict[str, Write] = {
+    "array_record": write_array_record,
+    "arrow": write_arrow,
+    "hdf5": write_hdf5,
+    "huggingface": write_huggingface,
+    "lmdb": write_lmdb,
+    "mds": write_mds,
+    "sqlite": write_sqlite,
+    "tfds": write_tfds,
+    "tfrecord": write_tfrecord,
+    "webdataset": archive(files.write_tar, "tar"),
+    "zip": archive(files.write_zip, "zip"),
+    "zarr": write_zarr,
+}
+FULL = {"hdf5", "zarr"}
+"""Sources of arrays, in which each record has as many items."""
+STEPS: list[Any] = [{"resize": {"size": [24, 24]}}, "flip", {"crop": {"size": [20, 20]}}]
+
+
+def spec_of(source: Mapping[str, Any], **own: Any) -> dict[str, Any]:
+    output = {"x": "image", "y": [*list(FEATURES)[1:], "boxes_valid"]}
+    said = {"transforms": STEPS, "shuffle": "none", "batch": {"size": 5, "remainder": "keep"}, "output": output}
+    return {"pipegen": 1, "source": source, **said, **own}
+
+
+@cache
+def as_arrays(least: int) -> list[tuple[Any, ...]]:
+    """The batches of the records as arrays."""
+    import io
+
+    from PIL import Image
+
+    held = records(least)
+    data: dict[str, Any] = {"image": np.stack([np.asarray(Image.open(io.BytesIO(r["image"]))) for r in held])}
+    for key, empty in (("boxes", (0, 4)), ("name", (0,)), ("score", (0,)), ("parts", (0, 2, 3))):
+        data[key] = [np.array(r[key]) if r[key] else np.zeros(empty) for r in held]
+    pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime={"jit": "never"})
+    return batches(pipe.train)
+
+
+def equal(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None:
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_every_source_of_records_is_tried() -> None:
+    assert {name for name, source in sources().items() if issubclass(source, DescribedRecords)} == set(WRITERS)
+
+
+@pytest.mark.by_day(5)
+@pytest.mark.parametrize("cache_", ["none", "memory", "disk"])
+@pytest.mark.parametrize("op", WRITERS)
+def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
+    least = 2 if op in FULL else 0
+    source = WRITERS[op](tmp_path, list(records(least)))
+    runtime = {"jit": "never", "cache": {"disk": str(tmp_path / "cache")} if cache_ == "disk" else cache_}
+    pipe = pipegen.build(spec_of({op: source}), runtime=runtime, allow_write=[str(tmp_path)])
+    for _ in range(2):
+        equal(batches(pipe.train), as_arrays(least))
+
+
+@pytest.mark.parametrize("op", ["tfrecord", "webdataset"])
+def test_the_items_of_a_split_are_those_of_its_records(op: str, tmp_path: Path) -> None:
+    """Also after another start, from what was kept, and in another share."""
+    source = {op: WRITERS[op](tmp_path, list(records()))}
+    spec = spec_of(source, splits={"parts": {"train": 7, "validation": 5}, "method": "random"})
+    whole = {}
+    for batch in as_arrays(0):
+        for row, image in enumerate(batch[0]):
+            whole[image.tobytes()] = [part[row] for part in batch[1:]]
+    runtime = {"jit": "never"}
+
+    def seen(read: Callable[[Any], Any]) -> int:
+        count = 0
+        for batch in batches(read(pipegen.build(spec, runtime=runtime, allow_write=[str(tmp_path)]))):
+            for row, image in enumerate(batch[0]):
+                for part, due in zip(batch[1:], whole[image.tobytes()], strict=True):
+                    np.testing.assert_array_equal(part[row], due)
+                count += 1
+        return count
+
+    assert seen(lambda pipe: pipe.train) == 7
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources()[op], "stored_values", RecordSource.stored_values)  # which refuses
+        assert seen(lambda pipe: pipe.validation) == 5
+
+
+def test_parts_of_files_and_of_splits(tmp_path: Path) -> None:
+    tfds = dict(write_tfds(tmp_path, list(records())))
+    expected = [part for batch in as_arrays(0) for part in batch[1]]
+    for split, rows in (("train[3:7]", range(3, 7)), ("train[50%:]", range(6, 12))):
+        pipe = pipegen.build(spec_of({"tfds": {**tfds, "split": split}}), runtime={"jit": "never"})
+        found = [part for batch in batches(pipe.train) for part in batch[1]]
+        np.testing.assert_array_equal(found, [expected[row] for row in rows])
+    two = {"train": {"tfrecord": write_tfrecord(tmp_path / "one", list(records())[:8])}}
+    two["validation"] = {"tfrecord": write_tfrecord(tmp_path / "two", list(records())[8:])}
+    pipe = pipegen.build(spec_of({"by_split": two}), runtime={"jit": "never"})
+    for split, rows in (("train", range(8)), ("validation", range(8, 12))):
+        found = [part for batch in batches(pipe[split] if hasattr(pipe, "__getitem__") else getattr(pipe, split)) for part in batch[1]]
+        np.testing.assert_array_equal(found, [expected[row] for row in rows])
+
+
+def test_tfds_boxes_have_the_format_of_the_library(tmp_path: Path) -> None:
+    source = write_tfds(tmp_path, list(records()))
+    file = tmp_path / "pets" / "1.0.0" / "features.json"
+    about = json.loads(file.read_text())
+    about["featuresDict"]["features"]["boxes"] = {"sequence": {"feature": {"pythonClassName": "tensorflow_datasets.BBoxFeature"}}}
+    file.write_text(json.dumps(about))
+    features = {**source["features"], "boxes": {"kind": "boxes"}}
+    with pytest.raises(pipegen.SpecError, match="`rel_yxyx`|parts of the image"):
+        pipegen.build(spec_of({"tfds": {**source, "features": features}}))
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no multiple of 4": ({"boxes": [1.0] * 6}, r"a-0.tfrecord#1 cannot be `boxes`: it has 6 numbers, which is no multiple of 4"),
+    "a label too many": ({"name": ["cat"] * 3}, r"a-0.tfrecord#1 has 3 items of `name` and 1 of `boxes`"),
+    "an unknown class": ({"name": ["emu"]}, r"item 0 of .*a-0.tfrecord#1"),
+    "points": ({"parts": [1.0] * 5}, r"a-0.tfrecord#1 cannot be `parts`: it has 5 numbers for 2 points, which have 2 or 3 each"),
+    "below 0": ({"boxes": [3.0, 3.0, -2.0, 2.0]}, r"a-0.tfrecord#1: box 0 is"),
+    "missing": ({"boxes": None}, r"a-0.tfrecord#1 has no list 'boxes'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named_with_its_record(case: str, tmp_path: Path) -> None:
+    changed, message = WRONG[case]
+    held = [flat(r) for r in records()]
+    held[1] = {k: v for k, v in {**held[1], **changed}.items() if v is not None}
+    files.write_tfrecord(tmp_path / "a-0.tfrecord", held)
+    with pytest.raises((pipegen.SpecError, DataError), match=message):
+        pipegen.build(spec_of({"tfrecord": {"path": str(tmp_path / "a-0.tfrecord"), "features": FEATURES}}))
+
+
+def test_a_plan_says_that_items_are_held_in_memory(tmp_path: Path) -> None:
+    pipe = pipegen.build(spec_of({"tfrecord": write_tfrecord(tmp_path, list(records()))}))
+    assert "`boxes` and `name` and `score` and `parts` of all records are read once and held in memory" in str(pipe.explain())
+
+
+def test_a_mask_in_records_cannot_be_with_boxes() -> None:
+    with pytest.raises(pipegen.SpecError, match="a mask of records cannot be `with` boxes"):
+        pipegen.build(spec_of({"tfrecord": {"path": "a", "features": {**FEATURES, "mask": {"kind": "mask", "with": "boxes"}}}}))
