@@ -6,19 +6,19 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from pipes import batches
 from typing import Any
 
 import numpy as np
 import pytest
 import record_files as files
-from pipes import batches
 from tfds_files import prepare
 
 import pipegen
 from pipegen.errors import DataError
+from pipegen.ops.registry import sources
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.registry import sources
 
 pytestmark = pytest.mark.tf
 
@@ -281,7 +281,7 @@ def test_tfds_boxes_have_the_format_of_the_library(tmp_path: Path) -> None:
     about["featuresDict"]["features"]["boxes"] = {"sequence": {"feature": {"pythonClassName": "tensorflow_datasets.BBoxFeature"}}}
     file.write_text(json.dumps(about))
     features = {**source["features"], "boxes": {"kind": "boxes"}}
-    with pytest.raises(pipegen.SpecError, match="`rel_yxyx`|parts of the image"):
+    with pytest.raises(pipegen.SpecError, match=r"`rel_yxyx`|parts of the image"):
         pipegen.build(spec_of({"tfds": {**source, "features": features}}))
 
 

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.blocks import Block
     from pipegen.ops.sources.listing.reader import Hold, Reader, Together
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
+    from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.records.source import Indexed
     from pipegen.ops.sources.stores.base import Store, Stored
     from pipegen.types import ElementType
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.records.paths import Found
@@ -295,3 +296,27 @@ def counted(rows: int, damage: str = "", findings: Findings | None = None) -> Sh
     import numpy as np
 
     return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, findings or {})
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """Indexed shards.
+
+    Attributes:
+        root: Their absolute common folder.
+        shards: The files.
+        index: The places of their records.
+        notes: Findings.
+    """
+
+    root: str
+    shards: Sequence[Found]
+    index: RecordIndex
+    notes: tuple[Note, ...]
+
+    def place(self, record: int) -> str:
+        """Names the place of a record."""
+        import numpy as np
+
+        shard = int(np.searchsorted(self.index.first, record, side="right")) - 1
+        return f"{self.shards[shard].path}#{record - int(self.index.first[shard])}"

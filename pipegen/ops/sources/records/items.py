@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipegen.errors import OpError
 from pipegen.kept import INDEXES, keep_or_warn, open_kept
@@ -17,11 +17,14 @@ from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from pipegen.ops.kinds.base import Column
     from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
-    from pipegen.ops.sources.records.source import Indexed, RecordSource
+    from pipegen.ops.sources.records.index import Indexed
+    from pipegen.ops.sources.records.paths import Found
 
     Values = Sequence[Any]
     """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
@@ -29,7 +32,21 @@ if TYPE_CHECKING:
 _THREADS = 16
 
 
-def read_items(source: RecordSource, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
+class Source(Protocol):
+    """What is read of a source of records; see `RecordSource`."""
+
+    @property
+    def features(self) -> dict[str, RecordFeature]: ...
+
+    @property
+    def kept_in(self) -> Path | None: ...
+
+    def key_of(self, name: str) -> str: ...
+
+    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Values: ...
+
+
+def read_items(source: Source, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
     """Reads the features of items of all records, or finds them in the source's folder. Returns them, those that others are `with` first,
     and findings.
 
@@ -62,7 +79,7 @@ def read_items(source: RecordSource, found: Indexed) -> tuple[dict[str, Column],
     return columns, notes
 
 
-def _values(source: RecordSource, found: Indexed, name: str) -> Values:
+def _values(source: Source, found: Indexed, name: str) -> Values:
     """Reads the stored values of a feature of all records, several files at a time."""
 
     def read(shard: int) -> Values:
@@ -146,7 +163,7 @@ class _Kept:
         name: The feature.
     """
 
-    def __init__(self, source: RecordSource, found: Indexed, name: str) -> None:
+    def __init__(self, source: Source, found: Indexed, name: str) -> None:
         feature = source.features[name]
         about = [(s.key, s.path, s.size, s.mtime) for s in found.shards], found.index.digests, source.key_of(name), feature.kind
         of = about, feature.home and source.key_of(feature.home), feature.names

@@ -12,7 +12,6 @@ from pydantic import Field, field_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
@@ -21,7 +20,7 @@ from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import compression, finding_notes, tallied, unpacking_help
-from pipegen.ops.sources.records.index import RecordIndex, ShardRecords, build_index
+from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords, build_index
 from pipegen.ops.sources.records.items import read_items
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
@@ -34,30 +33,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 Path_ = Annotated[str, Field(min_length=1)]
-
-
-@dataclass(frozen=True)
-class Indexed:
-    """Indexed shards.
-
-    Attributes:
-        root: Their absolute common folder.
-        shards: The files.
-        index: The places of their records.
-        notes: Findings.
-    """
-
-    root: str
-    shards: Sequence[Found]
-    index: RecordIndex
-    notes: tuple[Note, ...]
-
-    def place(self, record: int) -> str:
-        """Names the place of a record."""
-        import numpy as np
-
-        shard = int(np.searchsorted(self.index.first, record, side="right")) - 1
-        return f"{self.shards[shard].path}#{record - int(self.index.first[shard])}"
 
 
 class RecordSource(DescribedRecords):
