@@ -313,3 +313,33 @@ def test_a_plan_says_that_items_are_held_in_memory(tmp_path: Path) -> None:
 def test_a_mask_in_records_cannot_be_with_boxes() -> None:
     with pytest.raises(pipegen.SpecError, match="a mask of records cannot be `with` boxes"):
         pipegen.build(spec_of({"tfrecord": {"path": "a", "features": {**FEATURES, "mask": {"kind": "mask", "with": "boxes"}}}}))
+
+
+def split_up(record: Record) -> Record:
+    """With a list for each of the four numbers of the boxes."""
+    return {**flat(record), **{f"bbox/{side}": [box[i] for box in record["boxes"]] for i, side in enumerate("xywh")}}
+
+
+@pytest.mark.parametrize("op", ["tfrecord", "webdataset"])
+def test_the_four_numbers_of_a_box_may_have_a_key_each(op: str, tmp_path: Path) -> None:
+    held = [split_up(r) for r in records()]
+    of = "json." if op == "webdataset" else ""
+    boxes = {"kind": "boxes", "format": "xywh", "keys": [f"{of}bbox/{side}" for side in "xywh"]}
+    if op == "webdataset":
+        rest = [{"parts": r["parts"]} for r in records()]  # a list of lists
+        files.write_tar(tmp_path / "a.tar", [in_json({**r, **own}) for r, own in zip(held, rest, strict=True)])
+        features = {**keyed(of=of), "boxes": boxes}
+    else:
+        files.write_tfrecord(tmp_path / "a.tar", held)
+        features = {**FEATURES, "boxes": boxes}
+    pipe = pipegen.build(spec_of({op: {"path": str(tmp_path / "a.tar"), "features": features}}), runtime={"jit": "never"})
+    equal(batches(pipe.train), as_arrays(0))
+
+
+def test_the_four_lists_have_one_length(tmp_path: Path) -> None:
+    held = [split_up(r) for r in records()]
+    held[1]["bbox/x"] = [1.0, 2.0]
+    files.write_tfrecord(tmp_path / "a.tfrecord", held)
+    features = {**FEATURES, "boxes": {"kind": "boxes", "format": "xywh", "keys": [f"bbox/{side}" for side in "xywh"]}}
+    with pytest.raises(pipegen.SpecError, match=r"a.tfrecord#1 cannot be `boxes`: its items differ in length"):
+        pipegen.build(spec_of({"tfrecord": {"path": str(tmp_path / "a.tfrecord"), "features": features}}))

@@ -33,7 +33,10 @@ class Boxes(FeatureKind):
 
     name = "boxes"
     plural = "boxes"
-    arguments = dict.fromkeys(("arrays", "records"), ("format", "max", "min_area", "min_visibility", "min_size", "empty"))
+    arguments = {
+        "arrays": ("format", "max", "min_area", "min_visibility", "min_size", "empty"),
+        "records": ("format", "max", "min_area", "min_visibility", "min_size", "empty", "keys"),
+    }
     storage = "ragged"
     needs_image = True
     output = "output: {{y: {}}}"

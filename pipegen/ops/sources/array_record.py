@@ -70,8 +70,7 @@ class ArrayRecord(StoreSource):
         key = self.key_of(name)
         return [label_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
 
-    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        key = self.key_of(name)
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         return [values_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:

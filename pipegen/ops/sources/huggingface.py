@@ -130,14 +130,14 @@ class Huggingface(Arrow):
         """Returns the features completed by the metadata; `PG431` if a column is missing."""
         found = {}
         for name, feature in self.features.items():
-            key = feature.key or key_for(saved, name, feature.kind)
+            key = feature.key or (feature.keys_of(name)[0] if feature.keys else key_for(saved, name, feature.kind))
             if key is None or (key not in saved.features and "." not in key):
                 known = tuple(saved.features)
                 near = close_names(key or name, known)
                 help_ = f"is {near[0]!r} meant?" if near else f"its columns are {quoted(known)}"
                 field = f"features.{name}" if "features" in self.model_fields_set else None
                 raise OpError("PG431", f"{saved.folder!r} has no column {key or name!r}", field=field, help=help_)
-            changed: dict[str, Any] = {"key": key}
+            changed: dict[str, Any] = {} if feature.keys else {"key": key}
             names = class_names(described(saved, key))
             if kind_of(feature).counts and feature.classes is None and names:
                 changed |= {"classes": len(names)} if feature.offset else feature.told_by(names)

@@ -50,6 +50,8 @@ class Lmdb(RecordSource):
     @classmethod
     def _patterns(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
         for name, feature in features.items():
+            if feature.keys is not None:
+                raise PartError(f"a value of a database is one list, so `{name}` has one `key`", name, "keys")
             if feature.key is not None and feature.key.count(ANY) != 1:
                 raise PartError(f"the key of `{name}` needs exactly one `*`, got {feature.key!r}", name, "key")
         return features
@@ -142,7 +144,7 @@ class Lmdb(RecordSource):
         places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True)
         return [file.read(*place) for place in places]
 
-    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         found = []
         for row, value in enumerate(self.stored_labels(name, shard, offsets, lengths)):
             try:

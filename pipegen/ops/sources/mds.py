@@ -137,10 +137,10 @@ class Mds(RecordSource):
         numbers: builtins.list[Any] = np.frombuffer(b"".join(found), np.dtype(_NUMBERS[encoding]).newbyteorder("<")).tolist()
         return numbers
 
-    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         import numpy as np
 
-        found, encoding, path = self._cells(name, shard, offsets, lengths)
+        found, encoding, path = self._cells(name, shard, offsets, lengths, key)
         array = _ARRAY.match(encoding)
         if array is not None:
             shape = tuple(map(int, array[2].split(",")))
@@ -149,12 +149,16 @@ class Mds(RecordSource):
             raise OpError("PG431", f"`ndarray` names no shape, so `{name}` cannot be read from it; write its lists as `json`")
         return [self._read(list_in, name, value, path, f"{shard.path}#{row}") for row, value in enumerate(found)]
 
-    def _cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> tuple[builtins.list[bytes], str, tuple[str, ...]]:
-        """Reads the column of a feature in a shard's records; returns it with its encoding, and the path in it for a field of JSON."""
+    def _cells(
+        self, name: str, shard: Found, offsets: Ints, lengths: Ints, key: str | None = None
+    ) -> tuple[builtins.list[bytes], str, tuple[str, ...]]:
+        """Reads the column of a feature in a shard's records; returns it with its encoding, and the path of a key in it for JSON."""
         at = list(self.features).index(name)
         with Opened(shard.path) as stream:
             columns = read_columns(stream, shard.size)[0]
-            column, path = columns.place(self.key_of(name))
+            column, path = columns.place(key or self.key_of(name))
+            if column != columns.place(self.key_of(name))[0]:
+                raise OpError("PG431", f"the `keys` of `{name}` must be fields of one column of JSON", field=f"features.{name}.keys")
             places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True)
             return [stream.pread(length, offset) for offset, length in places], columns.encoding(column), path
 

@@ -128,7 +128,7 @@ class Tfds(DescribedRecords):
         """Returns the features completed by the metadata; `PG431` if one is missing or has another kind."""
         found = {}
         for name, feature in self.features.items():
-            key = feature.key or name
+            key = next((one for one in feature.keys_of(name) if one not in prepared.features), feature.keys_of(name)[0])
             if key not in prepared.features:
                 known = tuple(prepared.features)
                 near = close_names(key, known)

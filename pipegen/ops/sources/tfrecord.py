@@ -104,14 +104,14 @@ class TFRecord(RecordSource):
             return first_keys(stream.pread(length, start), path)
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self._each(label_in, name, shard, offsets, lengths))
+        return list(self._each(label_in, self.key_of(name), shard, offsets, lengths))
 
-    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self._each(values_in, name, shard, offsets, lengths))
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self._each(values_in, key, shard, offsets, lengths))
 
-    def _each(self, read: Callable[[Buffer, str, str], Any], name: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Any]:
-        """Yields what a function of each record, the feature's key and the record's place returns."""
-        places, key = enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True)), self.key_of(name)
+    def _each(self, read: Callable[[Buffer, str, str], Any], key: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Any]:
+        """Yields what a function of each record, a key and the record's place returns."""
+        places = enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True))
         if self.compression == "gzip" and len(offsets):
             content = memoryview(inflate(shard.path, int(offsets[-1, 0]) + int(lengths[-1, 0])))
             yield from (read(content[at : at + length], key, f"{shard.path}#{row}") for row, (at, length) in places)

@@ -156,8 +156,8 @@ class StoreSource(RecordSource):
         found = self.column(name, self.key_of(name), shard)
         return [value[0] if isinstance(value, list) else value for value in found]
 
-    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self.column(name, self.key_of(name), shard, lists=True))
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self.column(name, key, shard, lists=True))
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
         """Read the label of the first record, which may be empty."""

@@ -21,8 +21,9 @@ else:
     Kind = names_in("records")
 
 _OF = {"channels": "images", "bits": "images", "classes": "labels and masks", "offset": "labels", "shape": "tensors", "map": "labels"}
-_OF |= {"dtype": "tensors"} | OF_ITEMS
+_OF |= {"dtype": "tensors", "keys": "boxes"} | OF_ITEMS
 """The kinds that an argument belongs to."""
+Key = Annotated[str, Field(min_length=1)]
 Side = Annotated[int, Field(ge=1)]
 
 
@@ -35,8 +36,11 @@ class RecordFeature(ChoosesClasses, HasItems, StoredPicture):  # type: ignore[mi
     four numbers for each box, as lists or one after another. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible,
     likewise. A `label` or `tensor` that is `with` boxes has one value for each of them. Boxes, keypoints and what is with them are read
     once for all records, and held in memory."""
-    key: Annotated[str, Field(min_length=1)] | None = None
+    key: Key | None = None
     """Key of the feature in the record; by default its name."""
+    keys: tuple[Key, Key, Key, Key] | None = None
+    """For boxes, in place of `key`: the keys of their four numbers, in the order of `format`, with a list of one number per box each:
+    `[bbox/xmin, bbox/ymin, bbox/xmax, bbox/ymax]`."""
     classes: KnownClasses | None = None
     """Class names in index order, or their number. Without it every label is read once to find the classes; for a mask it is the largest
     index in `values`, plus 1."""
@@ -52,9 +56,15 @@ class RecordFeature(ChoosesClasses, HasItems, StoredPicture):  # type: ignore[mi
     @model_validator(mode="after")
     def _of_its_kind(self) -> RecordFeature:
         require_own_arguments(self, "records", _OF)
+        if self.keys is not None and self.key is not None:
+            raise ValueError("`keys` are four in place of the one `key`; leave one of them out")
         if "records" not in kind_of(self).arguments:
             raise ValueError(f"a {self.kind} of records cannot be `with` {self.home}")
         return self
+
+    def keys_of(self, name: str) -> tuple[str, ...]:
+        """Returns the keys that the feature `name` is read from."""
+        return self.keys or (self.key or name,)
 
     @property
     def several(self) -> bool:

@@ -45,7 +45,9 @@ class GroupedSource(RecordSource):
     def _sound_keys(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
         taken: dict[str, str] = {}
         for name, feature in features.items():
-            several = (feature.key or name).split(";")
+            if len({taken_apart(one)[0] for one in feature.keys_of(name)}) > 1:
+                raise ValueError(f"the `keys` of `{name}` must be fields of one JSON member, such as `json.xmin` and `json.ymin`")
+            several = feature.keys_of(name)[0].split(";")
             if any(taken_apart(one)[1] for one in several) and (len(several) > 1 or kind_of(feature).pictured):
                 raise ValueError(f"the key of `{name}` is a field of JSON: it must be the only key, and cannot hold an image")
             for one in several:
@@ -162,8 +164,8 @@ class GroupedSource(RecordSource):
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         return self._each(partial(self._field, name), name, shard, offsets, lengths)
 
-    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return self._each(partial(list_in, path=self.path_of(name)), name, shard, offsets, lengths)
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return self._each(partial(list_in, path=taken_apart(key.split(";")[0])[1]), name, shard, offsets, lengths)
 
     def _each(self, read: Callable[[bytes], Any], name: str, shard: Found, offsets: Ints, lengths: Ints) -> list[Any]:
         """Calls a function with the member of a feature in each record."""

@@ -41,9 +41,7 @@ class Source(Protocol):
     @property
     def kept_in(self) -> Path | None: ...
 
-    def key_of(self, name: str) -> str: ...
-
-    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Values: ...
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Values: ...
 
 
 def read_items(source: Source, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
@@ -81,17 +79,27 @@ def read_items(source: Source, found: Indexed) -> tuple[dict[str, Column], list[
 
 def _values(source: Source, found: Indexed, name: str) -> Values:
     """Reads the stored values of a feature of all records, several files at a time."""
+    keys = source.features[name].keys_of(name)
 
     def read(shard: int) -> Values:
         if not found.index.rows[shard]:
             return ()
         try:
-            return source.stored_values(name, found.shards[shard], *found.index.of(shard))
+            parts = [source.stored_values(name, key, found.shards[shard], *found.index.of(shard)) for key in keys]
+            return parts[0] if len(parts) == 1 else list(map(_side_by_side, zip(*parts, strict=True)))
         except (OSError, ValueError) as error:  # a kept index hides damage of the file
             raise OpError("PG430", f"`{name}` of {found.shards[shard].path!r} cannot be read: {error}") from None
 
     with ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores()))) as pool:
         return [value for values in pool.map(read, range(len(found.shards))) for value in values]
+
+
+def _side_by_side(parts: tuple[Any, ...]) -> Any:
+    """Joins the lists of a record, with one number per item each, to one row per item; lists of other lengths stay as they are."""
+    import numpy as np
+
+    rows = [np.ravel(part) for part in parts]
+    return np.stack(rows, -1) if len({len(row) for row in rows}) == 1 else list(parts)
 
 
 def _items(name: str, feature: RecordFeature, values: Values, home: list[int] | None, place: Callable[[int], str]) -> Ragged:
@@ -101,9 +109,7 @@ def _items(name: str, feature: RecordFeature, values: Values, home: list[int] | 
     rows, lengths, texts = [], [], False
     for record, value in enumerate(values):
         try:
-            row = np.asarray(_decoded(value))
-            if row.dtype == object or row.ndim == 0:
-                raise ValueError("its items differ in shape" if row.ndim else "it is one value, not a list")
+            row = _array(value)
             row = row.reshape(len(row) if row.ndim > 1 else -1, *_shape(feature, row, home[record] if home is not None else None))
         except ValueError as error:
             raise OpError("PG431", f"{place(record)} cannot be `{name}`: {error}") from None
@@ -119,12 +125,20 @@ def _items(name: str, feature: RecordFeature, values: Values, home: list[int] | 
     return Ragged(held.astype(str) if texts else held, np.array(lengths, np.int64))
 
 
-def _decoded(value: Any) -> Any:
-    """Texts in place of bytes."""
+def _array(value: Any) -> Any:
+    """Converts the list of a record to an array, bytes to texts; `ValueError` if it is none."""
+    import numpy as np
+
     listed = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(listed, (list, tuple)) and any(isinstance(one, bytes) for one in listed):
-        return [one.decode() if isinstance(one, bytes) else one for one in listed]
-    return value
+        value = [one.decode() if isinstance(one, bytes) else one for one in listed]
+    try:
+        row = np.asarray(value)
+    except ValueError:
+        row = np.empty(1, object)
+    if row.dtype == object or row.ndim == 0:
+        raise ValueError("its items differ in length, or are no numbers" if row.ndim else "it is one value, not a list")
+    return row
 
 
 def _shape(feature: RecordFeature, row: Any, items: int | None) -> tuple[int, ...]:
@@ -165,8 +179,8 @@ class _Kept:
 
     def __init__(self, source: Source, found: Indexed, name: str) -> None:
         feature = source.features[name]
-        about = [(s.key, s.path, s.size, s.mtime) for s in found.shards], found.index.digests, source.key_of(name), feature.kind
-        of = about, feature.home and source.key_of(feature.home), feature.names
+        about = [(s.key, s.path, s.size, s.mtime) for s in found.shards], found.index.digests, feature.keys_of(name), feature.kind
+        of = about, feature.home and source.features[feature.home].keys_of(feature.home), feature.names
         self._folder, self._records, self._name = source.kept_in, int(found.index.first[-1]), name
         self._file = f"{hashlib.blake2b(json.dumps(of).encode(), digest_size=16).hexdigest()}-items.{INDEXES}"
 

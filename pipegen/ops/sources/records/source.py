@@ -75,7 +75,7 @@ class RecordSource(DescribedRecords):
         return True
 
     def key_of(self, name: str) -> str:
-        return self.features[name].key or name
+        return self.features[name].keys_of(name)[0]
 
     @property
     def kept_in(self) -> Path | None:
@@ -241,9 +241,9 @@ class RecordSource(DescribedRecords):
         """
         raise NotImplementedError
 
-    def stored_values(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        """Reads the stored values of a feature with any number of items, for a shard's records: a list of numbers or texts each, perhaps
-        nested, or an array. The arguments are as for `stored_labels`.
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        """Reads the values under a key of a feature with any number of items, for a shard's records: a list of numbers or texts each,
+        perhaps nested, or an array. The other arguments are as for `stored_labels`.
 
         Raises:
             OpError: `PG431` for a record without the value.
