@@ -343,3 +343,25 @@ def test_the_four_lists_have_one_length(tmp_path: Path) -> None:
     features = {**FEATURES, "boxes": {"kind": "boxes", "format": "xywh", "keys": [f"bbox/{side}" for side in "xywh"]}}
     with pytest.raises(pipegen.SpecError, match=r"a.tfrecord#1 cannot be `boxes`: its items differ in length"):
         pipegen.build(spec_of({"tfrecord": {"path": str(tmp_path / "a.tfrecord"), "features": features}}))
+
+
+@pytest.mark.parametrize("op", ["tfrecord", "webdataset", "arrow"])
+def test_photos_that_are_turned_by_their_exif_are_reported(op: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """No size in records tells on which image their boxes were drawn."""
+    import io
+
+    from PIL import Image
+
+    held = [dict(r) for r in records()]
+    exif, stream = Image.Exif(), io.BytesIO()
+    exif[0x112] = 6
+    Image.new("RGB", (SIDE, SIDE)).save(stream, "JPEG", exif=exif)
+    held[1]["image"] = stream.getvalue()
+    (tmp_path / "a").mkdir()
+    spec = spec_of({op: WRITERS[op](tmp_path / "a", held)})
+    pipegen.build(spec)
+    assert caplog.text.count("PG661") == 1
+    assert "1 image has an EXIF orientation, such as " in caplog.text
+    assert "#1 (6), but no image size shows if `boxes` and `parts` were drawn so; assumed: on the upright images" in caplog.text
+    pipegen.build({**spec, "transforms": [{"decode": {"exif": "ignore"}}, *STEPS]})
+    assert "assumed: on the images as they are stored" in caplog.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.exif import BACK
-from pipegen.ops.sources.annotations.sizes import orientation_of, sides_of
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
+from pipegen.ops.sources.listing.base import Note, shards_of
 from pipegen.ops.sources.listing.wording import count
 from pipegen.spec.models import ShardIndex
 from pipegen.spec.variants import bucketed
@@ -167,13 +168,16 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
     """
     type_ = listing.type or spec.source.infer()
     for image, lying in _annotated(listing, type_).items():
-        listing = _turned(spec, listing, type_, image, lying, progress)
+        if listing.shards is None:
+            listing = _turned(spec, listing, type_, image, lying, progress)
+        elif any(name in listing.columns for name in lying):
+            listing = replace(listing, notes=(*listing.notes, *_of_some_records(spec, listing, image, lying)))
     return listing
 
 
 def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
     """The images that are files, with the features aligned with each."""
-    if listing.shards is not None or not listing.in_files or listing.numbered:
+    if listing.shards is None and (not listing.in_files or listing.numbered):
         return {}
     found: dict[str, list[str]] = {}
     for name, t in type_.items():
@@ -182,6 +186,24 @@ def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
         if image != name and kind_of(t).needs_image and is_stored:
             found.setdefault(image, []).append(name)
     return found
+
+
+def _of_some_records(spec: PipelineSpec, listing: Listing, image: str, lying: Sequence[str]) -> list[Note]:
+    """Notes turned images among some records in shards, which have no annotated size."""
+    held = shards_of(listing)
+    ends = np.cumsum(held.rows)
+    chosen = np.unique(np.linspace(0, held.total - 1, min(held.total, _LOOKED_AT)).astype(np.int64))
+    files: Array = np.searchsorted(ends, chosen, side="right")
+    rows: Array = chosen - (ends - held.rows)[files] + (0 if held.offsets is None else held.offsets[files])
+    splits = ["" if listing.parts is None else listing.parts.names[int(listing.parts.codes[file])] for file in files.tolist()]
+    orientations: Array = np.ones(len(chosen), np.int64)
+    for i, split in enumerate(splits):
+        with suppress(OSError, ValueError):  # reported when it is read
+            (content,) = listing.reader(split).stored(image, held.numbers[files[i : i + 1]], rows[i : i + 1])
+            orientations[i] = orientation_in(content) if isinstance(content, bytes) else 1
+    odd = np.flatnonzero(orientations > 1)
+    names = [f"{listing.path(int(files[i]))}#{rows[i]}" for i in range(len(chosen))]
+    return [_untold(names, orientations, odd, lying, ignored=ignores_exif(spec, image))] if len(odd) else []
 
 
 def _turned(

@@ -200,3 +200,47 @@ def test_what_is_chosen_among_several_keys_is_said(tmp_path: Path, monkeypatch: 
     assert "# `image` reads `photo`; `thumb` is an image, too: `thumb: {kind: image, key: thumb}` adds one" in text
     assert "# `label` reads `species`, which has 3 values in 24 records; no key has a usual name of labels\n" in text
     assert "# `site` may be labels, too; choose one with `key`\n" in text
+
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+IN_KEYS = {f"image/object/bbox/{side}": [0.25 * (i + 1), 0.1 * (i + 1)] for i, side in enumerate(SIDES)}
+DETECTION: dict[str, Any] = {"image/encoded": jpeg("24x16"), **IN_KEYS, "image/object/class/text": [b"a", b"b"]}
+BOXED = [
+    (
+        DETECTION,
+        lambda i: {"image/object/class/label": [1 + i % 3, 3]},
+        {"kind": "boxes", "format": "rel_xyxy", "keys": [f"image/object/bbox/{side}" for side in SIDES]},
+        {"kind": "label", "with": "boxes", "key": "image/object/class/label", "classes": 3, "offset": 1},
+    ),
+    (
+        {"image/encoded": jpeg("24x16"), "objects/bbox": [9.0, 8.0, 4.0, 5.0, 1.0, 2.0, 3.0, 4.0]},
+        lambda i: {"objects/label": [i % 3, 0]},
+        {"kind": "boxes", "format": "xywh", "key": "objects/bbox"},
+        {"kind": "label", "with": "boxes", "key": "objects/label"},
+    ),
+    (
+        {"image/encoded": jpeg("24x16"), "bounding_box": [1.0, 2.0, 3.0, 4.0]},
+        lambda _: {},
+        {"kind": "boxes", "format": "xyxy", "key": "bounding_box"},
+        None,
+    ),
+]
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(("record", "own", "boxes", "labels"), BOXED, ids=["object detection", "a list of each", "boxes alone"])
+def test_boxes_are_found_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: dict[str, Any], own: Any, boxes: dict[str, Any], labels: dict[str, Any] | None
+) -> None:
+    """A batch has them, in pixels of the image that a model sees."""
+    monkeypatch.chdir(tmp_path)
+    WRITERS["tfrecord"](tmp_path / "a.tfrecord", [record | own(i) for i in range(9)])
+    result = CliRunner().invoke(app, ["init", "a.tfrecord", "-o", "a.pipegen.yaml"], prog_name="pipegen")
+    assert result.exit_code == 0, result.output
+    features = yaml.safe_load((tmp_path / "a.pipegen.yaml").read_text())["source"]["tfrecord"]["features"]
+    expected = {"image": {"kind": "image", "key": "image/encoded"}, "boxes": boxes, **({"labels": labels} if labels is not None else {})}
+    assert features == expected
+    x, y = next(iter(pipegen.build("a.pipegen.yaml", runtime={"jit": "never"}).train))
+    assert set(y) == {"boxes", "there"} | ({"labels"} if labels is not None else set())
+    assert y["there"].numpy().any()
+    assert float(y["boxes"].numpy().max()) <= max(x.shape[1:3])

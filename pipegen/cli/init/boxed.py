@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
 from pipegen.cli.init.spec import (
+    BOXES,
     DROPS,
     FLIP,
     PARTS,
@@ -214,8 +215,7 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
         decode=pixels_of(sample),
         sample=sample,
         steps=[FLIP.replace("left and right;", "left and right, boxes as well;"), RESCALE],
-        output="output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  "
-        "# left, top, right, bottom; false `there` is padding",
+        output=BOXES,
         errors=errors,
     )
 

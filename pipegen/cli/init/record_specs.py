@@ -10,14 +10,28 @@ import sqlite3
 from contextlib import closing, suppress
 from dataclasses import field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records, spread
-from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.spec import MAY_FLIP, RESCALE, STRATIFIED, about_sample, batch_for, beside, block, parts_of, relative, spec_of
+from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, boxes_among, image_among, label_among, last_of
+from pipegen.cli.init.spec import (
+    BOXES,
+    MAY_FLIP,
+    ONLY_BOXES,
+    RESCALE,
+    STRATIFIED,
+    about_sample,
+    batch_for,
+    beside,
+    block,
+    parts_of,
+    relative,
+    spec_of,
+)
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.mounts import Opened
@@ -203,7 +217,7 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         shard = next((shard for shard in shards if shard.size), shards[0])
         held, whole, own = _look(op, shard, asked.options)
         features, remarks = _chosen(op, shard, held, whole, own)
-        read = {feature.get("key", name) for name, feature in features.items()}
+        read = {key for name, feature in features.items() for key in feature.get("keys", [feature.get("key", name)])}
         others = [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in read and (what != IMAGE or not features)]
         if not features:
             raise CannotRun(f"{path}: the first record has no image; it has {', '.join(others) or 'no features'}")
@@ -211,7 +225,9 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         listing = sources()[op].model_validate(arguments).list(Path.cwd())
     except (OpError, OSError, ValueError) as error:
         raise CannotRun(f"{path}: {error.message if isinstance(error, OpError) else error}") from None
-    count = shards_of(listing).total
+    count, output = shards_of(listing).total, ""
+    if "boxes" in features:
+        output = BOXES if "labels" in features else ONLY_BOXES
     if "label" in features:
         features["label"] |= _classes(listing)
     sample = sample_of_records(listing, "image")
@@ -227,6 +243,7 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         batch_for(count, 32),
         splits="" if splits else parts_of(op, count),
         sample=sample,
+        output=output,
     )
 
 
@@ -317,7 +334,27 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
     label, more = label_among(seen, usual)
     if label is not None:
         features["label"] = {"kind": "label"} | ({"key": label} if label != "label" else {})
-    return features, [*remarks, *more]
+    return features | _boxed(op, shard, features, list(held), own), [*remarks, *more]
+
+
+_FORMATS = ("rel_xyxy", "rel_yxyx", "xyxy", "xywh", "yxyx")
+"""Formats of boxes, in the order in which they are tried: one that holds more boxes comes later."""
+
+
+def _boxed(op: str, shard: Found, features: Features, keys: Sequence[str], own: Mapping[str, Any]) -> Features:
+    """Describes the boxes of records, and a label of each, by the first format that fits those of a shard; empty if none does."""
+    arguments, label = boxes_among(keys)
+    formats = [form for form in _FORMATS if arguments and not ("keys" in arguments and form.endswith("yxyx"))]
+    tried = [{"labels": {"kind": "label", "with": "boxes", "key": label}}] if label is not None else []
+    for more, form in product([*tried, {}], formats):
+        found: Features = {"boxes": {"kind": "boxes", "format": form, **arguments}, **more}
+        with suppress(OpError, OSError, ValueError):
+            listing = sources()[op].model_validate({"path": shard.path, "features": features | found, **own}).list(Path.cwd())
+            names, items = listing.column_classes.get("labels", ()), cast("Any", listing.columns.get("labels"))
+            if "0" in names and 0 not in items.values:  # they are counted from 1
+                found["labels"] |= {"classes": len(names) - 1, "offset": 1}
+            return found
+    return {}
 
 
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 from contextlib import nullcontext
@@ -61,6 +62,21 @@ def orientation_of(path: str) -> int:
         return _by_pillow(path, start)
     except _FAILURES:
         return 1
+
+
+def orientation_in(content: bytes) -> int:
+    """Returns the EXIF orientation of the bytes of an image; see `orientation_of`."""
+    from PIL import Image
+
+    found = _of_start(content[:_START])
+    try:
+        if found is None:
+            ready_for(content[:_HEAD])
+            with Image.open(io.BytesIO(content)) as image:
+                found = image.getexif().get(ORIENTATION_TAG, 1)
+    except _FAILURES:
+        return 1
+    return found if isinstance(found, int) and found in _ORIENTATIONS else 1
 
 
 def _of_start(start: bytes) -> int | None:
