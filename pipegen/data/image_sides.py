@@ -193,7 +193,7 @@ def _of_some_records(spec: PipelineSpec, listing: Listing, image: str, lying: Se
     held = shards_of(listing)
     ends = np.cumsum(held.rows)
     chosen = np.unique(np.linspace(0, held.total - 1, min(held.total, _LOOKED_AT)).astype(np.int64))
-    files: Array = np.searchsorted(ends, chosen, side="right")
+    files: Any = np.searchsorted(ends, chosen, side="right")
     rows: Array = chosen - (ends - held.rows)[files] + (0 if held.offsets is None else held.offsets[files])
     splits = ["" if listing.parts is None else listing.parts.names[int(listing.parts.codes[file])] for file in files.tolist()]
     orientations: Array = np.ones(len(chosen), np.int64)
