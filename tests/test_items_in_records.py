@@ -365,3 +365,19 @@ def test_photos_that_are_turned_by_their_exif_are_reported(op: str, tmp_path: Pa
     assert "#1 (6), but no image size shows if `boxes` and `parts` were drawn so; assumed: on the upright images" in caplog.text
     pipegen.build({**spec, "transforms": [{"decode": {"exif": "ignore"}}, *STEPS]})
     assert "assumed: on the images as they are stored" in caplog.text
+
+
+def test_a_mix_of_two_formats_has_the_items_of_both(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one = {"source": {"tfrecord": write_tfrecord(tmp_path / "one", list(records())[:8])}, "weight": 2}
+    two = {"source": {"webdataset": WRITERS["webdataset"](tmp_path / "two", list(records())[8:])}, "weight": 1}
+    spec = spec_of({"mix": {"epoch": "longest", "parts": {"one": one, "two": two}}})
+    whole = {image.tobytes(): [part[row] for part in batch[1:]] for batch in as_arrays(0) for row, image in enumerate(batch[0])}
+    seen = 0
+    for batch in batches(pipegen.build(spec, runtime={"jit": "never"}).train):
+        for row, image in enumerate(batch[0]):
+            for part, due in zip(batch[1:], whole[image.tobytes()], strict=True):
+                np.testing.assert_array_equal(part[row], due)
+            seen += 1
+    assert seen == COUNT
