@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
@@ -13,6 +14,7 @@ from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.index import counted
+from pipegen.ops.sources.records.json_fields import column_and_path, list_in
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import missing_key
@@ -179,7 +181,7 @@ class StoreSource(RecordSource):
         try:
             store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
             if lists:
-                yield from store.lists(key)
+                yield from store.lists(key) or _lists(store, key)
                 return
             if key not in store.columns():
                 raise StoreError(f"the file lacks the key {key!r} of the first one")
@@ -230,6 +232,21 @@ class StoreSource(RecordSource):
     def record_type(self, store: Store) -> ElementType:
         """Returns the type of a record, to which the first file may add."""
         return self.infer()
+
+
+def _lists(store: Store, key: str) -> Iterator[Any]:
+    """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
+    from pipegen.ops.sources.stores.base import StoreError
+
+    columns = store.columns()
+    column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
+    if column not in columns:
+        raise StoreError(f"it has no key {key!r}")
+    for row, value in enumerate(chain.from_iterable(store.whole(column))):
+        try:
+            yield list_in(value, path) if columns[column].encoded else value
+        except ValueError as error:
+            raise StoreError(f"record {row:,}: {error}") from None
 
 
 class StoreReader(RecordReader):

@@ -108,9 +108,8 @@ class ArrowTables(Store):
         column, *path = [key] if key in self.schema.names else key.split(".")
         if column not in self.schema.names:
             raise StoreError(f"it has no column {column!r}")
-        for batch in self._batches:
-            for value in batch.column(column).to_pylist():
-                yield _field(value, path, key)
+        every = (value for batch in self._batches for value in batch.column(column).to_pylist())
+        return (_field(value, path, key) for value in every)
 
     def _leaf(self, key: str, batch: int) -> _Leaf:
         at = key, batch

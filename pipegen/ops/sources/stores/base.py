@@ -138,26 +138,13 @@ class Store:
         for start in range(0, self.rows, AT_ONCE):
             yield self.read((key,), np.arange(start, min(start + AT_ONCE, self.rows)))[0]
 
-    def lists(self, key: str) -> Iterator[Any]:
-        """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array.
+    def lists(self, key: str) -> Iterator[Any] | None:
+        """Yields the list of each record under a key, for a format with columns of lists of any length; else returns `None`.
 
         Raises:
             StoreError: The key is missing, or a value holds no list.
         """
-        from pipegen.ops.sources.records.json_fields import column_and_path, list_in
-
-        columns = self.columns()
-        column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
-        if column not in columns:
-            raise StoreError(f"it has no key {key!r}")
-        row = 0
-        for values in self.whole(column):
-            for value in values:
-                try:
-                    yield list_in(value, path) if columns[column].encoded else value
-                except ValueError as error:
-                    raise StoreError(f"record {row:,}: {error}") from None
-                row += 1
+        return None
 
     def close(self) -> None:
         """Closes the file; nothing can be read afterwards."""
