@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -25,6 +26,10 @@ class Model(BaseModel):
         """Shortens annotations of class variables: pydantic would evaluate their texts again for every class that derives from this one."""
         super().__pydantic_init_subclass__(**kwargs)
         cls.__annotations__ = {name: ClassVar if name in cls.__class_vars__ else type_ for name, type_ in cls.__annotations__.items()}
+
+    @classmethod
+    def judge(cls, given: Mapping[str, Any]) -> None:
+        """Rejects arguments that have no meaning beside the others, by a `ValueError`, before one of them is called wrong in itself."""
 
 
 @cache

@@ -61,8 +61,22 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
                 here.add(missing(shape(at.annotation).annotation, str(at.rest[0]), here))
         elif error["type"] == "value_error":
             _rejected(at, error["ctx"]["error"], value, here)
-        elif error["type"] != "extra_forbidden" and at.path not in wholes:
+        elif error["type"] != "extra_forbidden" and at.path not in wholes and not _is_misplaced(annotation, at, value, place):
             here.add(mismatch(at.annotation, lookup(value, at.path), here))
+
+
+def _is_misplaced(annotation: Any, at: _At, value: Any, place: Place) -> bool:
+    """Reports a wrong value of an argument that has no meaning beside the others: to correct it would not help."""
+    above = _follow(annotation, {"loc": at.path[:-1], "type": ""})
+    given = lookup(value, above.path)
+    if not at.path or above.rest or shape(above.annotation).kind != "model" or not isinstance(given, dict):
+        return False
+    try:
+        shape(above.annotation).annotation.judge(given)
+    except ValueError as error:
+        _rejected(above, error, value, place.at(*above.path))
+        return True
+    return False
 
 
 def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set[KeyPath]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
+from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
 from pipegen.ops.sources.features.items import OF_ITEMS, HasItems
@@ -28,6 +29,9 @@ _OF |= {"dtype": "tensors"} | OF_ITEMS
 
 class ArrayFeature(ChoosesClasses, HasItems):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One array of a source: its kind and origin."""
+
+    family: ClassVar[str] = "arrays"
+    owners: ClassVar[Mapping[str, str]] = _OF
 
     kind: Kind
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, stored as float32. `mask`: the
@@ -71,8 +75,7 @@ class ArrayFeature(ChoosesClasses, HasItems):  # type: ignore[misc]  # one `igno
         return ends
 
     @model_validator(mode="after")
-    def _of_its_kind(self) -> ArrayFeature:
-        require_own_arguments(self, "arrays", _OF)
+    def _consistent(self) -> ArrayFeature:
         if self.bits is not None and self.range is not None:
             raise ValueError("`range` is for images of floats, and `bits` for integers; leave one of them out")
         if self.key is not None and self.path is not None:

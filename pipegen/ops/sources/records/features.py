@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
+from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
 from pipegen.ops.sources.features.items import OF_ITEMS, HasItems
@@ -29,6 +30,9 @@ Side = Annotated[int, Field(ge=1)]
 
 class RecordFeature(ChoosesClasses, HasItems, StoredPicture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of the records, and its key."""
+
+    family: ClassVar[str] = "records"
+    owners: ClassVar[Mapping[str, str]] = _OF
 
     kind: Kind
     """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
@@ -54,8 +58,7 @@ class RecordFeature(ChoosesClasses, HasItems, StoredPicture):  # type: ignore[mi
     float32 cannot represent is an error; with an explicit `float32` it is rounded."""
 
     @model_validator(mode="after")
-    def _of_its_kind(self) -> RecordFeature:
-        require_own_arguments(self, "records", _OF)
+    def _consistent(self) -> RecordFeature:
         if self.keys is not None and self.key is not None:
             raise ValueError("`keys` are four in place of the one `key`; leave one of them out")
         if "records" not in kind_of(self).arguments:

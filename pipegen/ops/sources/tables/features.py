@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.kinds.registry import kind_of, names_in, require_own_arguments
+from pipegen.ops.kinds.registry import kind_of, names_in
 from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
 from pipegen.ops.sources.features.class_names import KnownClasses
 from pipegen.ops.sources.features.file_formats import FileFeature
@@ -29,6 +30,9 @@ _OF = {
 
 class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of a table's rows, and its column."""
+
+    family: ClassVar[str] = "table"
+    owners: ClassVar[Mapping[str, str]] = _OF
 
     in_rows: ClassVar[bool] = True
 
@@ -58,8 +62,7 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
     float32 cannot represent is an error; with an explicit `float32` it is rounded."""
 
     @model_validator(mode="after")
-    def _of_its_kind(self) -> TableFeature:
-        require_own_arguments(self, "table", _OF)
+    def _consistent(self) -> TableFeature:
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
         if self.columns is not None and self.shape is not None:
