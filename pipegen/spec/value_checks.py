@@ -46,7 +46,11 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
     # An error about a part of a value is more precise than one about the whole.
     wholes = {at.path[:n] for at, _ in found for n in range(len(at.path))}
     meant = _unknown_keys(found, value, place)
+    wrong = {at.path for at, error in found if error["type"] not in ("missing", "value_error", "extra_forbidden")}
+    misplaced = {path for path in sorted(wrong, key=str) if _is_misplaced(annotation, path, value, place)}
     for at, error in found:
+        if at.path in misplaced:
+            continue
         here = place.at(*at.path)
         kind = shape(at.annotation).kind
         if at.rest and kind == "union":
@@ -61,15 +65,15 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
                 here.add(missing(shape(at.annotation).annotation, str(at.rest[0]), here))
         elif error["type"] == "value_error":
             _rejected(at, error["ctx"]["error"], value, here)
-        elif error["type"] != "extra_forbidden" and at.path not in wholes and not _is_misplaced(annotation, at, value, place):
+        elif error["type"] != "extra_forbidden" and at.path not in wholes:
             here.add(mismatch(at.annotation, lookup(value, at.path), here))
 
 
-def _is_misplaced(annotation: Any, at: _At, value: Any, place: Place) -> bool:
+def _is_misplaced(annotation: Any, path: KeyPath, value: Any, place: Place) -> bool:
     """Reports a wrong value of an argument that has no meaning beside the others: to correct it would not help."""
-    above = _follow(annotation, {"loc": at.path[:-1], "type": ""})
+    above = _follow(annotation, {"loc": path[:-1], "type": ""})
     given = lookup(value, above.path)
-    if not at.path or above.rest or shape(above.annotation).kind != "model" or not isinstance(given, dict):
+    if not path or above.rest or shape(above.annotation).kind != "model" or not isinstance(given, dict):
         return False
     try:
         shape(above.annotation).annotation.judge(given)
