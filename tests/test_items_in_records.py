@@ -381,3 +381,18 @@ def test_a_mix_of_two_formats_has_the_items_of_both(tmp_path: Path) -> None:
                 np.testing.assert_array_equal(part[row], due)
             seen += 1
     assert seen == COUNT
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "text"])
+def test_items_whose_kept_file_is_damaged_are_read_again(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    spec = spec_of({"tfrecord": write_tfrecord(tmp_path, list(records()))})
+    pipegen.build(spec)
+    kept = [file for file in (tmp_path / "home").rglob("*") if "-items." in file.name]
+    assert len(kept) == 4, "one of each feature"
+    for file in kept:
+        content = file.read_bytes()
+        half = len(content) // 2
+        flipped = bytes([*content[:half], content[half] ^ 255, *content[half + 1 :]])
+        file.write_bytes({"cut": content[:half], "empty": b"", "flipped": flipped, "text": b"no archive"}[damage])
+    equal(batches(pipegen.build(spec, runtime={"jit": "never"}).train), as_arrays(0))

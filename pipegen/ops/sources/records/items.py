@@ -7,6 +7,7 @@ import io
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
+from zipfile import BadZipFile
 
 from pipegen.errors import OpError
 from pipegen.kept import INDEXES, keep_or_warn, open_kept
@@ -193,7 +194,7 @@ class _Kept:
         try:
             with open_kept(self._folder, self._file) as stream, np.load(io.BytesIO(stream.read()), allow_pickle=False) as held:
                 found = Ragged(held["values"], held["lengths"])
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return None
         whole = found.lengths.shape == (self._records,) and int(found.lengths.sum()) == len(found.values)
         return found if whole else None
