@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pipegen.api.fitting import fit
 from pipegen.api.pipeline import Pipeline
 from pipegen.arguments import called_with_count
-from pipegen.data.collect import in_stage, warning_lines
 from pipegen.data.shares import unequal_parts
 from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.diagnostic import Severity
@@ -111,6 +110,8 @@ def _built(
         check.data(manifest)
     if share := share_line(spec.model.runtime):
         log.warning("%s", share)
+    from pipegen.data.collect import in_stage, warning_lines  # imports NumPy
+
     for line in warning_lines(manifest):
         log.warning("%s", line)
     whole = _compiled(spec, manifest, progress, check)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 from pipegen.arguments import called_with_count, file_or_folder, got, pair, share, text, whole
-from pipegen.data.image_sides import in_buckets
-from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.split_checks import meant_split
 from pipegen.diagnostics.foreign import member
 from pipegen.phases.state import Timeline, make_state, position_from
@@ -962,6 +960,9 @@ class StagedPipeline(Pipeline):
         self._stages = tuple(Stage(stage, self, index) for index, stage in enumerate(stages))
 
     def _extent_of(self, model: PipelineSpec, stage: CompiledSpec) -> Extent:
+        from pipegen.data.image_sides import in_buckets  # imports NumPy
+        from pipegen.data.sampling import examples_of_epoch
+
         examples, buckets = examples_of_epoch(model, self._manifest, "train"), in_buckets(model, self._manifest, "train")
         return extent_of(model, stage.plans["train"], examples, buckets=() if buckets is None else buckets.counts)
 
