@@ -396,3 +396,107 @@ def test_items_whose_kept_file_is_damaged_are_read_again(damage: str, tmp_path: 
         flipped = bytes([*content[:half], content[half] ^ 255, *content[half + 1 :]])
         file.write_bytes({"cut": content[:half], "empty": b"", "flipped": flipped, "text": b"no archive"}[damage])
     equal(batches(pipegen.build(spec, runtime={"jit": "never"}).train), as_arrays(0))
+
+
+def test_two_tables_of_a_file_are_kept_apart(tmp_path: Path) -> None:
+    """Labels and boxes: the file, the keys and the number of records are the same."""
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "a.db") as opened:
+        for table, names, width in (("one", "xy", 3.0), ("two", "xz", 4.0)):
+            opened.execute(f"CREATE TABLE {table} (image BLOB, label TEXT, boxes TEXT)")
+            rows = [(r["image"], names[i % 2], json.dumps([[float(i), 1.0, width, 2.0]])) for i, r in enumerate(records())]
+            opened.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", rows)
+    opened.close()
+    features = {"image": {"kind": "image"}, "label": {"kind": "label"}, "boxes": {"kind": "boxes", "format": "xywh"}}
+    output = {"x": "image", "y": ["boxes"]}
+    for table, names, width in (("one", ("x", "y"), 3.0), ("two", ("x", "z"), 4.0)):
+        source = {"sqlite": {"path": str(tmp_path / "a.db"), "table": table, "features": features}}
+        pipe = pipegen.build(spec_of(source, output=output, transforms=[{"resize": {"size": [SIDE, SIDE]}}]), runtime={"jit": "never"})
+        assert pipe.class_names == names
+        boxes = np.concatenate([batch[1][:, 0] for batch in batches(pipe.train)])
+        np.testing.assert_array_equal(boxes[:, 2] - boxes[:, 0], np.full(COUNT, width))
+
+
+@pytest.mark.parametrize("op", ["tfrecord", "arrays"])
+def test_no_record_may_have_an_item(op: str, tmp_path: Path) -> None:
+    if op == "arrays":
+        empty = {"boxes": np.zeros((0, 4)), "name": np.zeros(0, int), "score": np.zeros(0), "parts": np.zeros((0, 2, 3))}
+        data: Any = {"image": np.zeros((COUNT, SIDE, SIDE, 3), np.uint8), **{name: [value] * COUNT for name, value in empty.items()}}
+        pipe = pipegen.build(spec_of({"arrays": {"features": FEATURES}}), data=data, runtime={"jit": "never"})
+    else:
+        bare = [{**r, "boxes": [], "name": [], "score": [], "parts": []} for r in records()]
+        pipe = pipegen.build(spec_of({"tfrecord": write_tfrecord(tmp_path, bare)}), runtime={"jit": "never"})
+    found = batches(pipe.train)
+    assert sum(len(batch[0]) for batch in found) == COUNT
+    assert not any(part.any() for batch in found for part in batch[1:])
+
+
+def expect(pipe: pipegen.Pipeline, split: str, count: int) -> None:
+    """The examples of a split are those of the arrays, up to the number of places for items."""
+    whole = {image.tobytes(): [part[row] for part in batch[1:]] for batch in as_arrays(0) for row, image in enumerate(batch[0])}
+    seen = 0
+    for batch in batches(getattr(pipe, split)):
+        for row, image in enumerate(batch[0]):
+            seen += 1
+            for part, due in zip(batch[1:], whole[image.tobytes()], strict=True):
+                places = min(len(part[row]), len(due))
+                np.testing.assert_array_equal(part[row][:places], due[:places])
+                assert not part[row][places:].any()
+                assert not due[places:].any()
+    assert seen == count
+
+
+def test_left_out_classes_files_and_records(tmp_path: Path) -> None:
+    """What leaves records out leaves out their items."""
+    classed = [{**flat(r), "kind": "abc"[i % 3]} for i, r in enumerate(records())]
+    files.write_tfrecord(tmp_path / "c.tfrecord", classed)
+    features = {**FEATURES, "label": {"kind": "label", "key": "kind", "ignore": ["b"]}}
+    chosen = {"tfrecord": {"path": str(tmp_path / "c.tfrecord"), "features": features}}
+    splits = {"parts": {"train": 0.5, "validation": 0.5}, "method": "random", "stratify": "label"}
+    expect(pipegen.build(spec_of(chosen, splits=splits), runtime={"jit": "never"}), "train", 4)
+    source = {"tfrecord": write_tfrecord(tmp_path, list(records()))}
+    (tmp_path / "files.txt").write_text("a-0.tfrecord\n")
+    expect(pipegen.build(spec_of(source, errors={"exclude": str(tmp_path / "files.txt")}), runtime={"jit": "never"}), "train", 7)
+    (tmp_path / "records.txt").write_text("a-0.tfrecord#1\na-1.tfrecord#0\n")
+    without = {"parts": {"train": 0.5, "validation": 0.5}, "method": "random", "exclude": str(tmp_path / "records.txt")}
+    pipe = pipegen.build(spec_of(source, splits=without), runtime={"jit": "never"})
+    expect(pipe, "train", 4)
+    expect(pipe, "validation", 6)
+
+
+def test_splits_of_other_files_have_room_for_the_most_items(tmp_path: Path) -> None:
+    few, many = [records()[i] for i in (0, 1, 4, 5)], [records()[i] for i in (3, 7, 2)]
+    parts = {name: {"tfrecord": write_tfrecord(tmp_path / name, held)} for name, held in (("train", few), ("validation", many))}
+    pipe = pipegen.build(spec_of({"by_split": parts}), runtime={"jit": "never"})
+    expect(pipe, "train", 4)
+    expect(pipe, "validation", 3)
+
+
+@pytest.mark.parametrize("fetch", ["blocks", "whole"])
+@pytest.mark.parametrize("op", ["tfrecord", pytest.param("webdataset", marks=pytest.mark.nightly)])
+def test_items_of_remote_files(op: str, fetch: str, tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    (tmp_path / "here").mkdir()
+    source = WRITERS[op](tmp_path / "here", list(records()))
+    for file in (tmp_path / "here").iterdir():
+        fsspec.filesystem("memory").pipe_file(f"/items-{op}-{fetch}/{file.name}", file.read_bytes())
+    name = "a-*.tfrecord" if op == "tfrecord" else "a.tar"
+    remote = {"path": str(tmp_path / "cache"), "fetch": fetch}
+    spec = spec_of({op: {**source, "path": f"memory://items-{op}-{fetch}/{name}"}})
+    pipe = pipegen.build(spec, runtime={"jit": "never", "cache": "none", "remote_cache": remote}, allow_write=[str(tmp_path)])
+    expect(pipe, "train", COUNT)
+
+
+def test_a_renamed_feature_of_a_mix_has_its_items(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one = {"source": {"tfrecord": write_tfrecord(tmp_path / "one", list(records())[:8])}, "weight": 2}
+    source = dict(write_mds(tmp_path / "two", list(records())[8:]))
+    own = {("frames" if name == "boxes" else name): dict(feature) for name, feature in source["features"].items()}
+    for feature in own.values():
+        if "with" in feature:
+            feature["with"] = "frames"
+    two = {"source": {"mds": {**source, "features": own}}, "weight": 1, "features": {"boxes": "frames"}}
+    spec = spec_of({"mix": {"epoch": "longest", "parts": {"one": one, "two": two}}})
+    expect(pipegen.build(spec, runtime={"jit": "never"}), "train", COUNT)

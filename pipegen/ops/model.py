@@ -28,8 +28,8 @@ class Model(BaseModel):
         cls.__annotations__ = {name: ClassVar if name in cls.__class_vars__ else type_ for name, type_ in cls.__annotations__.items()}
 
     @classmethod
-    def judge(cls, given: Mapping[str, Any]) -> None:
-        """Rejects arguments that have no meaning beside the others, by a `ValueError`, before one of them is called wrong in itself."""
+    def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
+        """Rejects an argument that does not belong beside the others, by a `ValueError`, even if its value is invalid, too."""
 
 
 @cache

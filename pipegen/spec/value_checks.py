@@ -76,7 +76,7 @@ def _is_misplaced(annotation: Any, path: KeyPath, value: Any, place: Place) -> b
     if not path or above.rest or shape(above.annotation).kind != "model" or not isinstance(given, dict):
         return False
     try:
-        shape(above.annotation).annotation.judge(given)
+        shape(above.annotation).annotation.reject_misplaced(given)
     except ValueError as error:
         _rejected(above, error, value, place.at(*above.path))
         return True

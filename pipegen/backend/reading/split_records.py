@@ -18,7 +18,7 @@ from pipegen.ops.families.crops import place_name, size_name, store_name
 from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering.decoding import START, mostly_plain
+from pipegen.ops.lowering.decoding import START, are_plain_jpegs
 from pipegen.ops.lowering.fetched import FetchedFiles
 from pipegen.ops.lowering.stored_readers import StoredPixels, string_of
 from pipegen.ops.sources.listing.reader import FileReader
@@ -87,7 +87,7 @@ class Records:
         if type(self.reader) is not FileReader or self.in_shards is not None:
             return frozenset()
         found = {name: self.beside.get(name, self.paths) for name in files_of(read)}
-        return frozenset(name for name, paths in found.items() if mostly_plain(_starts(paths)))
+        return frozenset(name for name, paths in found.items() if are_plain_jpegs(_starts(paths)))
 
     def __len__(self) -> int:
         return len(self.paths)

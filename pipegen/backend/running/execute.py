@@ -28,7 +28,7 @@ from pipegen.data.mix_counts import part_seed
 from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads
-from pipegen.ops.lowering.graphs import meanwhile, seldom
+from pipegen.ops.lowering.graphs import meanwhile, plain_jpegs
 from pipegen.physical.decide import decide, extent_of, widened
 from pipegen.physical.device import divided
 from pipegen.physical.extent import Extent
@@ -210,7 +210,7 @@ class Executor:
                 features.update(self._read_of_part(node, features) if node.parts else self.tensors.read(features["@record"], node.out))
                 return
             for stage in node.stages:
-                with self.scope(stage), meanwhile(seldom, stage.feature in self._plain_files):
+                with self.scope(stage), meanwhile(plain_jpegs, stage.feature in self._plain_files):
                     if isinstance(stage, Branch) and stage.compiled:
                         apply_branch(stage, features, self.branch(stage))
                     else:

@@ -334,27 +334,34 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
     label, more = label_among(seen, usual)
     if label is not None:
         features["label"] = {"kind": "label"} | ({"key": label} if label != "label" else {})
-    return features | _boxed(op, shard, features, list(held), own), [*remarks, *more]
+    boxes, doubts = _boxed(op, shard, features, list(held), own)
+    return features | boxes, [*remarks, *more, *doubts]
 
 
 _FORMATS = ("rel_xyxy", "rel_yxyx", "xyxy", "xywh", "yxyx")
-"""Formats of boxes, in the order in which they are tried: one that holds more boxes comes later."""
+"""Formats of boxes, in the order in which they are chosen: `xywh` fits almost all boxes."""
 
 
-def _boxed(op: str, shard: Found, features: Features, keys: Sequence[str], own: Mapping[str, Any]) -> Features:
-    """Describes the boxes of records, and a label of each, by the first format that fits those of a shard; empty if none does."""
+def _boxed(op: str, shard: Found, features: Features, keys: Sequence[str], own: Mapping[str, Any]) -> tuple[Features, list[str]]:
+    """Describes the boxes of records, and a label of each, by the first format that fits those of a shard; empty if none does. Remarks
+    name the other formats that fit."""
     arguments, label = boxes_among(keys)
     formats = [form for form in _FORMATS if arguments and not ("keys" in arguments and form.endswith("yxyx"))]
     tried = [{"labels": {"kind": "label", "with": "boxes", "key": label}}] if label is not None else []
+    fitting: list[Features] = []
     for more, form in product([*tried, {}], formats):
         found: Features = {"boxes": {"kind": "boxes", "format": form, **arguments}, **more}
+        if fitting and more.keys() != fitting[0].keys() - {"boxes"}:
+            break
         with suppress(OpError, OSError, ValueError):
             listing = sources()[op].model_validate({"path": shard.path, "features": features | found, **own}).list(Path.cwd())
             names, items = listing.column_classes.get("labels", ()), cast("Any", listing.columns.get("labels"))
             if "0" in names and 0 not in items.values:  # they are counted from 1
                 found["labels"] |= {"classes": len(names) - 1, "offset": 1}
-            return found
-    return {}
+            fitting.append(found)
+    others = ", ".join(f"`{found['boxes']['format']}`" for found in fitting[1:])
+    remarks = [f"The boxes fit `{fitting[0]['boxes']['format']}`, but also {others}: look at `pipegen preview`"] if others else []
+    return (fitting[0] if fitting else {}), remarks
 
 
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:

@@ -85,7 +85,7 @@ class Keypoints(FeatureKind):
                 message = f"{place(int(odd[0]))} has {int(lengths[odd[0]])} keypoints, but `names` has {len(rules.names)}"
                 raise OpError("PG256", message, help="give each image one of every name, with a visibility of 0 for absent ones")
         seen = values[..., 2]
-        wrong = (~np.isin(seen, (0, 1, 2))).reshape(len(values), -1).any(1)
+        wrong = (~np.isin(seen, (0, 1, 2))).reshape(len(values), int(np.prod(inner))).any(1)
         if wrong.any():
             row = int(np.searchsorted(np.cumsum(lengths), int(np.argmax(wrong)), side="right"))
             other = float(seen[~np.isin(seen, (0, 1, 2))][0])

@@ -11,8 +11,6 @@ from pipegen.errors import InternalError
 from pipegen.ops.kinds.base import FeatureKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
@@ -59,22 +57,6 @@ def named_kinds() -> tuple[FeatureKind, ...]:
 def names_in(source: str) -> Any:
     """Returns the names of the kinds of a source, as an annotation."""
     return Literal[tuple(kind.name for kind in named_kinds() if source in kind.arguments)]
-
-
-def require_own_arguments(feature: Kinded, source: str, whose: Mapping[str, str]) -> None:
-    """Checks that a feature in a spec has no arguments of other kinds.
-
-    Args:
-        feature: The description of the feature.
-        source: The key of the source in `FeatureKind.arguments`.
-        whose: Arguments, and the kind that each belongs to, in words.
-
-    Raises:
-        ValueError: For an argument that the kind does not have.
-    """
-    given = next((name for name in whose if getattr(feature, name) not in (None, 0) and not kind_of(feature).takes(source, name)), None)
-    if given is not None:
-        raise ValueError(f"`{given}` belongs to {whose[given]}, and this is `kind: {feature.kind}`")
 
 
 def several_labels(x: FeatureType) -> bool:

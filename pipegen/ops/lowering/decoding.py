@@ -15,7 +15,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.lowering.exif import of_jpeg, orient, orientation, swaps_sides, upright_png
 from pipegen.ops.lowering.formats import GRAY_TYPES, decode_other, head_of, is_jpeg, kind, luma, refused, sure, with_opacity
-from pipegen.ops.lowering.graphs import apart, either, once, runs_seldom_files_eagerly, target
+from pipegen.ops.lowering.graphs import apart, decodes_rare_files_in_python, either, once, target
 from pipegen.ops.lowering.library import call_reader, read_by_library, too_shallow
 from pipegen.ops.lowering.python_calls import reason
 
@@ -99,7 +99,7 @@ def decode(
     def unusual(contents: tf.Tensor) -> tf.Tensor:
         return tf.cond(_starts_jpeg(contents), partial(segmented, contents), apart(partial(other, contents)))
 
-    alone = _seldom(unusual, contents, channels)
+    alone = _rare(unusual, contents, channels)
     return _shaped(alone() if rare else tf.cond(_is_plain(_start(contents)), plain, apart(alone)), channels)
 
 
@@ -143,7 +143,7 @@ def decode_window(
         return cut(image if turn is None else once(orient, image, turn), place, index)
 
     def other() -> tf.Tensor:
-        return cut_out(_seldom(partial(once, decode_other, channels=channels, exif=exif), contents, channels)(), window)
+        return cut_out(_rare(partial(once, decode_other, channels=channels, exif=exif), contents, channels)(), window)
 
     def alone() -> tf.Tensor:
         return tf.cond(_starts_jpeg(contents), segmented, apart(other))
@@ -203,10 +203,12 @@ def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
     return tf.concat([first, (start + size + (ratio - 1)) // ratio - first], axis=-1)
 
 
-def _seldom(decode: Callable[[tf.Tensor], tf.Tensor], contents: tf.Tensor, channels: int) -> Branch:
-    """Makes a branch that decodes a file to uint8 `(height, width, channels)` by a function that is run eagerly, and not traced, where such
-    files are `seldom`: tracing it takes half the time of a whole pipeline."""
-    if not runs_seldom_files_eagerly():
+def _rare(decode: Callable[[tf.Tensor], tf.Tensor], contents: tf.Tensor, channels: int) -> Branch:
+    """Makes the branch that decodes a file to uint8 `(height, width, channels)` if it is not a plain JPEG.
+
+    If such files are rare, Python runs `decode` eagerly. Tracing it would take a tenth of the time to the first batch.
+    """
+    if not decodes_rare_files_in_python():
         return partial(decode, contents)
 
     def read(content: bytes) -> Any:
@@ -216,8 +218,8 @@ def _seldom(decode: Callable[[tf.Tensor], tf.Tensor], contents: tf.Tensor, chann
     return partial(call_reader, read, contents, [None, None, channels], tf.uint8, reason)
 
 
-def mostly_plain(starts: Sequence[bytes]) -> bool:
-    """Checks that files are plain JPEGs, by their first `START` bytes."""
+def are_plain_jpegs(starts: Sequence[bytes]) -> bool:
+    """Checks that files are plain JPEGs, by their first `START` bytes; false without files."""
     return bool(starts) and bool(tf.reduce_all(_is_plain(tf.constant(starts))))
 
 

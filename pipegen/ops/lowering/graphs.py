@@ -48,15 +48,15 @@ by_xla: ContextVar[bool] = ContextVar("by_xla", default=False)
 """Whether XLA compiles the function being traced."""
 elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 """Whether the graph being traced may run in another process that sees the same files."""
-seldom: ContextVar[bool] = ContextVar("seldom", default=False)
-"""Whether almost all files that the graph being traced decodes are plain JPEGs, so that others may be decoded eagerly."""
+plain_jpegs: ContextVar[bool] = ContextVar("plain_jpegs", default=False)
+"""Whether almost all files that the graph being traced decodes are plain JPEGs."""
 graph_around: ContextVar[Any] = ContextVar("graph_around", default=None)
 """The graph from which functions that TensorFlow instantiates at each call take large tensors; `None` for their own."""
 
 
-def runs_seldom_files_eagerly() -> bool:
-    """Checks that files which are `seldom` may be decoded by Python."""
-    return seldom.get() and target() == "process" and not elsewhere.get() and not tf.executing_eagerly()
+def decodes_rare_files_in_python() -> bool:
+    """Checks that the graph being traced decodes the few files that are not plain JPEGs by a call of Python."""
+    return plain_jpegs.get() and target() == "process" and not elsewhere.get() and not tf.executing_eagerly()
 
 
 def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any) -> tf.Tensor:
@@ -64,7 +64,7 @@ def once(function: Callable[..., tf.Tensor], *tensors: tf.Tensor, **options: Any
     its tensors and each value of its options."""
     if tf.executing_eagerly():
         return function(*tensors, **options)
-    found: tf.Tensor = call(_traced(function, tuple(options.items()), (target(), by_xla.get(), runs_seldom_files_eagerly())), *tensors)
+    found: tf.Tensor = call(_traced(function, tuple(options.items()), (target(), by_xla.get(), decodes_rare_files_in_python())), *tensors)
     return found
 
 

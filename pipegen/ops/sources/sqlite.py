@@ -33,5 +33,8 @@ class Sqlite(StoreSource):
 
         return SqliteRows
 
+    def selects(self) -> str:
+        return self.table or ""
+
     def store_arguments(self) -> tuple[Hashable, ...]:
         return (self.table,)

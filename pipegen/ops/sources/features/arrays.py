@@ -30,7 +30,7 @@ _OF |= {"dtype": "tensors"} | OF_ITEMS
 class ArrayFeature(ChoosesClasses, HasItems):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One array of a source: its kind and origin."""
 
-    family: ClassVar[str] = "arrays"
+    described_in: ClassVar[str] = "arrays"
     owners: ClassVar[Mapping[str, str]] = _OF
 
     kind: Kind

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError, PartError
-from pipegen.ops.kinds.registry import kind_of, named_kinds, require_own_arguments
-from pipegen.ops.model import Model
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.class_names import Classes, ClassName
 from pipegen.ops.sources.features.classes import as_values, read_labels
 from pipegen.ops.sources.features.label_values import IndexedNames
-from pipegen.ops.sources.features.pictures import Index
+from pipegen.ops.sources.features.pictures import Index, OwnArguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +20,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
 
 
-class ChoosesClasses(Model):
+class ChoosesClasses(OwnArguments):
     """The arguments `map` and `ignore` of a feature."""
-
-    family: ClassVar[str]
-    """The key of its sources in `FeatureKind.arguments`."""
-    owners: ClassVar[Mapping[str, str]]
-    """Arguments, and the kind that each belongs to, in words."""
 
     if TYPE_CHECKING:
         kind: str
@@ -42,19 +34,6 @@ class ChoosesClasses(Model):
     ignore: Index | tuple[ClassName, ...] = 0
     """For a label: classes (after `map`) whose examples are left out, such as `[unknown]`; for several labels, one of them is enough. For a
     mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
-
-    @classmethod
-    def judge(cls, given: Mapping[str, Any]) -> None:
-        named = given.get("kind")
-        if isinstance(named, str) and any(named == kind.name for kind in named_kinds()):
-            stated = SimpleNamespace(**dict.fromkeys(cls.owners), home=given.get("with"))
-            stated.__dict__.update(given)
-            require_own_arguments(stated, cls.family, cls.owners)
-
-    @model_validator(mode="after")
-    def _of_its_kind(self) -> ChoosesClasses:
-        require_own_arguments(self, self.family, self.owners)
-        return self
 
     @field_validator("ignore")
     @classmethod

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.array_decoder import LARGEST, MaskDecoder
 from pipegen.ops.kinds.numbering import number_name
-from pipegen.ops.kinds.registry import kind_of, named_kinds
+from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
 from pipegen.ops.model import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.transform import Transform
@@ -22,6 +23,30 @@ if TYPE_CHECKING:
 Index = Annotated[int, Field(ge=0, le=LARGEST)]
 """A class index of a mask."""
 _Stored = Annotated[int, Field(ge=0, le=65535)]
+
+
+class OwnArguments(Model):
+    """A feature of a kind. Arguments of other kinds are errors."""
+
+    described_in: ClassVar[str]
+    """The key of its sources in `FeatureKind.arguments`."""
+    owners: ClassVar[Mapping[str, str]]
+    """Arguments, and the kind that each belongs to, in words."""
+
+    @classmethod
+    def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
+        kind = next((kind for kind in named_kinds() if kind.name == given.get("kind")), None)
+        if kind is None:
+            return
+        each = kind_named(kind.each) if kind.each and given.get("with") is not None else kind
+        other = next((name for name in cls.owners if given.get(name) not in (None, 0) and not each.takes(cls.described_in, name)), None)
+        if other is not None:
+            raise ValueError(f"`{other}` belongs to {cls.owners[other]}, and this is `kind: {kind.name}`")
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> OwnArguments:
+        self.reject_misplaced({name: getattr(self, name) for name in ("kind", *self.owners)} | {"with": getattr(self, "home", None)})
+        return self
 
 
 class Picture(Model):

@@ -31,7 +31,7 @@ Side = Annotated[int, Field(ge=1)]
 class RecordFeature(ChoosesClasses, HasItems, StoredPicture):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of the records, and its key."""
 
-    family: ClassVar[str] = "records"
+    described_in: ClassVar[str] = "records"
     owners: ClassVar[Mapping[str, str]] = _OF
 
     kind: Kind

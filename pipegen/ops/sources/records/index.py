@@ -307,12 +307,20 @@ class Indexed:
         shards: The files.
         index: The places of their records.
         notes: Findings.
+        selects: What selects the records of a file beside its content, such as a table.
     """
 
     root: str
     shards: Sequence[Found]
     index: RecordIndex
     notes: tuple[Note, ...]
+    selects: str = ""
+
+    def kept_as(self, what: str, *about: object) -> str:
+        """Names a kept column of these records: a hash of the files, of what selects records in them, and of `about`, as JSON."""
+        files = [(shard.key, shard.path, shard.size, shard.mtime) for shard in self.shards]
+        content = json.dumps((files, self.index.digests, self.selects, about)).encode()
+        return f"{hashlib.blake2b(content, digest_size=16).hexdigest()}-{what}.{INDEXES}"
 
     def place(self, record: int) -> str:
         """Names the place of a record."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 from zipfile import BadZipFile
 
 from pipegen.errors import OpError
-from pipegen.kept import INDEXES, keep_or_warn, open_kept
+from pipegen.kept import keep_or_warn, open_kept
 from pipegen.memory import available_cores
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
 _THREADS = 16
 
 
-class Source(Protocol):
-    """What is read of a source of records; see `RecordSource`."""
+class Stored(Protocol):
+    """A source of records, as far as its items are read; see `RecordSource`."""
 
     @property
     def features(self) -> dict[str, RecordFeature]: ...
@@ -45,7 +43,7 @@ class Source(Protocol):
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Values: ...
 
 
-def read_items(source: Source, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
+def read_items(source: Stored, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
     """Reads the features of items of all records, or finds them in the source's folder. Returns them, those that others are `with` first,
     and findings.
 
@@ -78,7 +76,7 @@ def read_items(source: Source, found: Indexed) -> tuple[dict[str, Column], list[
     return columns, notes
 
 
-def _values(source: Source, found: Indexed, name: str) -> Values:
+def _values(source: Stored, found: Indexed, name: str) -> Values:
     """Reads the stored values of a feature of all records, several files at a time."""
     keys = source.features[name].keys_of(name)
 
@@ -122,7 +120,7 @@ def _items(name: str, feature: RecordFeature, values: Values, home: list[int] | 
         odd = next(i for i, row in enumerate(rows) if len(row) and row.shape[1:] != full[0].shape[1:])
         message = f"{place(odd)} has items of the shape {rows[odd].shape[1:]}, but others have {full[0].shape[1:]}"
         raise OpError("PG431", message)
-    held = np.concatenate(full) if full else np.zeros((0, *_shape(feature, np.zeros(0), None)), np.float32)
+    held = np.concatenate(full) if full else np.zeros(0, np.float32)
     return Ragged(held.astype(str) if texts else held, np.array(lengths, np.int64))
 
 
@@ -178,12 +176,11 @@ class _Kept:
         name: The feature.
     """
 
-    def __init__(self, source: Source, found: Indexed, name: str) -> None:
+    def __init__(self, source: Stored, found: Indexed, name: str) -> None:
         feature = source.features[name]
-        about = [(s.key, s.path, s.size, s.mtime) for s in found.shards], found.index.digests, feature.keys_of(name), feature.kind
-        of = about, feature.home and source.features[feature.home].keys_of(feature.home), feature.names
+        of = feature.home and source.features[feature.home].keys_of(feature.home)
         self._folder, self._records, self._name = source.kept_in, int(found.index.first[-1]), name
-        self._file = f"{hashlib.blake2b(json.dumps(of).encode(), digest_size=16).hexdigest()}-items.{INDEXES}"
+        self._file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names)
 
     def read(self) -> Ragged | None:
         """Returns the items, unless they are missing or damaged."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.kept import INDEXES, keep_or_warn, open_kept
+from pipegen.kept import keep_or_warn, open_kept
 from pipegen.memory import available_cores
 from pipegen.ops.sources.features.classes import as_values, read_labels
 from pipegen.ops.sources.features.label_values import BOOLEANS, Values, label_texts, lists_numbers, meaning_of, plain
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
-    from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.index import Indexed
 
 _MAGIC = b"pipegen labels 1\n"
 """First bytes of kept labels, with the version of the format."""
@@ -64,8 +62,7 @@ class LabelColumn:
     Args:
         name: The feature.
         feature: Its arguments.
-        shards: The files.
-        index: The places of their records.
+        found: The shards.
         read: Returns the stored labels of a shard, given its number: numbers, texts or bytes.
         first: Returns the stored label of the first record.
         folder: Folder to keep them in, if any.
@@ -76,8 +73,7 @@ class LabelColumn:
         self,
         name: str,
         feature: RecordFeature,
-        shards: Sequence[Found],
-        index: RecordIndex,
+        found: Indexed,
         read: Callable[[int], Sequence[Any]],
         first: Callable[[], Any],
         folder: Path | None,
@@ -85,12 +81,12 @@ class LabelColumn:
         one_type: bool,
     ) -> None:
         self._name, self._feature, self._read, self._first, self._folder = name, feature, read, first, folder
-        self._shards, self._index, self._one_type = shards, index, one_type
+        self._indexed, self._one_type = found, one_type
 
     @property
     def total(self) -> int:
         """The number of records."""
-        return int(self._index.first[-1])
+        return int(self._indexed.index.first[-1])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,7 +122,7 @@ class LabelColumn:
         """Returns the class of every record of some shards, shard after shard, int32."""
         import numpy as np
 
-        first = self._index.first
+        first = self._indexed.index.first
         return np.concatenate([np.zeros(0, np.int32), *(self._found[0][first[file] : first[file + 1]] for file in files)])
 
     @cached_property
@@ -148,10 +144,7 @@ class LabelColumn:
 
     def place(self, row: int) -> str:
         """Names a record's label in messages."""
-        import numpy as np
-
-        shard = int(np.searchsorted(self._index.first, row, side="right")) - 1
-        return f"the label of {self._shards[shard].path}#{row - int(self._index.first[shard])}"
+        return f"the label of {self._indexed.place(row)}"
 
     def stored(self) -> Values:
         """Reads all labels as they are stored.
@@ -162,7 +155,7 @@ class LabelColumn:
         kept = self._kept()
         if kept is not None:
             return kept
-        shards = range(len(self._shards))
+        shards = range(len(self._indexed.shards))
         with ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores()))) as pool:
             each = list(pool.map(self._read, shards))
         every = [label for labels in each for label in labels]
@@ -184,8 +177,7 @@ class LabelColumn:
 
     @cached_property
     def _file(self) -> str:
-        about = [(s.key, s.path, s.size, s.mtime) for s in self._shards], self._index.digests, self._feature.key or self._name
-        return f"{hashlib.blake2b(json.dumps(about).encode(), digest_size=16).hexdigest()}-labels.{INDEXES}"
+        return self._indexed.kept_as("labels", self._feature.key or self._name)
 
     def _kept(self) -> Values | None:
         import numpy as np
@@ -200,7 +192,7 @@ class LabelColumn:
             found = np.frombuffer(content, "<i8", offset=head + 1)
         except (OSError, ValueError):
             return None
-        if not content.startswith(_MAGIC) or len(found) != int(self._index.first[-1]):
+        if not content.startswith(_MAGIC) or len(found) != self.total:
             return None
         if texts is None:
             return Values(found, (), np.zeros(0, np.int64))

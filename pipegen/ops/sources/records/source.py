@@ -122,7 +122,7 @@ class RecordSource(DescribedRecords):
             help_ = next((f"{note.message}; {note.help}" if note.help else note.message for note in notes if note not in beside), None)
             raise OpError("PG402", f"no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
         self.examine(shards, index)
-        return Indexed(root, shards, index, tuple(notes))
+        return Indexed(root, shards, index, tuple(notes), self.selects())
 
     def listed(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
@@ -168,8 +168,7 @@ class RecordSource(DescribedRecords):
         def first() -> Any:
             return self.first_label(name, found.shards, found.index)
 
-        about = name, self.features[name], found.shards, found.index, read, first, self._folder
-        return LabelColumn(*about, one_type=self.labels_of_one_type)
+        return LabelColumn(name, self.features[name], found, read, first, self._folder, one_type=self.labels_of_one_type)
 
     def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
         """Reports that labels had to be read for their classes."""
@@ -209,6 +208,10 @@ class RecordSource(DescribedRecords):
 
     def index_options(self) -> str:
         """Returns other settings that `index_shard` depends on, as text."""
+        return ""
+
+    def selects(self) -> str:
+        """Returns what selects the records of a file beside its content, such as a table."""
         return ""
 
     def index_shard(self, path: str, size: int) -> ShardRecords:

@@ -31,7 +31,7 @@ _OF = {
 class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
     """One feature of a table's rows, and its column."""
 
-    family: ClassVar[str] = "table"
+    described_in: ClassVar[str] = "table"
     owners: ClassVar[Mapping[str, str]] = _OF
 
     in_rows: ClassVar[bool] = True

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.tf
 Array = np.ndarray[Any, Any]
 
 
-def every(form: str, channels: Any, *, seldom: bool, exif: Any, need: tuple[int, int] | None) -> dict[str, Array | str]:
+def every(form: str, channels: Any, *, rare: bool, exif: Any, need: tuple[int, int] | None) -> dict[str, Array | str]:
     """The pixels of all files of a format, decoded in a graph, or why there are none."""
     import tensorflow as tf
 
@@ -25,7 +25,7 @@ def every(form: str, channels: Any, *, seldom: bool, exif: Any, need: tuple[int,
     from pipegen.ops.lowering.decoding import decode
     from pipegen.ops.lowering.python_calls import reason
 
-    with graphs.meanwhile(graphs.seldom, seldom):
+    with graphs.meanwhile(graphs.plain_jpegs, rare):
         traced = tf.function(lambda contents: decode(contents, channels, exif=exif, need=need), autograph=False)
         traced = traced.get_concrete_function(tf.TensorSpec([], tf.string))
     found: dict[str, Array | str] = {}
@@ -43,8 +43,8 @@ def every(form: str, channels: Any, *, seldom: bool, exif: Any, need: tuple[int,
 @pytest.mark.parametrize("exif", ["apply", "ignore"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("form", made.FORMATS)
-def test_a_seldom_file_has_the_same_pixels_or_the_same_error(form: str, channels: int, exif: str, need: tuple[int, int] | None) -> None:
-    alone, usual = (every(form, channels, seldom=seldom, exif=exif, need=need) for seldom in (True, False))
+def test_a_rare_file_has_the_same_pixels_or_the_same_error(form: str, channels: int, exif: str, need: tuple[int, int] | None) -> None:
+    alone, usual = (every(form, channels, rare=rare, exif=exif, need=need) for rare in (True, False))
     assert alone.keys() == usual.keys()
     for name, expected in usual.items():
         np.testing.assert_array_equal(alone[name], expected, err_msg=name)
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """40 files, of which three are no plain JPEGs."""
     from PIL import Image
 
-    root = tmp_path_factory.mktemp("seldom") / "photos"
+    root = tmp_path_factory.mktemp("rare") / "photos"
     others = [
         made.oriented("PNG", 6, size=(40, 30)),
         made.oriented("JPEG", 8, size=(40, 30)),
@@ -86,13 +86,13 @@ def test_a_batch_is_the_same(folder: Path, first: dict[str, Any], monkeypatch: p
 
 def test_few_plain_jpegs_are_no_rule(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "one.jpg").write_bytes(made.oriented("JPEG", 8))
-    from pipegen.ops.lowering.decoding import mostly_plain
+    from pipegen.ops.lowering.decoding import are_plain_jpegs
 
     paths = sorted(map(str, folder.rglob("*.jpg")))
-    assert mostly_plain(split_records._starts(paths[:9]))
-    assert not mostly_plain(split_records._starts([*paths[:9], str(tmp_path / "one.jpg")]))
-    assert not mostly_plain(split_records._starts([*paths[:9], str(tmp_path / "none.jpg")]))
-    assert not mostly_plain(split_records._starts([]))
+    assert are_plain_jpegs(split_records._starts(paths[:9]))
+    assert not are_plain_jpegs(split_records._starts([*paths[:9], str(tmp_path / "one.jpg")]))
+    assert not are_plain_jpegs(split_records._starts([*paths[:9], str(tmp_path / "none.jpg")]))
+    assert not are_plain_jpegs(split_records._starts([]))
 
 
 def test_a_graph_that_may_run_in_another_process_calls_no_python() -> None:
@@ -101,10 +101,10 @@ def test_a_graph_that_may_run_in_another_process_calls_no_python() -> None:
     from pipegen.backend.reading.manifest_columns import columns_captured
     from pipegen.ops.lowering import graphs
 
-    with tf.Graph().as_default(), graphs.meanwhile(graphs.seldom, True):
-        assert graphs.runs_seldom_files_eagerly()
+    with tf.Graph().as_default(), graphs.meanwhile(graphs.plain_jpegs, True):
+        assert graphs.decodes_rare_files_in_python()
         with columns_captured(None):
-            assert not graphs.runs_seldom_files_eagerly()
+            assert not graphs.decodes_rare_files_in_python()
         for target in ("file", "converter", "device"):
             with graphs.made_for(target):
-                assert not graphs.runs_seldom_files_eagerly()
+                assert not graphs.decodes_rare_files_in_python()
