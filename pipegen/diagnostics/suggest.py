@@ -157,3 +157,14 @@ def _distance(a: str, b: str) -> int:
             if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
                 row[j] = min(row[j], above[j - 2] + 1)
     return row[len(b)]
+
+
+_SHOWN = 8
+"""Known names in a message."""
+
+
+def suggested(name: str, known: Iterable[str]) -> str:
+    """Returns a question for the known name that is probably meant, else some known names."""
+    names = list(known)
+    near = closest(name, names)
+    return f"did you mean {near!r}?" if near is not None else f"it has {', '.join(map(repr, names[:_SHOWN])) or 'none'}"

@@ -66,15 +66,15 @@ class Boxes(FeatureKind):
         wrong = ~np.isfinite(values).all(1)
         if wrong.any():
             raise OpError("PG250", f"{at(wrong)}, not four finite numbers", help="leave such boxes out")
+        relative, highest = rules.format.startswith("rel_"), float(np.abs(values).max(initial=0))
         wrong = _negative(np, values, rules.format)
         if wrong.any():
             message = f"{at(wrong)}, which as `{rules.format}` has a width or a height below 0; so {'has' if wrong.sum() == 1 else 'have'}"
             message = f"{message} {int(wrong.sum())}"
-            fits = [f for f in self.formats if f != rules.format and f.startswith("rel_") == rules.format.startswith("rel_")]
-            fits = [f for f in fits if not _negative(np, values, f).any()]
+            fits = [f for f in self.formats if f.startswith("rel_") == (highest <= 1 or (relative and highest <= _RELATIVE_MOST))]
+            fits = [f for f in fits if f != rules.format and not _negative(np, values, f).any()]
             help_ = f"set their `format`: they could be `{'` or `'.join(fits)}`" if fits else "correct such boxes, or leave them out"
             raise OpError("PG250", f"{message} of {len(values):,} boxes", field="format", help=help_)
-        relative, highest = rules.format.startswith("rel_"), float(np.abs(values).max(initial=0))
         message, fit = "", ""
         if relative and highest > _RELATIVE_MOST:
             fit = rules.format.removeprefix("rel_")

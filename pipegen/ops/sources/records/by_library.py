@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
+from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import shards_of
@@ -159,7 +160,19 @@ class StoreSource(RecordSource):
         return [value[0] if isinstance(value, list) else value for value in found]
 
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self.column(name, key, shard, lists=True))
+        from pipegen.ops.sources.stores.base import StoreError
+
+        try:
+            store = self._opened(shard)
+            return list(store.lists(key) or _lists(store, key))
+        except StoreError as error:
+            self._check_library(error)
+            raise OpError("PG431", f"`{name}` of {shard.path!r} cannot be read: {error}") from None
+
+    def _opened(self, shard: Found) -> Store:
+        from pipegen.ops.sources.stores.handles import opened
+
+        return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
         """Read the label of the first record, which may be empty."""
@@ -173,28 +186,22 @@ class StoreSource(RecordSource):
             return None  # reported when the record is read
         return values.reshape(-1)[0]
 
-    def column(self, name: str, key: str, shard: Found, *, lists: bool = False) -> Iterator[Any]:
-        """Yields the values of a key for every record of a file, or its `lists`; `PG431` if the file has no such key."""
+    def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
+        """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
         from pipegen.ops.sources.stores.base import MissingValue, StoreError
-        from pipegen.ops.sources.stores.handles import opened
 
         try:
-            store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
-            if lists:
-                yield from store.lists(key) or _lists(store, key)
-                return
+            store = self._opened(shard)
             if key not in store.columns():
                 raise StoreError(f"the file lacks the key {key!r} of the first one")
             for values in store.whole(key):
                 yield from values.tolist()
         except MissingValue as error:
-            if lists:
-                raise OpError("PG431", f"`{name}` in {shard.path!r}: {error}", field=f"features.{name}") from None
             message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
             raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
         except StoreError as error:
             self._check_library(error)
-            message = f"{'`' + name + '`' if lists else 'the labels'} of {shard.path!r} cannot be read: {error}"
+            message = f"the labels of {shard.path!r} cannot be read: {error}"
             raise OpError("PG431", message, field=f"features.{name}") from None
 
     def listed(self, found: Indexed) -> Listing:
@@ -241,7 +248,7 @@ def _lists(store: Store, key: str) -> Iterator[Any]:
     columns = store.columns()
     column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
     if column not in columns:
-        raise StoreError(f"it has no key {key!r}")
+        raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
     for row, value in enumerate(chain.from_iterable(store.whole(column))):
         try:
             yield list_in(value, path) if columns[column].encoded else value

@@ -65,7 +65,8 @@ def read_items(source: Stored, found: Indexed) -> tuple[dict[str, Column], list[
                 kept.write(items)
             columns[name] = kind_of(feature).read_array(name, feature, items, found.place)
         except OpError as error:
-            field = f"features.{name}" + (f".{error.field}" if error.field else "")
+            own = (error.field or "").startswith("features.")  # set by what reads labels, too
+            field = error.field if own else f"features.{name}" + (f".{error.field}" if error.field else "")
             raise OpError(error.code, error.message, field=field, help=error.help) from None
         own = columns[name].values.lengths.tolist()
         odd = next((i for i, (a, b) in enumerate(zip(own, home or own, strict=True)) if a != b), None)
@@ -130,7 +131,10 @@ def _array(value: Any) -> Any:
 
     listed = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(listed, (list, tuple)) and any(isinstance(one, bytes) for one in listed):
-        value = [one.decode() if isinstance(one, bytes) else one for one in listed]
+        try:
+            value = [one.decode() if isinstance(one, bytes) else one for one in listed]
+        except UnicodeDecodeError:
+            raise ValueError("it holds bytes that are not text") from None
     try:
         row = np.asarray(value)
     except ValueError:

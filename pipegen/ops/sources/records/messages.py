@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.diagnostic import write
+from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
@@ -109,7 +110,8 @@ def values_in(record: Buffer, key: str, place: str) -> Any:
     """Reads the list of a record, under a key or in a field of its JSON; `PG431` without one."""
     value, path = _found_in(record, key, place)
     if value is None or value.held == "steps" or (path and (value.held != "bytes" or len(value.items) != 1)):
-        raise OpError("PG431", f"{place} has no list {key!r}")
+        known = [] if value is not None else list(read_example(bytes(record)))
+        raise OpError("PG431", f"{place} has no list {key!r}" + (f"; {suggested(key, known)}" if known else ""))
     if not path:
         return value.items
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from pipegen.diagnostics.suggest import suggested
 from pipegen.ops.sources.stores.base import (
     BYTES,
     TEXT,
@@ -107,7 +108,7 @@ class ArrowTables(Store):
     def lists(self, key: str) -> Iterator[Any]:
         column, *path = [key] if key in self.schema.names else key.split(".")
         if column not in self.schema.names:
-            raise StoreError(f"it has no column {column!r}")
+            raise StoreError(f"it has no column {column!r}; {suggested(column, self.schema.names)}")
         every = (value for batch in self._batches for value in batch.column(column).to_pylist())
         return (_field(value, path, key) for value in every)
 
@@ -202,8 +203,11 @@ def _field(value: Any, path: Sequence[str], key: str) -> list[Any]:
     for name in path:
         try:
             value = [one[name] for one in value] if isinstance(value, list) else value[name]
-        except (KeyError, TypeError):
-            raise StoreError(f"a record has no {key!r}") from None
+        except KeyError:
+            known = value[0] if isinstance(value, list) else value
+            raise StoreError(f"it has no field {name!r} of {key!r}; {suggested(name, known)}") from None
+        except TypeError:
+            raise StoreError(f"{key!r} of a record is null") from None
     if not isinstance(value, list):
         raise StoreError(f"{key!r} of a record holds {value!r:.40}, not a list")
     return value
