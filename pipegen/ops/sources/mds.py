@@ -66,8 +66,8 @@ class Columns:
 class Mds(RecordSource):
     """Uncompressed shards of MosaicML Streaming (MDS). They describe themselves and need no `index.json`.
 
-    A key may name a field of a column with the encoding `json`: `about.label`, `about.boxes.0`. The field gives a label, a weight or a
-    tensor.
+    A key may name a field of a column with the encoding `json`: `about.label`, `about.boxes`. The field gives a label, a weight, a tensor,
+    boxes or keypoints.
 
     Shards are mapped into memory and read in the graph, in any order. Columns with the encoding `pkl` are refused, since nothing is
     unpickled.

@@ -38,7 +38,7 @@ _BLOCK = 1 << 18
 
 class TFRecord(RecordSource):
     """TFRecord files. Each record is a `tf.Example` whose keys hold the features, or, with `content: bytes`, the only feature itself. A key
-    may name a field of JSON text: `about.label`, `about.boxes.0`. The field gives a label, a weight or a tensor.
+    may name a field of JSON text: `about.label`, `about.boxes`. The field gives a label, a weight, a tensor, boxes or keypoints.
 
     Files are mapped into memory and read in the graph, in any order. Indexing checks the checksum of each record's length; `pipegen
     validate --data=all` checks those of the records.

@@ -17,7 +17,8 @@ class WebDataset(GroupedSource):
     """Tar archives in the WebDataset layout. Consecutive members whose names agree up to the first dot form a record; the rest of the name
     is the key. `0001.jpg` and `0001.cls` are `jpg` and `cls` of one record.
 
-    A key may name a field of a JSON member: `json.label`, `json.meta.site`, `json.boxes.0`. The field gives a label, a weight or a tensor.
+    A key may name a field of a JSON member: `json.label`, `json.meta.site`, `json.boxes`. The field gives a label, a weight, a
+    tensor, boxes or keypoints.
 
     Archives are mapped into memory and read in the graph, in any order. Indexing checks the checksums of all headers; the format has none
     for the contents.
