@@ -16,7 +16,7 @@ class Array(FeatureKind):
 
     name = "array"
     plural = "arrays"
-    arguments = {"files": ("format", "shape"), "table": ("root", "ending", "format", "shape")}
+    arguments = ("root", "ending", "format", "shape")
     storage = "encoded"
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:

@@ -9,7 +9,7 @@ from pipegen.lazy import tf
 from pipegen.ops.traits import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pipegen.ops.traits import Traits
     from pipegen.types import FeatureType
@@ -44,8 +44,7 @@ class FeatureKind:
     Class attributes:
         name: The name in a spec.
         plural: The plural, for messages.
-        arguments: The arguments that not every kind has, for each source with this kind (`arrays`, `files`, `table`, `records`).
-        picture_arguments: Those of them that no other kind with pixels has.
+        arguments: Its arguments that not every kind has; a source has those that say how it stores the feature.
         storage: How an example is stored: `encoded` in its own file or row of an array; `dense` if all examples have the same shape; or
             `ragged` with any number of items.
         pictured: Whether it has pixels.
@@ -71,8 +70,7 @@ class FeatureKind:
 
     name: ClassVar[str]
     plural: ClassVar[str]
-    arguments: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    picture_arguments: ClassVar[tuple[str, ...]] = ()
+    arguments: ClassVar[tuple[str, ...]] = ()
     storage: ClassVar[Literal["encoded", "dense", "ragged"]] = "dense"
     pictured: ClassVar[bool] = False
     levels: ClassVar[bool] = False
@@ -128,10 +126,6 @@ class FeatureKind:
             x: Their type.
         """
         raise NotImplementedError
-
-    def takes(self, source: str, argument: str) -> bool:
-        """Checks that an argument describes it in a source."""
-        return argument in self.arguments.get(source, ())
 
     def check(self, name: str, feature: Any) -> None:
         """Rejects contradictory arguments with a `PartError` that names the feature and the argument."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pipegen.ops.kinds.base import Place, Size
 
-_ARGUMENTS = ("format", "max", "min_area", "min_visibility", "min_size", "empty")
 _STEPS = 256.0
 """Moved edges are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
 _HORIZON = 1e-6
@@ -34,7 +33,7 @@ class Boxes(FeatureKind):
 
     name = "boxes"
     plural = "boxes"
-    arguments = {"arrays": _ARGUMENTS, "records": (*_ARGUMENTS, "keys")}
+    arguments = ("of", "keys", "columns", "format", "max", "min_area", "min_visibility", "min_size", "empty")
     storage = "ragged"
     needs_image = True
     output = "output: {{y: {}}}"

@@ -21,11 +21,7 @@ class Image(FeatureKind):
 
     name = "image"
     plural = "images"
-    arguments = {
-        "arrays": ("size", "channels", "bits", "range"), "files": ("format",), "records": ("channels", "bits"),
-        "table": ("root", "ending", "channels", "bits", "format"),
-    }  # fmt: skip
-    picture_arguments = ("channels", "bits")
+    arguments = ("of", "root", "ending", "size", "channels", "bits", "range", "format")
     storage = "encoded"
     pictured = levels = True
 

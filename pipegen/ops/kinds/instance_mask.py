@@ -21,8 +21,7 @@ class InstanceMask(Mask):
 
     name = "instance_mask"
     plural = "masks of instances"
-    arguments = {"arrays": ("size",)}
-    picture_arguments = ("ignore",)
+    arguments = ("of", "root", "ending", "size", "ignore")
     each = ""
     rules_of = "mask"
     marks_items = True

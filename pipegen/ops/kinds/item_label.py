@@ -17,7 +17,7 @@ class ItemLabel(FeatureKind):
 
     name = "item_label"
     plural = "labels of items"
-    arguments = dict.fromkeys(("arrays", "records"), ("classes", "offset"))
+    arguments = ("classes", "offset", "separator")
     storage = "ragged"
     counts = "item"
     output = "output: {{y: {}}}"

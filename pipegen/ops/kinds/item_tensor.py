@@ -16,7 +16,7 @@ class ItemTensor(FeatureKind):
 
     name = "item_tensor"
     plural = "numbers of items"
-    arguments = dict.fromkeys(("arrays", "records"), ("dtype",))
+    arguments = ("dtype",)
     storage = "ragged"
     output = "output: {{y: {}}}"
 

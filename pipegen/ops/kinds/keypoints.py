@@ -32,7 +32,7 @@ class Keypoints(FeatureKind):
 
     name = "keypoints"
     plural = "keypoints"
-    arguments = dict.fromkeys(("arrays", "records"), ("names", "mirror_pairs", "outside"))
+    arguments = ("of", "columns", "names", "mirror_pairs", "outside")
     storage = "ragged"
     needs_image = True
     output = "output: {{y: {}}}"

@@ -16,11 +16,7 @@ class Label(FeatureKind):
 
     name = "label"
     plural = "labels"
-    arguments = {
-        "arrays": ("classes", "offset", "map", "ignore"),
-        "records": ("classes", "offset", "map", "ignore"),
-        "table": ("classes", "offset", "separator", "map", "ignore"),
-    }
+    arguments = ("classes", "offset", "separator", "map", "ignore")
     labels = True
     counts = "example"
     each = "item_label"
@@ -35,8 +31,7 @@ class Label(FeatureKind):
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         import numpy as np
 
-        from pipegen.ops.sources.features.chosen_classes import chosen_labels
-        from pipegen.ops.sources.features.classes import as_values, read_labels
+        from pipegen.ops.sources.features.classes import as_values, chosen_labels, read_labels
 
         notes: list[Any] = []
         if not feature.chosen:

@@ -21,8 +21,7 @@ class Mask(FeatureKind):
 
     name = "mask"
     plural = "masks"
-    arguments = {"arrays": ("classes", "size"), "files": (), "table": ("root", "ending", "classes"), "records": ("classes",)}
-    picture_arguments: ClassVar[tuple[str, ...]] = ("ignore", "values")
+    arguments: ClassVar[tuple[str, ...]] = ("of", "root", "ending", "size", "classes", "values", "ignore")
     storage = "encoded"
     pictured = categorical = needs_image = True
     crop_guide = "pixels"

@@ -11,6 +11,8 @@ from pipegen.errors import InternalError
 from pipegen.ops.kinds.base import FeatureKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipegen.types import FeatureType
 
 _PACKAGE = "pipegen.ops.kinds"
@@ -49,14 +51,19 @@ def kinds() -> tuple[FeatureKind, ...]:
 
 
 def named_kinds() -> tuple[FeatureKind, ...]:
-    """Lists the kinds that a spec can name; kinds for each item are named by that of the whole."""
+    """Lists the kinds that a spec can name; kinds for each item are named by that of the whole, others come from the pipeline."""
     of_items = {kind.each for kind in kinds()}
-    return tuple(kind for kind in kinds() if kind.name not in of_items)
+    return tuple(kind for kind in kinds() if kind.name not in of_items and not (kind.valid or kind.numbers_items))
 
 
-def names_in(source: str) -> Any:
-    """Returns the names of the kinds of a source, as an annotation."""
-    return Literal[tuple(kind.name for kind in named_kinds() if source in kind.arguments)]
+def names_of(fits: Callable[[FeatureKind], bool] = bool) -> Any:
+    """Returns the names of the kinds that fit, by default of all, as an annotation."""
+    return Literal[tuple(kind.name for kind in named_kinds() if fits(kind))]
+
+
+def held_in_memory(kind: FeatureKind) -> bool:
+    """Checks that a kind can be read from arrays; others are read from a file each."""
+    return type(kind).read_array is not FeatureKind.read_array
 
 
 def several_labels(x: FeatureType) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.types import FeatureType
@@ -16,7 +16,7 @@ class Tensor(FeatureKind):
 
     name = "tensor"
     plural = "tensors"
-    arguments = {"arrays": ("dtype",), "table": ("columns", "shape", "dtype"), "records": ("shape", "dtype")}
+    arguments: ClassVar[tuple[str, ...]] = ("columns", "shape", "dtype")
     numbers = True
     each = "item_tensor"
 

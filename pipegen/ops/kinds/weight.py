@@ -10,7 +10,7 @@ class Weight(Tensor):
 
     name = "weight"
     plural = "weights"
-    arguments = {"arrays": (), "table": (), "records": ()}
+    arguments = ()
     weighs = True
     each = ""
     output = "output: {{sample_weight: {}}}"

@@ -12,7 +12,7 @@ from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.arrays import ArrayFeature
-from pipegen.ops.sources.features.pictures import aligned_images
+from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.types import ElementType
 

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
-from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.kinds.registry import kind_of, names_of
 from pipegen.ops.model import FeatureName
+from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import FileFeature, unread_formats
-from pipegen.ops.sources.features.pictures import aligned_images, decoders
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.listing.base import Files as FilesOf
-from pipegen.ops.sources.listing.base import Listing, Note, Source
+from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import find_root
 from pipegen.patterns import compile_pattern
-from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     import builtins
@@ -33,11 +32,10 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.folders.scan import Tree
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.transform import Transform
 
     Kind = str
 else:
-    Kind = names_in("files")
+    Kind = names_of(lambda kind: kind.storage == "encoded")
 
 _WILD = re.compile(r"[*?\[]")
 _compiled = lru_cache(maxsize=16)(compile_pattern)
@@ -71,7 +69,7 @@ def _split(path: str) -> tuple[str, str | None]:
     return "/".join(parts[:wild]) or ("/" if path.startswith("/") else "."), "/".join(parts[wild:])
 
 
-class Files(Source):
+class Files(FeatureSource):
     """Files without labels. With several features, the files of each record are paired by name.
 
     A record is identified by the relative path of its first image. Hidden files and folders are ignored.
@@ -86,12 +84,6 @@ class Files(Source):
     look-around, no back-references) that is searched in the relative path, with one group: `(\\d+)_(?:photo|mask)`."""
     follow_links: bool = False
     """Whether linked folders are entered; linked files are always read."""
-
-    @field_validator("features")
-    @classmethod
-    def _live_on_images(cls, features: dict[str, FilesFeature]) -> dict[str, FilesFeature]:
-        aligned_images(features)
-        return features
 
     @field_validator("key")
     @classmethod
@@ -118,13 +110,6 @@ class Files(Source):
     def pictures(self) -> tuple[str, ...]:
         """Lists the features, images first; the first one identifies a record."""
         return tuple(sorted(self.features, key=lambda name: not kind_of(self.features[name]).levels))
-
-    def decoders(self) -> Mapping[str, Transform]:
-        return decoders(self.features)
-
-    def infer(self) -> ElementType:
-        of = aligned_images(self.features)
-        return ElementType(tuple((name, kind_of(f).stored_type(f, of.get(name), f.classes)) for name, f in self.features.items()))
 
     def has_folders(self) -> bool:
         """Tells whether folders may carry meaning: only if records have one file each."""

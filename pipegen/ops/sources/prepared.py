@@ -13,9 +13,9 @@ from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import with_numbers
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.kinds.registry import kind_of, names_in
+from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.model import FeatureName, Model
-from pipegen.ops.sources.features.items import Beside, KeepsBoxes, NamesPoints
+from pipegen.ops.sources.features.any_kind import Beside, KeepsBoxes, NamesPoints
 from pipegen.ops.sources.listing.base import Listing, Parts, Source
 from pipegen.ops.transform import SplitName
 from pipegen.types import INTEGER_RANGES, ElementType, FeatureType, Interval
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Kind = str
 else:
-    Kind = names_in("arrays")
+    Kind = names_of(held_in_memory)
 
 
 class StoredFeature(KeepsBoxes, NamesPoints, Beside):
@@ -56,17 +56,15 @@ class StoredFeature(KeepsBoxes, NamesPoints, Beside):
     places: Annotated[int, Field(ge=1)] | None = None
     """For boxes and keypoints: the number of places per example in a batch, the same as without the store."""
 
-    @property
-    def home(self) -> str | None:
-        """The feature with one of these per item, if any."""
-        found: str | None = getattr(self, "with")
-        return found
+    @classmethod
+    def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
+        """Accepts what `prepare` wrote: every feature has a dtype, a shape and so on."""
 
     def box_rules(self) -> BoxRules:
         """Returns the rules for keeping boxes; stored boxes already lie on their image."""
         return self.rules(None)
 
-    def type(self) -> FeatureType:
+    def type(self, of: str | None = None) -> FeatureType:
         kind = kind_of(self)
         if kind.ragged:
             return kind.array_types(self)[0].with_(dtype=self.dtype, shape=self.shape, most=self.places or 0)

@@ -395,7 +395,7 @@ def test_masks_and_boxes_are_those_of_albumentations() -> None:
 
 @pytest.mark.parametrize(("masks", "says"), [
     ({"ignore": 3}, "its `ignore` must be 0 or 255"),
-    ({"classes": 4}, "classes` belongs to labels"),
+    ({"classes": 4}, "classes` is for masks of whole examples"),
     ({"with": "box"}, "is `boxes` meant"),
     ({"with": "which"}, "which is not a feature of boxes"),
 ])  # fmt: skip

@@ -244,7 +244,7 @@ def test_an_export_names_them_and_a_preview_draws_them(tmp_path: Path) -> None:
     ({"names": ["a", "a"]}, "duplicate keypoint name `a`"),
     ({"mirror_pairs": [["nose", "tail"]]}, "has `tail`, which is not in `names`"),
     ({"mirror_pairs": [["nose", "nose"]]}, "`nose` twice"),
-    ({"classes": 3}, "belongs to labels"),
+    ({"classes": 3}, "belongs to masks and labels"),
     ({"names": NAMES[:3]}, "has 4 keypoints, but `names` has 3"),
 ])  # fmt: skip
 def test_what_contradicts_itself_is_a_finding(pose: dict[str, Any], says: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipegen.ops.kinds.ragged import Ragged, joined
-from pipegen.ops.kinds.registry import kind_named, kinds, names_in
+from pipegen.ops.kinds.registry import held_in_memory, kind_named, kinds, names_of
 from pipegen.types import ElementType, FeatureType
 
 KNOWN = {"array", "boxes", "image", "item_label", "item_tensor", "keypoints", "label", "mask", "tensor", "valid", "weight"}
@@ -27,9 +27,9 @@ def test_a_file_is_a_kind_and_a_kind_is_a_file() -> None:
 
 
 def test_sources_name_the_kinds_that_they_can_give() -> None:
-    assert get_args(names_in("files")) == ("image", "mask", "array")
-    assert get_args(names_in("arrays")) == ("image", "mask", "boxes", "keypoints", "label", "tensor", "weight")
-    assert get_args(names_in("table")) == ("image", "mask", "array", "label", "tensor", "weight")
+    assert get_args(names_of(lambda kind: kind.storage == "encoded")) == ("image", "mask", "array")
+    assert get_args(names_of(held_in_memory)) == ("image", "mask", "boxes", "keypoints", "label", "tensor", "weight")
+    assert get_args(names_of()) == ("image", "mask", "array", "boxes", "keypoints", "label", "tensor", "weight")
 
 
 def test_nothing_asks_for_a_kind_by_its_name() -> None:

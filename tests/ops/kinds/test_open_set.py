@@ -263,7 +263,7 @@ def test_a_step_that_has_no_rule_for_them_is_an_error(step: dict[str, Any], says
 
 
 def test_they_are_aligned_with_the_only_image() -> None:
-    from pipegen.ops.sources.features.pictures import aligned_images
+    from pipegen.ops.sources.features.feature import aligned_images
 
     image, points = (SimpleNamespace(kind=kind, of=None, ignore=0) for kind in ("image", "points"))
     assert aligned_images({"image": image, "points": points}) == {"image": None, "points": "image"}

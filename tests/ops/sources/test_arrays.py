@@ -57,7 +57,7 @@ def test_before_the_data_is_there_the_arguments_say_what_they_can() -> None:
     ("arguments", "said"),
     [
         ({"features": {"label": {"kind": "label"}}}, "`features` has no image"),
-        ({"features": {"image": {"kind": "image", "classes": 3}}}, "`classes` belongs to labels"),
+        ({"features": {"image": {"kind": "image", "classes": 3}}}, "`classes` belongs to masks and labels"),
         ({"features": {"image": {"kind": "image"}, "label": {"kind": "label", "bits": 8}}}, "`bits` belongs to images"),
         ({"features": {"image": {"kind": "image", "range": [1, 0]}}}, "the lowest and the highest"),
         ({"features": {"image": {"kind": "image", "range": [0, 1], "bits": 8}}}, "for images of floats"),

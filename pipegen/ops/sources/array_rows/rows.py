@@ -12,8 +12,8 @@ from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.kinds.numbering import counted_up, with_numbers
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_rows.masks import sizes_apart, unknown_instances
+from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.features.numbers import as_numbers
-from pipegen.ops.sources.features.pictures import aligned_images
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.strings import Strings

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.magnitudes import Number
-from pipegen.ops.kinds.registry import kind_of, names_in
-from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
-from pipegen.ops.sources.features.class_names import KnownClasses
-from pipegen.ops.sources.features.items import OF_ITEMS, HasItems
-from pipegen.ops.sources.features.numbers import NumberType
+from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
+from pipegen.ops.sources.features.any_kind import AnyKind
 
 if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
     Kind = str
 else:
-    Kind = names_in("arrays")
-
-_OF = dict.fromkeys(("classes", "offset", "map"), "labels") | dict.fromkeys(("size", "channels", "bits", "range"), "images")
-_OF |= {"dtype": "tensors"} | OF_ITEMS
-"""The kinds that an argument belongs to."""
+    Kind = names_of(held_in_memory)
 
 
-class ArrayFeature(ChoosesClasses, HasItems):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
+class ArrayFeature(AnyKind):
     """One array of a source: its kind and origin."""
-
-    described_in: ClassVar[str] = "arrays"
-    owners: ClassVar[Mapping[str, str]] = _OF
 
     kind: Kind
     """`image`: `(n, height, width, channels)`, or `(n, height, width)` for gray; uint8, uint16, or floats, stored as float32. `mask`: the
@@ -53,14 +42,6 @@ class ArrayFeature(ChoosesClasses, HasItems):  # type: ignore[misc]  # one `igno
     range: tuple[Number, Number] | None = None
     """Lowest and highest possible value of images of floats, such as `[0, 1]`. By default the range is 0..1, -1..1 or 0..255 if the data
     fits it, else none."""
-    classes: KnownClasses | None = None
-    """Class names in index order, or their number; by default as in the data."""
-    offset: int = 0
-    """Number subtracted from stored labels to get class indices, such as 1 if they start at 1."""
-
-    dtype: NumberType | None = None
-    """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216, such as ids and times. By default an integer that
-    float32 cannot represent is an error; with an explicit `float32` it is rounded."""
 
     @field_validator("size")
     @classmethod

@@ -10,7 +10,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.ops.families.array_decoder import ArrayDecoder, missing_library
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
-from pipegen.ops.sources.features.pictures import StoredPicture
+from pipegen.ops.sources.features.feature import EncodedFeature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,7 +114,7 @@ def decoder_of(format: Format) -> ArrayDecoder:
 GEOTIFF = ArrayFile(geotiff=GeoTiff())
 
 
-class FileFeature(StoredPicture):
+class FileFeature(EncodedFeature):
     """One feature with values in files."""
 
     in_rows: ClassVar[bool] = False
@@ -130,11 +130,9 @@ class FileFeature(StoredPicture):
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:
-        takes = {name for source in ("files", "table") for name in kind_of(self).arguments.get(source, ())}
-        for name, of, example in (("format", "images and arrays", "npy"), ("shape", "arrays and tensors", "[64, 64]")):
-            if getattr(self, name) is not None and name not in takes:
-                raise PartError(f"`{name}` belongs to {of}, but this is `kind: {self.kind}`", name)
-            if getattr(self, name) is None and "shape" in takes and kind_of(self).storage == "encoded":
+        kind = kind_of(self)
+        for name, example in (("format", "npy"), ("shape", "[64, 64]")):
+            if getattr(self, name) is None and "shape" in kind.arguments and kind.storage == "encoded":
                 raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
         if self.windows() is not None and not self.in_rows:
             raise PartError("a window by columns needs a table", "format", help="such as `window: [0, 0, 256, 256]`")
@@ -149,7 +147,7 @@ class FileFeature(StoredPicture):
 def unread_formats(features: Mapping[str, FileFeature]) -> Iterator[OpError]:
     """Yields a `PG414` error for each feature whose files no installed library can read."""
     for name, feature in features.items():
-        if feature.format is not None:
+        if feature.format is not None and kind_of(feature).storage == "encoded":
             format = feature.format if isinstance(feature.format, str) else feature.format.name
             missing = missing_library(format)
             if missing is not None:

@@ -77,3 +77,8 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
 def is_are(n: int) -> str:
     """Returns the verb for `n` things."""
     return "is" if n == 1 else "are"
+
+
+def joined(words: Sequence[str]) -> str:
+    """Lists words in a sentence: `a`, `a and b`, `a, b and c`."""
+    return " and ".join([*([", ".join(words[:-1])] if words[:-1] else []), *words[-1:]])

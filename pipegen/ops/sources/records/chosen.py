@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.features.chosen_classes import chosen_labels
+from pipegen.ops.sources.features.classes import chosen_labels
 from pipegen.ops.sources.features.label_values import meaning_of
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Note, shards_of

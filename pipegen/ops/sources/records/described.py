@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import PrivateAttr, field_validator
+from pydantic import PrivateAttr
 
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.features.pictures import aligned_images, decoders
-from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.types import ElementType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from pipegen.ops.model import FeatureName
-    from pipegen.ops.transform import Transform
 
 
-class DescribedRecords(Source):
+class DescribedRecords(FeatureSource):
     """Records in files of many, described by the argument `features`, which each source declares."""
 
     if TYPE_CHECKING:
@@ -28,19 +24,6 @@ class DescribedRecords(Source):
 
     _folder: Path | None = PrivateAttr(default=None)
     """Folder of the index."""
-
-    @field_validator("features", check_fields=False)
-    @classmethod
-    def _live_on_images(cls, features: dict[str, RecordFeature]) -> dict[str, RecordFeature]:
-        aligned_images(features)
-        return features
-
-    def infer(self) -> ElementType:
-        of = aligned_images(self.features)
-        return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
-
-    def decoders(self) -> Mapping[str, Transform]:
-        return decoders(self.features)
 
     def has_rows(self) -> bool:
         """Returns False: records lie in files."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from zipfile import BadZipFile
 
@@ -15,10 +16,11 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.kinds.base import Column
+    from pipegen.ops.kinds.base import Column, Place
+    from pipegen.ops.sources.features.any_kind import AnyKind
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
@@ -43,27 +45,40 @@ class Stored(Protocol):
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Values: ...
 
 
-def read_items(source: Stored, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
-    """Reads the features of items of all records, or finds them in the source's folder. Returns them, those that others are `with` first,
-    and findings.
+def items_of_records(source: Stored, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
+    """Reads the features of items of all records, or finds them in the source's folder; see `read_items`."""
+    return read_items(source.features, partial(_values, source, found), lambda _: found.place, partial(_Kept, source, found))
+
+
+def read_items(
+    features: Mapping[str, AnyKind], values: Callable[[str], Values], place_in: Callable[[str], Place], kept: Callable[[str], _Kept] | None
+) -> tuple[dict[str, Column], list[Note]]:
+    """Reads the features of items of all records. Returns them, those that others are `with` first, and findings.
+
+    Args:
+        features: All features of the source.
+        values: Reads the values of a feature.
+        place_in: Returns the function that describes the place of a record's value of a feature.
+        kept: Returns where the items of a feature are kept, if anywhere.
 
     Raises:
         OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
             is `with`; or an error of the kind.
     """
-    wanted = {name: feature for name, feature in source.features.items() if kind_of(feature).ragged}
+    wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged}
     columns: dict[str, Column] = {}
     notes: list[Note] = []
     for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
         feature = wanted[name]
         home = columns[feature.home].values.lengths.tolist() if feature.home is not None else None
-        kept = _Kept(source, found, name)
-        items = kept.read()
+        file, place = kept(name) if kept is not None else None, place_in(name)
+        items = file.read() if file is not None else None
         try:
             if items is None:
-                items = _items(name, feature, _values(source, found, name), home, found.place)
-                kept.write(items)
-            columns[name] = kind_of(feature).read_array(name, feature, items, found.place)
+                items = _items(name, feature, values(name), home, place)
+                if file is not None:
+                    file.write(items)
+            columns[name] = kind_of(feature).read_array(name, feature, items, place)
         except OpError as error:
             own = (error.field or "").startswith("features.")  # set by what reads labels, too
             field = error.field if own else f"features.{name}" + (f".{error.field}" if error.field else "")
@@ -71,7 +86,7 @@ def read_items(source: Stored, found: Indexed) -> tuple[dict[str, Column], list[
         own = columns[name].values.lengths.tolist()
         odd = next((i for i, (a, b) in enumerate(zip(own, home or own, strict=True)) if a != b), None)
         if odd is not None and home is not None:
-            message = f"{found.place(odd)} has {count(own[odd], 'item')} of `{name}` and {home[odd]} of `{feature.home}`"
+            message = f"{place(odd)} has {count(own[odd], 'item')} of `{name}` and {home[odd]} of `{feature.home}`"
             raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
         notes += columns[name].notes
     return columns, notes
@@ -86,7 +101,7 @@ def _values(source: Stored, found: Indexed, name: str) -> Values:
             return ()
         try:
             parts = [source.stored_values(name, key, found.shards[shard], *found.index.of(shard)) for key in keys]
-            return parts[0] if len(parts) == 1 else list(map(_side_by_side, zip(*parts, strict=True)))
+            return parts[0] if len(parts) == 1 else list(map(side_by_side, zip(*parts, strict=True)))
         except (OSError, ValueError) as error:  # a kept index hides damage of the file
             raise OpError("PG430", f"`{name}` of {found.shards[shard].path!r} cannot be read: {error}") from None
 
@@ -94,7 +109,7 @@ def _values(source: Stored, found: Indexed, name: str) -> Values:
         return [value for values in pool.map(read, range(len(found.shards))) for value in values]
 
 
-def _side_by_side(parts: tuple[Any, ...]) -> Any:
+def side_by_side(parts: tuple[Any, ...]) -> Any:
     """Joins the lists of a record, with one number per item each, to one row per item; lists of other lengths stay as they are."""
     import numpy as np
 
@@ -102,7 +117,7 @@ def _side_by_side(parts: tuple[Any, ...]) -> Any:
     return np.stack(rows, -1) if len({len(row) for row in rows}) == 1 else list(parts)
 
 
-def _items(name: str, feature: RecordFeature, values: Values, home: list[int] | None, place: Callable[[int], str]) -> Ragged:
+def _items(name: str, feature: AnyKind, values: Values, home: list[int] | None, place: Callable[[int], str]) -> Ragged:
     """Converts stored values to items; numbers one after another get the shape of an item."""
     import numpy as np
 
@@ -110,6 +125,8 @@ def _items(name: str, feature: RecordFeature, values: Values, home: list[int] | 
     for record, value in enumerate(values):
         try:
             row = _array(value)
+            if row.dtype.kind in "US" and row.size and kind_of(feature).counts != "item":
+                raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
             row = row.reshape(len(row) if row.ndim > 1 else -1, *_shape(feature, row, home[record] if home is not None else None))
         except ValueError as error:
             raise OpError("PG431", f"{place(record)} cannot be `{name}`: {error}") from None
@@ -144,7 +161,7 @@ def _array(value: Any) -> Any:
     return row
 
 
-def _shape(feature: RecordFeature, row: Any, items: int | None) -> tuple[int, ...]:
+def _shape(feature: AnyKind, row: Any, items: int | None) -> tuple[int, ...]:
     """The shape of an item, for a record's value; numbers one after another are divided among the items.
 
     Raises:

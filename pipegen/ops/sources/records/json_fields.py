@@ -33,12 +33,13 @@ class MissingFieldError(ValueError):
     """JSON that lacks a field."""
 
 
-def value_at(content: Any, path: tuple[str, ...]) -> Any:
+def value_at(content: Any, path: tuple[str, ...], *, each: bool = False) -> Any:
     """Returns a field of JSON as a Python value; booleans become 1 and 0.
 
     Args:
         content: JSON as text or bytes, or parsed by a library.
         path: Names of fields and indices of lists.
+        each: Whether the name of a field in a list of objects gives the list of their fields.
 
     Raises:
         MissingFieldError: The field is missing.
@@ -53,6 +54,8 @@ def value_at(content: Any, path: tuple[str, ...]) -> Any:
             value = value[int(name)]
         elif isinstance(value, dict) and name in value:
             value = value[name]
+        elif each and isinstance(value, list) and not name.isdecimal() and all(isinstance(item, dict) for item in value):
+            return [value_at(item, path[done:]) for item in value]
         else:
             known = ", ".join(map(repr, list(value)[:8])) if isinstance(value, dict) else f"{value!r:.60}"
             raise MissingFieldError(f"it has no {'.'.join(path[: done + 1])!r}, but {known or 'nothing'}")
@@ -69,7 +72,7 @@ def list_in(content: bytes, path: tuple[str, ...]) -> Any:
 
     if content.startswith(b"\x93NUMPY") and not path:
         return np.load(io.BytesIO(content), allow_pickle=False)
-    found = value_at(content, path)
+    found = value_at(content, path, each=True)
     if not isinstance(found, list):
         raise ValueError(f"it holds {found!r:.60}, not a list")
     return found

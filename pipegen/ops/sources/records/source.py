@@ -21,7 +21,7 @@ from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import compression, finding_notes, tallied, unpacking_help
 from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords, build_index
-from pipegen.ops.sources.records.items import read_items
+from pipegen.ops.sources.records.items import items_of_records
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
 
@@ -134,7 +134,7 @@ class RecordSource(DescribedRecords):
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
             notes += self._scanned(name, column)
-        items, more = read_items(self, found)
+        items, more = items_of_records(self, found)
         notes += more
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
         reader = self.reader(shards, index, columns)

@@ -2,64 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, get_args
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.kinds.registry import kind_of, names_in
-from pipegen.ops.sources.features.chosen_classes import ChoosesClasses
-from pipegen.ops.sources.features.class_names import KnownClasses
-from pipegen.ops.sources.features.file_formats import FileFeature
-from pipegen.ops.sources.features.numbers import NumberType
+from pipegen.errors import PartError
+from pipegen.ops.arguments.item_rules import BoxFormat
+from pipegen.ops.kinds.registry import kind_of, names_of
+from pipegen.ops.sources.features.any_kind import AnyKind
+from pipegen.ops.sources.features.file_formats import FileFeature, Format
+from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
-    from pipegen.types import FeatureType
-
     Kind = str
 else:
-    Kind = names_in("table")
+    Kind = names_of()
 
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
-_OF = {
-    "root": "files", "ending": "files", "channels": "images", "bits": "images", "classes": "labels", "offset": "labels",
-    "separator": "labels", "columns": "tensors", "dtype": "tensors", "map": "labels",
-}  # fmt: skip
-"""The kinds that an argument belongs to."""
+_BOXES, _FOUR = get_args(BoxFormat), range(4)
 
 
-class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `ignore` for what masks and labels leave out
+class TableFeature(AnyKind, FileFeature):
     """One feature of a table's rows, and its column."""
-
-    described_in: ClassVar[str] = "table"
-    owners: ClassVar[Mapping[str, str]] = _OF
 
     in_rows: ClassVar[bool] = True
 
     kind: Kind
     """`image`: paths of image files. `mask`: paths of files with a class for each pixel of the image. `label`: class names, or class
     indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`:
-    paths of files with numbers of one `shape`."""
+    paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after another, or in four `columns`.
+    `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points in `columns`. A `label` or
+    `tensor` that is `with` boxes has a list of one value for each. A list is one of the format, or text such as `[[0, 0, 8, 8]]`."""
     column: Column | None = None
     """Name of the column in the header, or its number from 0; by default the feature's name. `about.label` is the field `label` of JSON in
     the column `about`."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
-    """Columns of a tensor, stacked into one vector in this order."""
+    """Several columns in place of one. For a tensor: its numbers, in this order. For boxes: their four numbers, in the order of `format`, a
+    list each or, in a table with a row per box, a number. For keypoints: x and y of each of the `names`, or x, y and visibility; a point
+    with empty cells is absent."""
     root: Annotated[str, Field(min_length=1)] | None = None
     """Folder that image paths are relative to, itself relative to the spec's file; by default the table's folder, and for a table in memory
     the spec's."""
     ending: Annotated[str, Field(min_length=2, pattern=r"^\.")] | None = None
     """Ending added to paths without it, such as `.jpg` if a column holds ids."""
-    classes: KnownClasses | None = None
-    """Class names in index order, or their number; by default as in the data, and for a mask the largest index in `values`, plus 1."""
     separator: Annotated[str, Field(min_length=1)] | None = None
-    """Separator of the classes of an example with any number of them; the label is then encoded as `multi_hot`."""
-    offset: int = 0
-    """Number subtracted from integers to get class indices, such as 1 if they start at 1."""
-
-    dtype: NumberType | None = None
-    """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216, such as ids and times. By default an integer that
-    float32 cannot represent is an error; with an explicit `float32` it is rounded."""
+    """Separator of the classes of an example with any number of them; the label is then encoded as `multi_hot`. `with` boxes: separator of
+    their classes in a text."""
+    format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
+    """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
+    width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
+    fractions of the image's width and height. For an array, and for an image in files of arrays: the format of the files. `npy`, `nifti`,
+    `geotiff` and `flo` (optical flow of 2 channels; for arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`,
+    `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored."""
 
     @model_validator(mode="after")
     def _consistent(self) -> TableFeature:
@@ -67,6 +61,17 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
         if self.columns is not None and self.shape is not None:
             raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
+        kind = kind_of(self)
+        if self.format is not None and (self.format in _BOXES) is not (kind.crop_guide == "boxes"):
+            known = "boxes" if self.format in _BOXES else "files"
+            raise PartError(f"this format is one of {known}, and this is `kind: {self.kind}`", "format")
+        points = len(self.names or ())
+        if kind.crop_guide == "boxes" and len(self.columns or _FOUR) != len(_FOUR):
+            raise PartError("boxes need four `columns`, in the order of their `format`, or one `column`", "columns")
+        if kind.points and self.columns is not None and (self.home or len(self.columns) not in (2 * points, 3 * points) or not points):
+            has = f"{len(self.columns)} for {count(points, 'name')}" if points else "no `names`"
+            message = f"keypoints in `columns` need x and y, or x, y and visibility, for each of the `names`; there are {has}"
+            raise PartError(message if self.home is None else "keypoints `with` boxes need one `column` of lists", "columns")
         return self
 
     def column_of(self, name: str) -> str | int:
@@ -80,7 +85,3 @@ class TableFeature(ChoosesClasses, FileFeature):  # type: ignore[misc]  # one `i
     @property
     def stored_shape(self) -> tuple[int, ...]:
         return self.shape or ((len(self.columns),) if self.columns is not None else ())
-
-    def type(self, of: str | None = None) -> FeatureType:
-        """Returns the type, from the arguments alone, of a feature aligned with `of`."""
-        return kind_of(self).stored_type(self, of, self.num_classes)

@@ -110,7 +110,5 @@ def _cells(value: dict[str, Any], before: str) -> Iterator[tuple[str, Any]]:
         name = f"{before}{key}"
         if isinstance(inner, dict):
             yield from _cells(inner, f"{name}.")
-        elif isinstance(inner, list) and any(isinstance(item, (dict, list)) for item in inner):
-            yield name, [json.dumps(item, sort_keys=True) for item in inner]
         else:
             yield name, inner

@@ -1,12 +1,17 @@
-"""Table columns whose cells are lists of numbers of one shape."""
+"""Table columns whose cells are lists: numbers of one shape, or the values of items."""
 
 from __future__ import annotations
 
+import ast
+import json
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.memory import available_memory
+from pipegen.ops.sources.features.columns import read_numbers
+from pipegen.ops.sources.features.label_values import is_missing
 from pipegen.ops.sources.features.numbers import as_numbers, without_fractions
 from pipegen.ops.sources.listing.wording import count
 from pipegen.types import DTYPE_BYTES
@@ -14,7 +19,80 @@ from pipegen.types import DTYPE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pipegen.ops.sources.features.numbers import NumberType
+    from pipegen.ops.sources.features.columns import read_numbers
+from pipegen.ops.sources.features.numbers import NumberType
+
+_BETWEEN = re.compile(r"[\s,]+")
+
+
+def listed(cell: Any, separator: str | None, place: Callable[[int], str], row: int) -> Any:
+    """Returns the list in a cell: one of the format, or text.
+
+    Args:
+        cell: A list or an array; one number; or text: JSON, a list as Python prints it, numbers between blanks or commas, or else one
+            value. Missing is empty.
+        separator: Separates the values in a text that is no list.
+        place: Describes the place of a row.
+        row: The row.
+
+    Raises:
+        OpError: `PG449` for text that begins like a list, and is none.
+    """
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "surrogateescape")
+    if isinstance(cell, str):
+        text = cell.strip()
+        if text[:1] in ("[", "("):
+            return _written(text, place(row))
+        if separator is not None:
+            return [part for part in map(str.strip, text.split(separator)) if part]
+        try:
+            return [float(part) for part in _BETWEEN.split(text) if part]
+        except ValueError:
+            return [text]
+    if isinstance(cell, (list, tuple)):
+        return [None if is_missing(value) else value for value in cell]
+    if getattr(cell, "ndim", 0):
+        return cell
+    return [] if is_missing(cell) else [cell]
+
+
+def _written(text: str, place: str) -> Any:
+    """Reads a list from text."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    help_ = "write it as JSON, such as `[[0, 0, 8, 8]]`"
+    raise OpError("PG449", f"the cell in {place} begins with {text[:40]!r}, which is not a list", field="column", help=help_)
+
+
+def points_of(columns: Sequence[Sequence[str]], places: Sequence[Callable[[int], str]], names: int) -> list[Any]:
+    """Returns the named points of each row, `(names, 3)`: x, y and visibility. A point without x and y is absent.
+
+    Args:
+        columns: The cells of x and y of each name, or of x, y and visibility.
+        places: Describes the place of a row, for each column.
+        names: The number of names.
+
+    Raises:
+        OpError: `PG423` for a cell that is no number, or a point with only one of x and y.
+    """
+    import numpy as np
+
+    width, rows = len(columns) // names, len(columns[0])
+    empty = np.array([[not cell for cell in column] for column in columns]).T.reshape(rows, names, width)
+    numbers = (read_numbers([cell or "0" for cell in cells], places[i], f"columns.{i}", "float32") for i, cells in enumerate(columns))
+    values = np.stack([*numbers], -1).reshape(rows, names, width)
+    half = empty[..., 0] != empty[..., 1]
+    if half.any():
+        row, point = (int(i[0]) for i in np.nonzero(half))
+        at = width * point + int(empty[row, point, 1])
+        message = f"{places[at](row)} has an empty cell for one number of a point, but not for the other"
+        raise OpError("PG423", message, field=f"columns.{at}", help="leave both empty for a point that is absent")
+    seen = ~empty[..., 0] * (values[..., 2] if width > 2 else 2.0)
+    return [*np.concatenate([values[..., :2], seen[..., None]], -1)]
 
 
 def read_cells(cells: Iterable[Any], shape: tuple[int, ...], dtype: NumberType | None) -> list[Any]:

@@ -5,29 +5,31 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.label import label_type
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
+from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.features.pictures import aligned_images, decoders
-from pipegen.ops.sources.listing.base import Files, Listing, Note, Source
+from pipegen.ops.sources.listing.base import Files, Listing, Note
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.records.items import read_items, side_by_side
 from pipegen.ops.sources.tables.cell_paths import paths_of, where_instead, why_missing
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.join import Join
+from pipegen.ops.sources.tables.nested import listed, points_of
 from pipegen.ops.sources.tables.predicate_syntax import Where
 from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
 from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
-from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     import builtins
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
+    from pipegen.ops.kinds.base import Column, Place
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
-    from pipegen.ops.transform import Transform
 
     _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]
     """One file of each row, findings about them, and the missing ones."""
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 _ROOT = "the paths must be relative to `root`"
 
 
-class TableSource(Source):
+class TableSource(FeatureSource):
     """Rows of a table, each an example: image files, labels and numbers."""
 
     features: Annotated[dict[FeatureName, TableFeature], Field(min_length=1)]
@@ -57,12 +59,6 @@ class TableSource(Source):
     `in`. Put texts in quotes, and column names that are not plain words in backticks. Rows keep the ids that they have without it."""
     join: Join | None = None
     """A second table whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
-
-    @field_validator("features")
-    @classmethod
-    def _live_on_images(cls, features: dict[str, TableFeature]) -> dict[str, TableFeature]:
-        aligned_images(features)
-        return features
 
     def fetched_as_read(self) -> frozenset[str]:
         return frozenset({"root"})
@@ -75,13 +71,6 @@ class TableSource(Source):
         """The features in files, images first; the first one identifies a record."""
         found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded"]
         return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
-
-    def decoders(self) -> Mapping[str, Transform]:
-        return decoders(self.features)
-
-    def infer(self) -> ElementType:
-        of = aligned_images(self.features)
-        return ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items()))
 
     def has_columns(self) -> bool:
         return True
@@ -130,16 +119,19 @@ class TableSource(Source):
                 labels = tried.of(self._labels, table, name, odd)
                 if labels is not None:
                     columns[name], classes[name] = labels.values, labels.names
-            elif name not in self.pictures:
+            elif name not in self.pictures and not kind_of(feature).ragged:
                 columns[name] = tried.of(self._numbers, table, name)
+        items, told = tried.of(self._items, table) or ({}, ())
         if tried.errors or records is None:
             known = None if records is None else Listing(table.folder, records[0].keys, None, (), records[0].sizes, missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
         files, notes, _ = records
-        notes = (*chosen, *notes, *odd)
+        notes = (*chosen, *notes, *odd, *told)
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
         types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
+        inferred = self.infer()
+        types |= {n: column.type.with_(of=inferred[n].of) for n, column in items.items()}
         label = self.class_feature()
         main = columns.pop(label) if label is not None else None
         # Without one class per example, the first feature with several gives the classes.
@@ -153,11 +145,11 @@ class TableSource(Source):
             notes,
             paths=files.paths,
             in_table=True,
-            columns=columns,
+            columns=columns | {n: column.values for n, column in items.items()},
             beside=beside,
             cells=table.column,
-            column_classes={n: c for n, c in classes.items() if n != label},
-            type=self.infer().replace(**types),
+            column_classes={n: c for n, c in classes.items() if n != label} | {n: i.classes for n, i in items.items() if i.classes},
+            type=inferred.replace(**types),
             readers={"": reader or FileReader()},
             rows=None if reader is None else np.array(table.kept, np.int64) if inside is not None else np.arange(table.num_rows),
             missing=missing,
@@ -181,11 +173,11 @@ class TableSource(Source):
     def _windowed(self, table: Table, found: Mapping[str, _Listed | None]) -> WindowReader:
         """Returns the reader of windows and other files; all of them exist."""
         columns, tried = {}, Attempts()
-        for name, listed in found.items():
+        for name, own in found.items():
             geotiff = self.features[name].windows()
             windows = None if geotiff is None else tried.of(windows_of, geotiff, table, f"features.{name}.format.geotiff.window")
-            if listed is not None:
-                columns[name] = RasterColumn(listed[0], geotiff.bands if geotiff is not None else (), windows)
+            if own is not None:
+                columns[name] = RasterColumn(own[0], geotiff.bands if geotiff is not None else (), windows)
         if tried.errors:
             raise OpErrors(tried.errors)
         return WindowReader(columns, table.place)
@@ -292,6 +284,28 @@ class TableSource(Source):
         if feature.separator is not None:
             return read_several_labels(name, cells, feature.separator, *about)
         return read_one_label(name, cells, *about)
+
+    def _items(self, table: Table) -> tuple[dict[str, Column], builtins.list[Note]]:
+        """Reads boxes, keypoints, and what is with them."""
+
+        def place_in(name: str) -> Place:
+            feature = self.features[name]
+            return table.place_in(feature.columns[0] if feature.columns else feature.column_of(name))
+
+        return read_items(self.features, partial(self._lists, table), place_in, None)
+
+    def _lists(self, table: Table, name: str) -> builtins.list[Any]:
+        """Returns the list of each row: values of items, or named points."""
+        feature, field = self.features[name], f"features.{name}"
+        if feature.columns is None:
+            column = feature.column_of(name)
+            place = table.place_in(column)
+            return [listed(cell, feature.separator, place, row) for row, cell in enumerate(table.values(column, f"{field}.column"))]
+        each = [(column, f"{field}.columns.{i}") for i, column in enumerate(feature.columns)]
+        if kind_of(feature).points:
+            return points_of([table.column(*at) for at in each], [table.place_in(column) for column, _ in each], len(feature.names or ()))
+        lists = ([listed(cell, None, table.place_in(at[0]), row) for row, cell in enumerate(table.values(*at))] for at in each)
+        return [*map(side_by_side, zip(*lists, strict=True))]
 
     def _numbers(self, table: Table, name: str) -> Any:
         """Reads float32 or int64 `(n,)`, `(n, columns)` or `(n, *shape)`."""

@@ -144,7 +144,7 @@ class Table:
             value = None
             try:
                 empty = not cell.strip() if isinstance(cell, (str, bytes)) else is_missing(cell)
-                value = None if empty else value_at(cell, path)
+                value = None if empty else value_at(cell, path, each=True)
             except MissingFieldError as error:
                 lacking[row] = str(error)
             except ValueError as error:
@@ -304,7 +304,9 @@ def text_of(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape").strip()
     if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
-        items = [LIST + text_of(item) for item in value]
+        items = [
+            LIST + (json.dumps(item, sort_keys=True, default=str) if isinstance(item, (dict, list)) else text_of(item)) for item in value
+        ]
         return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
     if is_missing(value):
         return ""

@@ -1,56 +1,35 @@
-"""Features with pixels: the image that they are aligned with, and the values of masks."""
+"""`Feature`, the base of descriptions of features in a spec: the arguments of their kinds, and the image that they are aligned with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import PartError
 from pipegen.ops.families.array_decoder import LARGEST, MaskDecoder
-from pipegen.ops.kinds.numbering import number_name
+from pipegen.ops.kinds.numbering import number_name, with_numbers
 from pipegen.ops.kinds.registry import kind_named, kind_of, named_kinds
-from pipegen.ops.model import Model
+from pipegen.ops.model import FeatureName, Model
+from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.sources.listing.wording import joined
+from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.transform import Transform
+    from pipegen.types import FeatureType
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]
 """A class index of a mask."""
 _Stored = Annotated[int, Field(ge=0, le=65535)]
 
 
-class OwnArguments(Model):
-    """A feature of a kind. Arguments of other kinds are errors."""
-
-    described_in: ClassVar[str]
-    """The key of its sources in `FeatureKind.arguments`."""
-    owners: ClassVar[Mapping[str, str]]
-    """Arguments, and the kind that each belongs to, in words."""
-
-    @classmethod
-    def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
-        kind = next((kind for kind in named_kinds() if kind.name == given.get("kind")), None)
-        if kind is None:
-            return
-        each = kind_named(kind.each) if kind.each and given.get("with") is not None else kind
-        other = next((name for name in cls.owners if given.get(name) not in (None, 0) and not each.takes(cls.described_in, name)), None)
-        if other is not None:
-            raise ValueError(f"`{other}` belongs to {cls.owners[other]}, and this is `kind: {kind.name}`")
-
-    @model_validator(mode="after")
-    def _of_its_kind(self) -> OwnArguments:
-        self.reject_misplaced({name: getattr(self, name) for name in ("kind", *self.owners)} | {"with": getattr(self, "home", None)})
-        return self
-
-
-class Picture(Model):
-    """Arguments of a feature that can be aligned with an image.
+class Feature(Model):
+    """A feature of a record. Arguments of other kinds than its own are errors.
 
     Attributes:
         kind: Its kind; subclasses define the kinds.
@@ -65,15 +44,46 @@ class Picture(Model):
     ignore: Index = 0
     """For a mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
 
+    @classmethod
+    def reject_misplaced(cls, given: Mapping[str, Any]) -> None:
+        kinds = [kind for kind in named_kinds() if kind.name in get_args(cls.model_fields["kind"].annotation)]
+        kind = next((kind for kind in kinds if kind.name == given.get("kind")), None)
+        if kind is None:
+            return
+        each = kind_named(kind.each) if kind.each and given.get("with") is not None else kind
+        for name in cls.model_fields:
+            if name in each.arguments or given.get(name) in (None, 0):
+                continue
+            if name in kind.arguments:
+                raise ValueError(f"`{name}` is for {kind.plural} of whole examples, and this is `with: {given['with']}`")
+            owners = [other.plural for other in kinds if name in other.arguments]
+            if owners:
+                raise ValueError(f"`{name}` belongs to {joined(owners)}, and this is `kind: {kind.name}`")
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Feature:
+        self.reject_misplaced({name: getattr(self, name) for name in type(self).model_fields})
+        return self
+
     @property
     def num_classes(self) -> int | None:
         """The number of classes, if given."""
         classes: int | tuple[str, ...] | None = getattr(self, "classes", None)
         return len(classes) if isinstance(classes, tuple) else classes
 
+    @property
+    def home(self) -> str | None:
+        """The feature with one of these per item, if any."""
+        found: str | None = getattr(self, "with", None)
+        return found
 
-class StoredPicture(Picture):
-    """The same for a feature in files."""
+    def type(self, of: str | None = None) -> FeatureType:
+        """Returns the type, from the arguments alone, of a feature aligned with `of`."""
+        return kind_of(self).stored_type(self, of, self.num_classes)
+
+
+class EncodedFeature(Feature):
+    """A feature whose pixels are stored as image files."""
 
     values: Annotated[dict[_Stored, Index], Field(min_length=1)] | None = None
     """For a mask: the class index of each value in its files, such as `{0: 0, 255: 1}`; by default values are indices. Every index is a
@@ -101,12 +111,11 @@ class StoredPicture(Picture):
         return max(indices) + 1 if indices else None
 
 
-def aligned_images(features: Mapping[str, Picture]) -> dict[str, str | None]:
+def aligned_images(features: Mapping[str, Feature]) -> dict[str, str | None]:
     """Returns the image that each feature is aligned with, or `None`.
 
     Raises:
-        PartError: An `of` names no image, or one that is aligned with another; a mask has several possible images; or an argument belongs
-            to another kind.
+        PartError: An `of` names no image, or one that is aligned with another; or a mask has several possible images.
     """
     images = [name for name, feature in features.items() if kind_of(feature).levels and feature.of is None]
     found: dict[str, str | None] = {}
@@ -116,11 +125,7 @@ def aligned_images(features: Mapping[str, Picture]) -> dict[str, str | None]:
         if home is not None:
             found[name] = _beside(name, home, features)
         if not kind.aligns:
-            for argument in ("of", "ignore", "values"):
-                if getattr(feature, argument, None) not in (None, 0) and not kind.takes("table", argument):
-                    raise PartError(f"`{argument}` belongs to images and masks, but `{name}` is `kind: {kind.name}`", name, argument)
             continue
-        _check_kind(name, feature, kind)
         if feature.of is not None and feature.of not in images:
             raise _nowhere(name, feature.of, features, images)
         if kind.needs_image and feature.of is None and len(images) > 1:
@@ -133,7 +138,7 @@ def aligned_images(features: Mapping[str, Picture]) -> dict[str, str | None]:
     return found
 
 
-def _marks(name: str, home: str, features: Mapping[str, Picture], of: Mapping[str, str | None]) -> None:
+def _marks(name: str, home: str, features: Mapping[str, Feature], of: Mapping[str, str | None]) -> None:
     """Checks that a mask of instances and its boxes share an image, and that the name of their numbers is free."""
     if of[name] != of[home]:
         raise PartError(f"`{name}` is aligned with `{of[name]}`, but its `{home}` with `{of[home]}`", name, "of")
@@ -143,7 +148,7 @@ def _marks(name: str, home: str, features: Mapping[str, Picture], of: Mapping[st
         raise PartError(message, number, help="rename the feature")
 
 
-def _beside(name: str, home: str, features: Mapping[str, Picture]) -> str:
+def _beside(name: str, home: str, features: Mapping[str, Feature]) -> str:
     """Returns the feature with the items that another one belongs to."""
     ragged = [other for other, f in features.items() if kind_of(f).ragged and getattr(f, "home", None) is None]
     kind = kind_of(features[name])
@@ -159,15 +164,7 @@ def _beside(name: str, home: str, features: Mapping[str, Picture]) -> str:
     return home
 
 
-def _check_kind(name: str, feature: Picture, kind: FeatureKind) -> None:
-    """Rejects arguments that belong to another kind of picture."""
-    for other in named_kinds():
-        for argument in other.picture_arguments:
-            if argument not in kind.picture_arguments and getattr(feature, argument, None) not in (None, 0):
-                raise PartError(f"`{argument}` belongs to {other.plural}, but `{name}` is `kind: {kind.name}`", name, argument)
-
-
-def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequence[str]) -> PartError:
+def _nowhere(name: str, of: str, features: Mapping[str, Feature], images: Sequence[str]) -> PartError:
     """Describes an `of` that names no suitable image, with a suggestion."""
     others = [image for image in images if image != name]
     further = features[of].of if of in features else None
@@ -187,7 +184,22 @@ def _nowhere(name: str, of: str, features: Mapping[str, Picture], images: Sequen
     return PartError(f"`{name}` is aligned with `of: {of}`, which {what}", name, "of", help=help_)
 
 
-def decoders(features: Mapping[str, Picture]) -> dict[str, Transform]:
-    """Returns decoders of features whose files no step of the spec decodes."""
-    found = {name: kind_of(feature).decoder(feature, feature.num_classes) for name, feature in features.items()}
-    return {name: decoder for name, decoder in found.items() if decoder is not None}
+class FeatureSource(Source):
+    """A source that the argument `features` describes; each source declares it."""
+
+    if TYPE_CHECKING:
+        features: dict[FeatureName, Any]
+
+    @field_validator("features", check_fields=False)
+    @classmethod
+    def _live_on_images(cls, features: dict[str, Any]) -> dict[str, Any]:
+        aligned_images(features)
+        return features
+
+    def infer(self) -> ElementType:
+        of = aligned_images(self.features)
+        return with_numbers(ElementType(tuple((name, feature.type(of.get(name))) for name, feature in self.features.items())))
+
+    def decoders(self) -> Mapping[str, Transform]:
+        found = {name: kind_of(feature).decoder(feature, feature.num_classes) for name, feature in self.features.items()}
+        return {name: decoder for name, decoder in found.items() if decoder is not None}

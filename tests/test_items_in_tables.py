@@ -1,0 +1,213 @@
+"""Boxes, keypoints and values with them in every source of tables: the batches are those of the same data as arrays."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from pipes import batches
+from typing import Any
+
+import numpy as np
+import pytest
+import test_items_in_records as same
+
+import pipegen
+from pipegen.errors import DataError
+from pipegen.ops.registry import sources
+from pipegen.ops.sources.tables.source import TableSource
+
+pytestmark = pytest.mark.tf
+
+FEATURES: dict[str, dict[str, Any]] = {**same.FEATURES, "image": {"kind": "image", "column": "file"}}
+Row = dict[str, Any]
+Written = tuple[Mapping[str, Any], Any]
+"""The arguments of a source, and what is given as `data`."""
+
+
+def rows(path: Path) -> list[Row]:
+    """The records, with their images in files."""
+    found = []
+    for i, record in enumerate(same.records()):
+        (path / f"{i}.png").write_bytes(record["image"])
+        found.append({"file": f"{i}.png", **{key: value for key, value in record.items() if key != "image"}})
+    return found
+
+
+def texts(row: Row) -> Row:
+    return {key: value if key == "file" else json.dumps(value) for key, value in row.items()}
+
+
+def write_text(path: Path, held: list[Row]) -> Written:
+    with open(path / "t.csv", "w", newline="") as out:
+        writer = csv.DictWriter(out, list(held[0]))
+        writer.writeheader()
+        writer.writerows(map(texts, held))
+    return {"path": str(path / "t.csv"), "features": FEATURES}, None
+
+
+def write_jsonl(path: Path, held: list[Row]) -> Written:
+    """Objects in a list, as annotation tools write them."""
+    names = [key for key in held[0] if key != "file"]
+    lines = [{"file": row["file"], "objects": [dict(zip(names, one)) for one in zip(*(row[n] for n in names))]} for row in held]
+    (path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    keys = {name: {**feature, "column": f"objects.{name}"} for name, feature in FEATURES.items() if name != "image"}
+    return {"path": str(path / "t.jsonl"), "features": {"image": FEATURES["image"], **keys}}, None
+
+
+def write_parquet(path: Path, held: list[Row]) -> Written:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.Table.from_pylist(held), path / "t.parquet", row_group_size=5)
+    return {"path": str(path / "t.parquet"), "features": FEATURES}, None
+
+
+def as_frame(path: Path, held: list[Row]) -> Written:
+    pandas = pytest.importorskip("pandas")
+    return {"features": {**FEATURES, "image": {**FEATURES["image"], "root": str(path)}}}, pandas.DataFrame(held)
+
+
+def write_excel(path: Path, held: list[Row]) -> Written:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("openpyxl")
+    pandas.DataFrame(list(map(texts, held))).to_excel(path / "t.xlsx", index=False)
+    return {"path": str(path / "t.xlsx"), "features": FEATURES}, None
+
+
+def write_sql(path: Path, held: list[Row]) -> Written:
+    with sqlite3.connect(path / "t.db") as base:
+        base.execute(f"create table t ({', '.join(held[0])})")
+        base.executemany(f"insert into t values ({', '.join('?' * len(held[0]))})", [list(texts(row).values()) for row in held])
+    image = {**FEATURES["image"], "root": str(path)}
+    return {"url": f"sqlite:///{path}/t.db", "query": "select * from t", "features": {**FEATURES, "image": image}}, None
+
+
+WRITERS: dict[str, Callable[[Path, list[Row]], Written]] = {
+    "csv": write_text,
+    "dataframe": as_frame,
+    "excel": write_excel,
+    "jsonl": write_jsonl,
+    "parquet": write_parquet,
+    "sql": write_sql,
+}
+
+
+def test_every_source_of_tables_is_tried() -> None:
+    assert {name for name, source in sources().items() if issubclass(source, TableSource)} == set(WRITERS)
+
+
+@pytest.mark.by_day(5)
+@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+@pytest.mark.parametrize("op", WRITERS)
+def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path) -> None:
+    source, data = WRITERS[op](tmp_path, rows(tmp_path))
+    runtime = {"jit": "never", "cache": {"disk": str(tmp_path / "cache")} if cache == "disk" else cache}
+    pipe = pipegen.build(same.spec_of({op: source}), data=data, runtime=runtime, allow_write=[str(tmp_path)])
+    for _ in range(2):
+        same.equal(batches(pipe.train), same.as_arrays(0))
+
+
+def test_rows_that_are_chosen_and_joined_keep_their_items(tmp_path: Path) -> None:
+    held = rows(tmp_path)
+    left = [{"file": row["file"], "number": i} for i, row in enumerate(held)]
+    right = [{"number": i, **{key: row[key] for key in row if key != "file"}} for i, row in reversed([*enumerate(held)])]
+    (tmp_path / "left.jsonl").write_text("\n".join(map(json.dumps, left)))
+    (tmp_path / "right.jsonl").write_text("\n".join(map(json.dumps, right)))
+    join = {"table": {"jsonl": {"path": str(tmp_path / "right.jsonl")}}, "on": "number"}
+    source = {"path": str(tmp_path / "left.jsonl"), "join": join, "where": "number >= 3 and number < 9", "features": FEATURES}
+    pipe = pipegen.build(same.spec_of({"jsonl": source}), runtime={"jit": "never"})
+    expected = [part for batch in same.as_arrays(0) for part in zip(*batch, strict=True)][3:9]
+    found = [part for batch in batches(pipe.train) for part in zip(*batch, strict=True)]
+    for one, other in zip(found, expected, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b[: len(a)] if a.shape != b.shape else b)
+
+
+def test_a_row_may_be_a_box(tmp_path: Path) -> None:
+    """As tables of annotations have it: four columns of numbers, and empty ones where there is no box."""
+    rows(tmp_path)
+    (tmp_path / "t.csv").write_text("file,x0,y0,x1,y1,name\n0.png,1,2,9,8,cat\n1.png,,,,,\n2.png,3,3,5.5,6,two words\n")
+    sides = ["x0", "y0", "x1", "y1"]
+    features = {"image": FEATURES["image"], "boxes": {"kind": "boxes", "columns": sides}, "name": {"kind": "label", "with": "boxes"}}
+    spec = same.spec_of({"csv": {"path": str(tmp_path / "t.csv"), "features": features}}, transforms=[{"resize": {"size": [16, 16]}}])
+    ((_, boxes, names, valid),) = batches(pipegen.build({**spec, "output": {"x": "image", "y": ["boxes", "name", "boxes_valid"]}}).train)
+    np.testing.assert_array_equal(valid[:, 0], [1, 0, 1])
+    np.testing.assert_array_equal(boxes[[0, 2], 0], [[1, 2, 9, 8], [3, 3, 5.5, 6]])
+    assert names[[0, 2], 0].tolist() == [0, 1]
+
+
+def test_points_in_columns_are_those_of_arrays(tmp_path: Path) -> None:
+    """Facial keypoints as Kaggle has them: x and y of each name, empty where a point is absent."""
+    names = ["left_eye", "right_eye", "nose"]
+    rng = np.random.default_rng(5)
+    points = np.concatenate([rng.uniform(1, 14, (3, 3, 2)).round(2), np.full((3, 3, 1), 2.0)], -1)
+    points[1, 2] = 0.0
+    held = rows(tmp_path)[:3]
+    columns = [f"{name}_{side}" for name in names for side in "xy"]
+    cells = [["" if not point[2] else f"{value}" for point in row for value in point[:2]] for row in points.tolist()]
+    lines = [["file", *columns], *([row["file"], *own] for row, own in zip(held, cells, strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(map(",".join, lines)))
+    face = {"kind": "keypoints", "names": names, "mirror_pairs": [["left_eye", "right_eye"]]}
+    output = {"x": "image", "y": ["face", "face_valid"]}
+    told = {"image": FEATURES["image"], "face": {**face, "columns": columns}}
+    found = batches(
+        pipegen.build(
+            same.spec_of({"csv": {"path": str(tmp_path / "t.csv"), "features": told}}, output=output), runtime={"jit": "never"}
+        ).train
+    )
+    import io
+
+    from PIL import Image
+
+    images = np.stack([np.asarray(Image.open(io.BytesIO(record["image"]))) for record in same.records()[:3]])
+    arrays = {"arrays": {"features": {"image": {"kind": "image"}, "face": face}}}
+    expected = batches(
+        pipegen.build(same.spec_of(arrays, output=output), data={"image": images, "face": list(points)}, runtime={"jit": "never"}).train
+    )
+    same.equal(found, expected)
+    (tmp_path / "t.csv").write_text("\n".join(map(",".join, [lines[0], [lines[1][0], "", *lines[1][2:]]])))
+    with pytest.raises((pipegen.SpecError, DataError), match=r"t.csv:2 has an empty cell for one number of a point"):
+        pipegen.build(same.spec_of({"csv": {"path": str(tmp_path / "t.csv"), "features": told}}, output=output))
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no multiple of 4": ({"boxes": "1 2 3 4 5 6"}, r"t.csv:3 cannot be `boxes`: it has 6 numbers, which is no multiple of 4"),
+    "a label too many": ({"name": '["cat", "cat", "cat"]'}, r"t.csv:3 has 3 items of `name` and 1 of `boxes`"),
+    "an unknown class": ({"name": "emu"}, r"item 0 of .*t.csv:3"),
+    "half a list": ({"boxes": "[[1, 2, 3"}, r"the cell in .*t.csv:3 begins with '\[\[1, 2, 3', which is not a list"),
+    "words": ({"boxes": "none at all"}, r"t.csv:3 cannot be `boxes`: it holds 'none at all', not numbers"),
+    "below 0": ({"boxes": "3, 3, -2, 2"}, r"t.csv:3: box 0 is"),
+    "a missing value in a list": ({"boxes": "[[1, 2, null, 4]]"}, r"t.csv:3"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named_with_its_line(case: str, tmp_path: Path) -> None:
+    changed, message = WRONG[case]
+    held = [texts(row) for row in rows(tmp_path)]
+    held[1] |= changed
+    with open(tmp_path / "t.csv", "w", newline="") as out:
+        writer = csv.DictWriter(out, list(held[0]))
+        writer.writeheader()
+        writer.writerows(held)
+    with pytest.raises((pipegen.SpecError, DataError), match=message):
+        pipegen.build(same.spec_of({"csv": {"path": str(tmp_path / "t.csv"), "features": FEATURES}}))
+
+
+@pytest.mark.parametrize(
+    ("feature", "message"),
+    [
+        ({"kind": "boxes", "columns": ["a", "b"]}, "boxes need four `columns`, in the order of their `format`"),
+        ({"kind": "boxes", "format": "npy"}, "this format is one of files, and this is `kind: boxes`"),
+        ({"kind": "image", "format": "xywh"}, "this format is one of boxes, and this is `kind: image`"),
+        ({"kind": "keypoints", "columns": ["a", "b"]}, "there are no `names`"),
+        ({"kind": "keypoints", "columns": ["a", "b", "c"], "names": ["p", "q"]}, "there are 3 for 2 names"),
+        ({"kind": "label", "with": "boxes", "map": {"a": "b"}}, "map` is for labels of whole examples, and this is `with: boxes`"),
+        ({"kind": "label", "with": "image"}, "which has no items"),
+    ],
+)
+def test_what_a_feature_may_not_say(feature: dict[str, Any], message: str) -> None:
+    features = {"image": {"kind": "image"}, "boxes": {"kind": "boxes"}, "x": feature}
+    with pytest.raises(pipegen.SpecError, match=message):
+        pipegen.load(same.spec_of({"csv": {"path": "t.csv", "features": features}}, output={"x": "image"}))
