@@ -310,11 +310,6 @@ def test_a_plan_says_that_items_are_held_in_memory(tmp_path: Path) -> None:
     assert "`boxes` and `name` and `score` and `parts` of all records are read once and held in memory" in str(pipe.explain())
 
 
-def test_a_mask_in_records_cannot_be_with_boxes() -> None:
-    with pytest.raises(pipegen.SpecError, match="a mask of records cannot be `with` boxes"):
-        pipegen.build(spec_of({"tfrecord": {"path": "a", "features": {**FEATURES, "mask": {"kind": "mask", "with": "boxes"}}}}))
-
-
 def split_up(record: Record) -> Record:
     """With a list for each of the four numbers of the boxes."""
     return {**flat(record), **{f"bbox/{side}": [box[i] for box in record["boxes"]] for i, side in enumerate("xywh")}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import test_items_in_records as same
+from PIL import Image
 
 import pipegen
 from pipegen.errors import DataError
@@ -51,7 +53,10 @@ def write_text(path: Path, held: list[Row]) -> Written:
 def write_jsonl(path: Path, held: list[Row]) -> Written:
     """Objects in a list, as annotation tools write them."""
     names = [key for key in held[0] if key != "file"]
-    lines = [{"file": row["file"], "objects": [dict(zip(names, one)) for one in zip(*(row[n] for n in names))]} for row in held]
+    lines = [
+        {"file": row["file"], "objects": [dict(zip(names, one, strict=True)) for one in zip(*(row[n] for n in names), strict=True)]}
+        for row in held
+    ]
     (path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
     keys = {name: {**feature, "column": f"objects.{name}"} for name, feature in FEATURES.items() if name != "image"}
     return {"path": str(path / "t.jsonl"), "features": {"image": FEATURES["image"], **keys}}, None
@@ -124,6 +129,71 @@ def test_rows_that_are_chosen_and_joined_keep_their_items(tmp_path: Path) -> Non
             np.testing.assert_array_equal(a, b[: len(a)] if a.shape != b.shape else b)
 
 
+def instances() -> list[Any]:
+    """A mask of each record: each box is filled with its number, the first in front."""
+    found = []
+    for record in same.records():
+        mask: Any = np.zeros((same.SIDE, same.SIDE), np.uint8)
+        for number, (x, y, width, height) in reversed([*enumerate(record["boxes"], 1)]):
+            mask[int(y) : int(y + height), int(x) : int(x + width)] = number
+        found.append(mask)
+    return found
+
+
+def as_png(mask: Any) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(mask).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def with_masks(op: str, path: Path, masks: list[Any]) -> dict[str, Any]:
+    """A source whose records have a mask of instances, as bytes or as files."""
+    mask, held = {"kind": "mask", "with": "boxes"}, same.records()
+    own = [{**record, "mask": as_png(mask)} for record, mask in zip(held, masks, strict=True)]
+    if op == "csv":
+        written, _ = write_text(path, rows(path))
+        for i, record in enumerate(own):
+            (path / f"mask-{i}.png").write_bytes(record["mask"])
+        lines = (path / "t.csv").read_text().splitlines()
+        named = ["mask", *(f"mask-{i}.png" for i in range(len(own)))]
+        (path / "t.csv").write_text("\n".join(f"{line},{name}" for line, name in zip(lines, named, strict=True)))
+        return {"csv": {**written, "features": {**FEATURES, "mask": mask}}}
+    if op == "parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.Table.from_pylist(own), path / "t.parquet", row_group_size=5)
+        return {"parquet": {"path": str(path / "t.parquet"), "features": {**same.FEATURES, "mask": mask}}}
+    if op == "tfrecord":
+        same.files.write_tfrecord(path / "a", map(same.flat, own))
+        return {"tfrecord": {"path": str(path / "a"), "features": {**same.FEATURES, "mask": mask}}}
+    same.files.write_zip(path / "a.zip", [{**same.in_json(r), "png": m["mask"]} for r, m in zip(held, own, strict=True)])
+    keys = {**same.keyed(of="json."), "image": {"kind": "image", "key": "image"}, "mask": {**mask, "key": "png"}}
+    return {"zip": {"path": str(path / "a.zip"), "features": keys}}
+
+
+@pytest.mark.parametrize("cache", ["none", "memory"])
+@pytest.mark.parametrize("op", ["csv", "parquet", "tfrecord", "zip"])
+def test_masks_of_instances_are_those_of_arrays(op: str, cache: str, tmp_path: Path) -> None:
+    masks, held = instances(), same.records()
+    images = np.stack([np.asarray(Image.open(io.BytesIO(record["image"]))) for record in held])
+    data: dict[str, Any] = {"image": images, "mask": np.stack(masks)}
+    for key, empty in (("boxes", (0, 4)), ("name", (0,)), ("score", (0,)), ("parts", (0, 2, 3))):
+        data[key] = [np.array(r[key]) if r[key] else np.zeros(empty) for r in held]
+    output = {"x": "image", "y": ["boxes", "name", "mask", "boxes_valid"]}
+    arrays = {"arrays": {"features": {**same.FEATURES, "mask": {"kind": "mask", "with": "boxes"}}}}
+    expected = batches(pipegen.build(same.spec_of(arrays, output=output), data=data, runtime={"jit": "never"}).train)
+    source = with_masks(op, tmp_path, masks)
+    found = batches(pipegen.build(same.spec_of(source, output=output), runtime={"jit": "never", "cache": cache}).train)
+    same.equal(found, expected)
+
+
+@pytest.mark.parametrize("op", ["csv", "parquet", "tfrecord"])
+def test_a_mask_of_an_unknown_item_is_an_error(op: str, tmp_path: Path) -> None:
+    masks = instances()
+    masks[2][0, 0] = 9
+    with pytest.raises((pipegen.SpecError, DataError), match=r"`mask` of .* holds 9, but the image has 2 of `boxes`"):
+        pipegen.build(same.spec_of(with_masks(op, tmp_path, masks), output={"x": "image", "y": ["boxes", "mask"]}))
+
+
 def test_a_row_may_be_a_box(tmp_path: Path) -> None:
     """As tables of annotations have it: four columns of numbers, and empty ones where there is no box."""
     rows(tmp_path)
@@ -151,15 +221,8 @@ def test_points_in_columns_are_those_of_arrays(tmp_path: Path) -> None:
     face = {"kind": "keypoints", "names": names, "mirror_pairs": [["left_eye", "right_eye"]]}
     output = {"x": "image", "y": ["face", "face_valid"]}
     told = {"image": FEATURES["image"], "face": {**face, "columns": columns}}
-    found = batches(
-        pipegen.build(
-            same.spec_of({"csv": {"path": str(tmp_path / "t.csv"), "features": told}}, output=output), runtime={"jit": "never"}
-        ).train
-    )
-    import io
-
-    from PIL import Image
-
+    spec = same.spec_of({"csv": {"path": str(tmp_path / "t.csv"), "features": told}}, output=output)
+    found = batches(pipegen.build(spec, runtime={"jit": "never"}).train)
     images = np.stack([np.asarray(Image.open(io.BytesIO(record["image"]))) for record in same.records()[:3]])
     arrays = {"arrays": {"features": {"image": {"kind": "image"}, "face": face}}}
     expected = batches(
@@ -168,7 +231,7 @@ def test_points_in_columns_are_those_of_arrays(tmp_path: Path) -> None:
     same.equal(found, expected)
     (tmp_path / "t.csv").write_text("\n".join(map(",".join, [lines[0], [lines[1][0], "", *lines[1][2:]]])))
     with pytest.raises((pipegen.SpecError, DataError), match=r"t.csv:2 has an empty cell for one number of a point"):
-        pipegen.build(same.spec_of({"csv": {"path": str(tmp_path / "t.csv"), "features": told}}, output=output))
+        pipegen.build(spec)
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +20,7 @@ from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, kept_folder, open_kept
 from pipegen.memory import threads
-from pipegen.mounts import mounted
+from pipegen.mounts import content_of, mounted
 from pipegen.ops.buckets import Columns, nearest
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
@@ -27,7 +28,7 @@ from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.exif import BACK
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
-from pipegen.ops.sources.listing.base import Note, shards_of
+from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count
 from pipegen.spec.models import ShardIndex
 from pipegen.spec.variants import bucketed
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
-    from pipegen.types import ElementType
+    from pipegen.types import ElementType, FeatureType
 
 
 Array = np.ndarray[Any, Any]
@@ -156,29 +157,31 @@ def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int
 
 
 _LOOKED_AT = 32
-"""Remote images to look at: if none of them is turned, the others count as not turned."""
+"""Examples to look at, of remote files and of records: if none of them is odd, the others count as sound."""
 
 
 def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[int], None] | None) -> Listing:
-    """Turns annotations with their images, and notes images whose annotations have an unknown orientation.
+    """Turns annotations with their images, and notes images whose annotations have an unknown orientation, and masks of unknown items.
 
     An image whose sides its EXIF swaps is annotated as stored, or upright: the annotated size tells which. Features in columns, such as
     boxes, are turned to lie on the image as it is decoded. The size cannot tell for an image that is square, mirrored or upside down,
     or without an annotated size: its annotations count as those of the decoded image.
     """
     type_ = listing.type or spec.source.infer()
+    notes: list[Note] = []
     for image, lying in _annotated(listing, type_).items():
-        if listing.shards is None:
+        if listing.shards is None and listing.in_files:
             listing = _turned(spec, listing, type_, image, lying, progress)
         elif any(name in listing.columns for name in lying):
-            listing = replace(listing, notes=(*listing.notes, *_of_some_records(spec, listing, image, lying)))
-    return listing
+            notes += _of_some_records(spec, listing, image, lying)
+    for name, x in type_.items():
+        if x.instances is not None and x.encoded and name not in listing.columns:
+            notes += _unknown_instances(listing, name, x)
+    return replace(listing, notes=(*listing.notes, *notes)) if notes else listing
 
 
 def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
-    """The images that are files, with the features aligned with each."""
-    if listing.shards is None and (not listing.in_files or listing.numbered):
-        return {}
+    """The encoded images, with the features aligned with each."""
     found: dict[str, list[str]] = {}
     for name, t in type_.items():
         image = anchor(type_, name)
@@ -188,22 +191,51 @@ def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
     return found
 
 
+def _some_records(listing: Listing, feature: str) -> Iterator[tuple[str, int, bytes]]:
+    """Yields the places, the numbers and the contents of some records' encoded feature; those that cannot be read are reported later."""
+    held, own = listing.shards, listing.beside.get(feature)
+    total = len(listing.keys) if held is None else held.total
+    ends = None if held is None else np.cumsum(held.rows)
+    for i in np.unique(np.linspace(0, total - 1, min(total, _LOOKED_AT)).astype(np.int64)).tolist():
+        split, called = 0, listing.path(i) if held is None else ""
+        place: tuple[Any, ...] = (np.array([i if listing.rows is None else listing.rows[i]]),)
+        if held is not None and ends is not None:
+            split = int(np.searchsorted(ends, i, side="right"))
+            row = i - int(ends[split] - held.rows[split]) + (0 if held.offsets is None else int(held.offsets[split]))
+            place, called = (held.numbers[split : split + 1], np.array([row])), f"{listing.path(split)}#{row}"
+        part = "" if listing.parts is None else listing.parts.names[int(listing.parts.codes[split if held is not None else i])]
+        with suppress(OSError, ValueError):
+            if held is None and not listing.reader(part).numbered:
+                called = own.paths[i] if own is not None else called
+                content: Any = content_of(called)
+            else:
+                (content,) = listing.reader(part).stored(feature, *place)
+            if isinstance(content, bytes):
+                yield called, i, content
+
+
 def _of_some_records(spec: PipelineSpec, listing: Listing, image: str, lying: Sequence[str]) -> list[Note]:
-    """Notes turned images among some records in shards, which have no annotated size."""
-    held = shards_of(listing)
-    ends = np.cumsum(held.rows)
-    chosen = np.unique(np.linspace(0, held.total - 1, min(held.total, _LOOKED_AT)).astype(np.int64))
-    files: Any = np.searchsorted(ends, chosen, side="right")
-    rows: Array = chosen - (ends - held.rows)[files] + (0 if held.offsets is None else held.offsets[files])
-    splits = ["" if listing.parts is None else listing.parts.names[int(listing.parts.codes[file])] for file in files.tolist()]
-    orientations: Array = np.ones(len(chosen), np.int64)
-    for i, split in enumerate(splits):
-        with suppress(OSError, ValueError):  # reported when it is read
-            (content,) = listing.reader(split).stored(image, held.numbers[files[i : i + 1]], rows[i : i + 1])
-            orientations[i] = orientation_in(content) if isinstance(content, bytes) else 1
+    """Notes turned images among some records, which have no annotated size."""
+    found = [(called, orientation_in(content)) for called, _, content in _some_records(listing, image)]
+    orientations = np.array([orientation for _, orientation in found], np.int64)
     odd = np.flatnonzero(orientations > 1)
-    names = [f"{listing.path(int(files[i]))}#{rows[i]}" for i in range(len(chosen))]
-    return [_untold(names, orientations, odd, lying, ignored=ignores_exif(spec, image))] if len(odd) else []
+    return [_untold([called for called, _ in found], orientations, odd, lying, ignored=ignores_exif(spec, image))] if len(odd) else []
+
+
+def _unknown_instances(listing: Listing, name: str, x: FeatureType) -> list[Note]:
+    """Reports a mask of instances whose pixels number items that its record does not have, if one of some records has it."""
+    from PIL import Image
+
+    items: Any = listing.columns[x.instances or ""]
+    for called, record, content in _some_records(listing, name):
+        with suppress(OSError, ValueError), Image.open(io.BytesIO(content)) as picture:
+            pixels = np.asarray(picture)
+            highest = int(np.where(pixels == x.ignore, 0, pixels).max(initial=0))
+            if highest > items.lengths[record]:
+                message = f"`{name}` of {called} holds {highest}, but the image has {int(items.lengths[record])} of `{x.instances}`"
+                help_ = f"a pixel must be 0, or the number of one of `{x.instances}` from 1"
+                return [Note("PG419", message, help_, f"features.{name}", "error")]
+    return []
 
 
 def _turned(

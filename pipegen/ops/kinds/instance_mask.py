@@ -30,6 +30,9 @@ class InstanceMask(Mask):
         if 0 < feature.ignore <= MOST_INSTANCES:
             raise PartError(f"`{name}` numbers instances from 1, so its `ignore` must be 0 or 255", name, "ignore")
 
+    def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
+        return FeatureType("instance_mask", "string", (), of=of, ignore=feature.ignore, instances=feature.home)
+
     def decoder(self, feature: Any, classes: int | None) -> Transform:
         return feature.decoder(None)
 

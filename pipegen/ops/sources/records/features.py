@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
+from pipegen.ops.kinds.registry import held_in_memory, names_of
 from pipegen.ops.sources.features.any_kind import AnyKind
 from pipegen.ops.sources.features.feature import EncodedFeature
 
@@ -40,8 +40,6 @@ class RecordFeature(AnyKind, EncodedFeature):
     def _consistent(self) -> RecordFeature:
         if self.keys is not None and self.key is not None:
             raise ValueError("`keys` are four in place of the one `key`; leave one of them out")
-        if kind_of(self).marks_items:
-            raise ValueError(f"a {self.kind} of records cannot be `with` {self.home}")
         return self
 
     def keys_of(self, name: str) -> tuple[str, ...]:

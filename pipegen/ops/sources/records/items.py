@@ -11,6 +11,8 @@ from zipfile import BadZipFile
 from pipegen.errors import OpError
 from pipegen.kept import keep_or_warn, open_kept
 from pipegen.memory import available_cores
+from pipegen.ops.kinds.base import Column
+from pipegen.ops.kinds.numbering import counted_up, item_number_type, number_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.kinds.base import Column, Place
+    from pipegen.ops.kinds.base import Place
     from pipegen.ops.sources.features.any_kind import AnyKind
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
@@ -89,6 +91,8 @@ def read_items(
             message = f"{place(odd)} has {count(own[odd], 'item')} of `{name}` and {home[odd]} of `{feature.home}`"
             raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
         notes += columns[name].notes
+    for home in dict.fromkeys(feature.home for feature in features.values() if feature.home and kind_of(feature).marks_items):
+        columns[number_name(home)] = Column(counted_up(columns[home].values.lengths), item_number_type(home))
     return columns, notes
 
 
