@@ -28,6 +28,7 @@ from pipegen.diagnostics.fixes import apply_fixes
 from pipegen.diagnostics.foreign import VAGUE, Row, every_row, plain
 from pipegen.ops.arguments.geometry import ConstantFill
 from pipegen.ops.families.combining import CombiningTransform
+from pipegen.ops.kinds.registry import kind_named, named_kinds
 from pipegen.ops.registry import transforms
 from pipegen.ops.sources.coco import Coco
 from pipegen.ops.sources.csv import Csv
@@ -157,7 +158,11 @@ OWN = {
 """What may be wrong after advice on the words alone, since the rest of the spec does not know of them."""
 UNSIZED = ("random_shorter_side", "random_zoom_out", "random_iou_crop", "random_box_safe_crop", "random_box_crop")
 """Steps that leave images with sizes of their own."""
-OF_OTHERS: dict[str | int, set[str]] = {"label": {"channels", "bits"}, "boxes": {"channels", "bits", "size", "path", "classes"}}
+OF_KINDS = {argument for kind in named_kinds() for argument in kind.arguments}
+OF_OTHERS: dict[str | int, set[str]] = {
+    "label": OF_KINDS - {*kind_named("label").arguments},
+    "boxes": {*OF_KINDS, "path"} - {*kind_named("boxes").arguments},
+}
 """Keys of a feature that are for other kinds of it; a `path` stands at all arrays or at none."""
 SMALL = {**BASE, "transforms": [{"resize": {"size": 48}}]}
 LARGE = {**BASE, "transforms": [{"resize": {"size": 256}}]}

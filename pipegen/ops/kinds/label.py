@@ -31,13 +31,13 @@ class Label(FeatureKind):
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         import numpy as np
 
-        from pipegen.ops.sources.features.classes import as_values, chosen_labels, read_labels
+        from pipegen.ops.sources.features.classes import as_values, read_labels
 
         notes: list[Any] = []
         if not feature.chosen:
             indices, names = read_labels(name, feature.classes, feature.offset, given, notes=notes)
             return Column(np.array(indices, np.int64), label_type(len(names), several=False), names, notes=tuple(notes))
-        indices, names, stays = chosen_labels(name, feature, given, notes=notes)
+        indices, names, stays = feature.chosen_labels(name, given, notes=notes)
         notes += feature.chosen.notes(as_values(name, given).as_texts().texts, None, f"features.{name}")
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, create_model, field_validator, model_validator
 
-from pipegen.errors import PartError
+from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.item_rules import BoxFormat, BoxRules, Outside
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
+from pipegen.ops.sources.features.classes import as_values, read_labels
 from pipegen.ops.sources.features.feature import Feature, Index
 from pipegen.ops.sources.features.label_values import IndexedNames
 from pipegen.ops.sources.features.numbers import NumberType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.listing.strings import Ints
 
 
 class KeepsBoxes(Model):
@@ -107,6 +114,27 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
     def chosen(self) -> Classes:
         """The renamed and ignored classes."""
         return Classes(self.map or {}, self.ignore if isinstance(self.ignore, tuple) else ())
+
+    def chosen_labels(
+        self, name: str, given: Any, place: Callable[[int], str] | None = None, notes: list[Note] | None = None
+    ) -> tuple[Ints, tuple[str, ...], Ints]:
+        """Applies `map` and `ignore` to labels: class indices int64 `(n,)` (-1 for rows left out), the classes, and the rows kept, bool
+        `(n,)`. For arguments and errors see `read_labels`."""
+        import numpy as np
+
+        where = place or (lambda row: f"row {row} of `{name}`")
+        stored = as_values(name, given)
+        if not len(stored):
+            return (*read_labels(name, self.classes, self.offset, stored, where), np.ones(0, bool))
+        meant, stays = self.chosen.of_values(stored)
+        if not stays.any():
+            message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` keeps"
+            raise OpError("PG402", message, field="ignore")
+        kept = np.flatnonzero(stays)
+        found, names = read_labels(name, self.classes, self.offset, meant.take(kept), lambda row: where(int(kept[row])), notes)
+        indices: Ints = np.full(len(stored), -1, np.int64)
+        indices[kept] = found
+        return indices, names, stays
 
     def told_by(self, names: tuple[str, ...]) -> dict[str, object]:
         """Returns the arguments changed by class names from the data."""

@@ -25,7 +25,6 @@ from pipegen.ops.sources.listing.wording import count, is_are, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.features.any_kind import AnyKind
     from pipegen.ops.sources.listing.strings import Ints
 
 Classes = int | tuple[str, ...] | None
@@ -280,27 +279,3 @@ def _spellings(name: str, indices: Mapping[str, int]) -> Iterator[Note]:
             message = f"the labels {other!r} and {text!r} are one class: both equal {number}"
             yield Note("PG665", message, "write equal numbers alike", f"features.{name}")
             return
-
-
-def chosen_labels(
-    name: str, feature: AnyKind, given: Any, place: Callable[[int], str] | None = None, notes: list[Note] | None = None
-) -> tuple[Ints, tuple[str, ...], Ints]:
-    """Applies `map` and `ignore` to labels: class indices int64 `(n,)` (-1 for rows left out), the classes, and the rows kept, bool `(n,)`.
-
-    For arguments and errors see `read_labels`.
-    """
-    import numpy as np
-
-    where = place or (lambda row: f"row {row} of `{name}`")
-    stored = as_values(name, given)
-    if not len(stored):
-        return (*read_labels(name, feature.classes, feature.offset, stored, where), np.ones(0, bool))
-    meant, stays = feature.chosen.of_values(stored)
-    if not stays.any():
-        message = f"none of the {len(stored):,} labels of `{name}` has a class that `ignore` keeps"
-        raise OpError("PG402", message, field="ignore")
-    kept = np.flatnonzero(stays)
-    found, names = read_labels(name, feature.classes, feature.offset, meant.take(kept), lambda row: where(int(kept[row])), notes)
-    indices: Ints = np.full(len(stored), -1, np.int64)
-    indices[kept] = found
-    return indices, names, stays

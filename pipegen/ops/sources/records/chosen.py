@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.features.classes import chosen_labels
 from pipegen.ops.sources.features.label_values import meaning_of
 from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
 from pipegen.ops.sources.listing.base import Note, shards_of
@@ -51,7 +50,7 @@ class StoredLabels:
         stored = column.stored()
         odd: list[Note] = []
         try:
-            indices, classes, stays = chosen_labels(name, feature, stored, column.place, odd)
+            indices, classes, stays = feature.chosen_labels(name, stored, column.place, odd)
         except OpError as error:
             raise OpError(error.code, error.message, field=f"{field}.{error.field}" if error.field else field, help=error.help) from None
         as_stored: dict[str, Any] = {"map": None, "ignore": 0}
