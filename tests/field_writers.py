@@ -110,7 +110,7 @@ def apart(record: Record) -> tuple[Record, Record]:
 
 def keyed(features: Features, of: str, argument: str = "key") -> Features:
     """The features, with addresses that begin as `of` says, but for files."""
-    files_of = {name for name in features if isinstance(records(2)[0][name], bytes)}
+    files_of = {name for name in features if isinstance(records(2)[0].get(name), bytes)}
     return {name: feature if name in files_of else {**feature, argument: of + name} for name, feature in features.items()}
 
 
@@ -283,7 +283,7 @@ def as_frame(path: Path, held: Sequence[Record], features: Features) -> Written:
 
 def below(features: Features, path: Path) -> Features:
     """The features, with the folder of their files."""
-    return {n: {**f, "root": str(path)} if isinstance(records(2)[0][n], bytes) else f for n, f in features.items()}
+    return {n: {**f, "root": str(path)} if isinstance(records(2)[0].get(n), bytes) else f for n, f in features.items()}
 
 
 def write_excel(path: Path, held: Sequence[Record], features: Features) -> Written:

@@ -147,6 +147,19 @@ class FeatureKind:
         are named by `place` in messages, by default as rows of the array."""
         raise NotImplementedError
 
+    def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
+        """Returns the shape of an item of an example whose numbers are stored one after another.
+
+        Args:
+            feature: Its arguments.
+            numbers: How many there are.
+            items: The number of items of the feature that it is `with`, if any.
+
+        Raises:
+            ValueError: They cannot be divided into items.
+        """
+        return ()
+
     def follows(self, traits: Traits) -> bool:
         """Checks that items can move like their image: by default by a matrix or, if it `can_displace`, by a displacement field."""
         return traits.family is Family.GEOMETRIC or traits.crops or traits.resizes or (self.can_displace and traits.displaces)

@@ -51,6 +51,13 @@ class Boxes(FeatureKind):
         items = self.check_items(read_ragged(name, given, (4,), where), rules, name, where)
         return Column(items, boxes_type(feature.of or "image", rules, most=most_items(items)))
 
+    def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
+        from pipegen.ops.sources.listing.wording import count
+
+        if numbers % 4:
+            raise ValueError(f"it has {count(numbers, 'number')}, which is no multiple of 4")
+        return (4,)
+
     def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
         import numpy as np
 

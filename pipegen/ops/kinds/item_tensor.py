@@ -29,6 +29,9 @@ class ItemTensor(FeatureKind):
         items = read_ragged(name, given, None, place, feature.dtype)
         return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:]), feature.dtype))
 
+    def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
+        return (numbers // items,) if items and numbers != items and numbers % items == 0 else ()
+
 
 def item_tensor_type(home: str, shape: tuple[int | None, ...] = (), dtype: str | None = None) -> FeatureType:
     """Returns the type of numbers for each item of the feature `home`."""

@@ -65,6 +65,17 @@ class Keypoints(FeatureKind):
         items = self.check_items(read_ragged(name, given, None, where), rules, name, where)
         return Column(items, keypoints_type(feature.of or "image", rules, most=most_items(items), home=feature.home))
 
+    def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
+        from pipegen.ops.sources.listing.wording import count
+
+        names, sets = len(feature.names or ()), 1 if items is None else items
+        if not names and numbers:
+            raise ValueError("points without `names` must be stored as a list of lists, such as [[x, y], [x, y]]")
+        width = numbers // (sets * names) if sets and names else 3
+        if width not in (2, 3) or width * sets * names != numbers:
+            raise ValueError(f"it has {count(numbers, 'number')} for {count(sets * names, 'point')}, which have 2 or 3 each")
+        return (names, width) if items is not None else (width,)
+
     def check_items(self, items: Any, details: Any, name: str, place: Callable[[int], str]) -> Any:
         import numpy as np
 

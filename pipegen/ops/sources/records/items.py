@@ -131,7 +131,8 @@ def _items(name: str, feature: AnyKind, values: Values, home: list[int] | None, 
             row = _array(value)
             if row.dtype.kind in "US" and row.size and kind_of(feature).counts != "item":
                 raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
-            row = row.reshape(len(row) if row.ndim > 1 else -1, *_shape(feature, row, home[record] if home is not None else None))
+            if row.ndim == 1:
+                row = row.reshape(-1, *kind_of(feature).item_shape(feature, row.size, home[record] if home is not None else None))
         except ValueError as error:
             raise OpError("PG431", f"{place(record)} cannot be `{name}`: {error}") from None
         texts = texts or row.dtype.kind in "USO"
@@ -163,33 +164,6 @@ def _array(value: Any) -> Any:
     if row.dtype == object or row.ndim == 0:
         raise ValueError("its items differ in length, or are no numbers" if row.ndim else "it is one value, not a list")
     return row
-
-
-def _shape(feature: AnyKind, row: Any, items: int | None) -> tuple[int, ...]:
-    """The shape of an item, for a record's value; numbers one after another are divided among the items.
-
-    Raises:
-        ValueError: They cannot be.
-    """
-    kind = kind_of(feature)
-    if row.ndim > 1:
-        return tuple(row.shape[1:])
-    if kind.crop_guide == "boxes":
-        if row.size % 4:
-            raise ValueError(f"it has {count(row.size, 'number')}, which is no multiple of 4")
-        return (4,)
-    if kind.points:
-        names = feature.names or ()
-        sets = items if items is not None else 1
-        if not names and row.size:
-            raise ValueError("points without `names` must be stored as a list of lists, such as [[x, y], [x, y]]")
-        width = row.size // (sets * len(names)) if sets and names else 3
-        if width not in (2, 3) or width * sets * len(names) != row.size:
-            raise ValueError(f"it has {count(row.size, 'number')} for {count(sets * len(names), 'point')}, which have 2 or 3 each")
-        return (len(names), width) if items is not None else (width,)
-    if items and row.size != items and row.size % items == 0 and not kind.holds_classes and kind.counts != "item":
-        return (row.size // items,)
-    return ()
 
 
 class _Kept:
