@@ -31,6 +31,8 @@ class ShardedManifest(Manifest):
     """A listing of shards and its splits, in the spec's order."""
 
     members: Mapping[str, Selected]  # type: ignore[assignment]
+    by_column: bool = False
+    """Whether values in the records, or in a file, decide which record is in which split."""
 
     def __post_init__(self) -> None:
         """Keeps the members as they are."""
@@ -54,11 +56,14 @@ class ShardedManifest(Manifest):
 
     @cached_property
     def split_fingerprint(self) -> str:
-        """Hash of the data and, if records were left out, of the splits."""
-        if not self.left_out:
+        """Hash of the data and, if records were left out or values decide them, of the splits."""
+        if not self.left_out and not self.by_column:
             return self.fingerprint
         lines = "".join(f"{name}\n" for name in sorted(self.left_out))
-        return hashlib.sha256(f"{self.fingerprint}\n{lines}".encode("utf-8", "surrogateescape")).hexdigest()
+        digest = hashlib.sha256(f"{self.fingerprint}\n{lines}".encode("utf-8", "surrogateescape"))
+        for split in self.splits if self.by_column else ():
+            digest.update(f"{split}\n".encode() + self.numbers(split).astype("<i8").tobytes())
+        return digest.hexdigest()
 
     @property
     def every_key(self) -> Sequence[str]:
@@ -137,7 +142,11 @@ def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> Sharded
     """
     folder = kept_folder(spec.runtime, SPLITS)
     manifest = ShardedManifest(
-        listing, assign_shards(spec.splits, listing, spec.split_names(), name, folder), name, tuple(sorted(listing.excluded))
+        listing,
+        assign_shards(spec.splits, listing, spec.split_names(), name, folder),
+        name,
+        tuple(sorted(listing.excluded)),
+        by_column=bool(spec.columns()),
     )
     _ = manifest.bases  # computed now, so that its errors are reported with those of the data
     return manifest

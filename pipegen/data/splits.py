@@ -15,7 +15,7 @@ import numpy as np
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
 from pipegen.errors import Attempts, InternalError, OpError
-from pipegen.ops.sampling_sections import ColumnMethod, PathGroup
+from pipegen.ops.sampling_sections import PathGroup
 from pipegen.ops.sources.listing.strings import as_places, decode
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.patterns import compile_pattern
@@ -136,6 +136,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SHOWN = 4
+"""Values of a part that a message lists."""
+
 _REST = ""
 
 
@@ -155,8 +158,8 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
         _refuse_leaks(bins, groups, listing)
     elif splits.folds is not None:
         bins = _cut_folds(splits, splits.folds, listing, groups)
-    elif isinstance(splits.method, ColumnMethod):
-        bins = _named(splits, splits.method.column, listing)
+    elif splits.column is not None:
+        bins = _named(splits, splits.column, listing)
         _refuse_leaks(bins, groups, listing)
     elif not splits.parts:
         bins = {names[0]: np.arange(n)}
@@ -310,26 +313,25 @@ def _classes_as_keras(listing: Listing) -> list[Ints]:
 
 
 def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Ints]:
-    """The method `{column: NAME}`: each part is the rows with its value; rows with another value are in none."""
-    values = _cells(listing, column, "method.column")
-    of = {str(value): i for i, value in enumerate(splits.parts.values())}
+    """Each part is the records with its values in a column; records with another value are in none."""
+    values = _cells(listing, column, splits.column_field)
+    wanted = splits.values()
+    of = {value: i for i, own in enumerate(wanted.values()) for value in own}
     own = np.fromiter((of.get(value, -1) for value in values), np.int16, len(values))
-    bins = {name: np.flatnonzero(own == i) for i, name in enumerate(splits.parts)}
+    bins = {name: np.flatnonzero(own == i) for i, name in enumerate(wanted)}
     for name, records in bins.items():
         if not len(records):
-            there = sorted(set(values))
-            message = f"no row has {splits.parts[name]!r} in the column {column!r}, so `{name}` would be empty"
-            raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(there)}")
+            said = f"a value of {splits.files[name].file!r}" if name in splits.files else " or ".join(map(repr, wanted[name][:_SHOWN]))
+            message = f"no record has {said} in the column {column!r}, so `{name}` would be empty"
+            raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(sorted(set(values)))}")
     return bins
 
 
 def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
     """Collects the errors of the columns that splits name."""
     tried = Attempts()
-    if isinstance(splits.method, ColumnMethod):
-        tried.of(cells, splits.method.column, "method.column")
-    if splits.group is not None and not isinstance(splits.group, PathGroup):
-        tried.of(cells, splits.group, "group")
+    for field, column in splits.columns().items():
+        tried.of(cells, column, field)
     return tried.errors
 
 
@@ -350,7 +352,8 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
         return None
     n = len(listing.keys)
     if not isinstance(splits.group, PathGroup):
-        return _Groups(*_numbered(_cells(listing, splits.group, "group"), n))
+        cells = _cells(listing, splits.group, "group")
+        return _Groups(*_numbered(cells, len(cells)))
     names, of = _numbered(compile_pattern(splits.group.path).first_groups(chain.from_iterable(listing.keys.blocks())), n)
     if None in names:
         without = (of == names.index(None)).nonzero()[0]

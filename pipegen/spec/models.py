@@ -18,6 +18,7 @@ from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
 from pipegen.ops.sampling_sections import Curriculum, FeatureName, Sampling, Seed, Splits
 from pipegen.ops.sources.listing.base import Source
+from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
 from pipegen.ops.transform import SplitName, Transform, When
 from pipegen.spec.units import ByteSize, Seconds
 
@@ -363,6 +364,13 @@ class PipelineSpec(Model):
     def stretch(self) -> Stretch:
         """The epochs that the spec is for, set by the loader for a stage."""
         return self._stretch
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns that assign records to splits or select a subset, each with the key path of an argument that names it."""
+        subset = self.sampling.subset if self.sampling is not None else None
+        compared = parse_predicate(subset.where).columns() if subset is not None and subset.where is not None else ()
+        named = {column.name: ("sampling", "subset", "where") for column in compared}
+        return named | {str(column): ("splits", *field.split(".")[:2]) for field, column in self.splits.columns().items()}
 
     def split_names(self) -> tuple[str, ...]:
         """The splits, in the order of the spec."""

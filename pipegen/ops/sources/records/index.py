@@ -308,6 +308,7 @@ class Indexed:
         index: The places of their records.
         notes: Findings.
         selects: What selects the records of a file beside its content, such as a table.
+        kept: Whether each record is used, bool; `None` for all.
     """
 
     root: str
@@ -315,6 +316,7 @@ class Indexed:
     index: RecordIndex
     notes: tuple[Note, ...]
     selects: str = ""
+    kept: Ints | None = None
 
     def kept_as(self, what: str, *about: object) -> str:
         """Names a kept column of these records: a hash of the files, of what selects records in them, and of `about`, as JSON."""

@@ -17,6 +17,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.records.cells import RecordCells, where_of_records
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import compression, finding_notes, tallied, unpacking_help
@@ -90,6 +91,14 @@ class RecordSource(DescribedRecords):
                 do not fit the features, `PG420` for invalid labels.
         """
         found = self._indexed(base, progress)
+        cells, notes = RecordCells(self, found, progress), ()
+        if self.where is not None:
+            found, notes = where_of_records(self.where, cells, found)
+        made = self._chosen(found)
+        return replace(made, cells=cells.column if self.has_columns() else None, notes=(*made.notes, *notes))
+
+    def _chosen(self, found: Indexed) -> Listing:
+        """Returns the listing of indexed shards; `map` and `ignore` change labels and leave out records."""
         choosing = {name: self._labels(name, found) for name, feature in self.features.items() if feature.chosen}
         if not choosing:
             return self.listed(found)
@@ -102,14 +111,7 @@ class RecordSource(DescribedRecords):
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
         beside: builtins.list[Note] = []
         root, shards = find_shards(str(base), self.path, self.shard_endings(), self.marks, beside, self.unpacks)
-        index = build_index(
-            shards,
-            self._index,
-            parts=len(self.parts()),
-            name=f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}",
-            folder=self._folder,
-            progress=progress,
-        )
+        index = self._index_of(root, shards, progress)
         notes = [_damaged(shard, damage) for shard, damage in zip(shards, index.damage, strict=True) if damage]
         found = [(shard.path, findings) for shard, findings in zip(shards, index.findings, strict=True)]
         empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
@@ -123,6 +125,35 @@ class RecordSource(DescribedRecords):
             raise OpError("PG402", f"no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
         self.examine(shards, index)
         return Indexed(root, shards, index, tuple(notes), self.selects())
+
+    def _index_of(self, root: str, shards: Sequence[Found], progress: Callable[[int], None] | None = None) -> RecordIndex:
+        name = f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}"
+        return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
+
+    def with_key(self, key: str, found: Indexed) -> tuple[RecordSource, str, RecordIndex]:
+        """Returns a source that also reads a key, as a label; the name of that feature; and the index of the same records for it.
+
+        Raises:
+            OpError: `PG421` if records with the key differ from those of the features; or as `index_shard`.
+        """
+        key = self.key_of_column(key)
+        name = next((name for name in self.read_features if self.features[name].keys is None and self.key_of(name) == key), None)
+        if name is not None:
+            return self, name, found.index
+        name = key if key not in self.features else f"{key} (a key)"
+        other = self.model_copy(update={"features": {**self.features, name: RecordFeature(kind="label", key=key)}})
+        other.keep_index_in(self._folder)
+        if (other.parts(), other.index_options()) == (self.parts(), self.index_options()):
+            return other, name, found.index
+        return other, name, self.same_records(other._index_of(found.root, found.shards), found.index)
+
+    def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
+        """Returns an index that has one more part, for the records of another index."""
+        return index
+
+    def key_of_column(self, column: str) -> str:
+        """Returns the key that a column names."""
+        return column
 
     def listed(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
@@ -152,7 +183,7 @@ class RecordSource(DescribedRecords):
                 **{name: column.names for name, column in columns.items() if name != main},
                 **{name: column.classes for name, column in items.items() if column.classes},
             },
-            shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows)),  # type: ignore[arg-type]
+            shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows), kept=found.kept),  # type: ignore[arg-type]
             type=type_,
         )
 
@@ -243,6 +274,15 @@ class RecordSource(DescribedRecords):
             OpError: `PG431` for a record without the label.
         """
         raise NotImplementedError
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        """Reads a short value of a shard's records, `None` for a record without it; see `with_key`. The arguments are as for
+        `stored_labels`."""
+        return self.stored_labels(name, shard, offsets, lengths)
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+        """Returns the keys of the first record, for messages."""
+        return ()
 
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Reads the values under a key of a feature with any number of items, for a shard's records: a list of numbers or texts each,

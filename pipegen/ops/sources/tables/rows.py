@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.sources.listing.base import LeftOut, Note
@@ -12,7 +12,7 @@ from pipegen.ops.sources.tables.join import Joined
 from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.tables.features import TableFeature
     from pipegen.ops.sources.tables.table import Table
@@ -43,7 +43,7 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
             notes.append(Note("PG411", told, field="join.missing", left_out=(gone,)))
         rows = _some(rows, table, "join.on", "has a key of the joined table")
     if where is not None:
-        rows = _where(table, where, rows)
+        rows = matching(table, where, rows)
     for name, feature in labels.items():
         if feature.chosen:
             field = f"features.{name}"
@@ -56,7 +56,25 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
     return (table if len(rows) == table.num_rows else table.only(rows)), tuple(notes)
 
 
-def _where(table: Table, where: str, rows: Sequence[int]) -> Sequence[int]:
+class Columns(Protocol):
+    """A table, or records of which short values are read like one."""
+
+    @property
+    def called(self) -> str: ...
+
+    @property
+    def num_rows(self) -> int: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]: ...
+
+    def column(self, wanted: str | int, field: str) -> tuple[str, ...]: ...
+
+
+def matching(table: Columns, where: str, rows: Sequence[int]) -> Sequence[int]:
+    """Returns the rows that a predicate selects; for errors see `chosen_rows`."""
     predicate = parse_predicate(where)
     unknown = Attempts()
     for column in predicate.columns():
@@ -72,9 +90,9 @@ def _where(table: Table, where: str, rows: Sequence[int]) -> Sequence[int]:
     return _some(kept, table, "where", "matches `where`", held)
 
 
-def _some(rows: Sequence[int], table: Table, field: str, what: str, help_: Iterable[str] = ()) -> Sequence[int]:
+def _some(rows: Sequence[int], table: Columns, field: str, what: str, help_: Iterable[str] = ()) -> Sequence[int]:
     if not rows:
-        message = f"none of the {table.num_rows:,} rows of {table.called} {what}"
+        message = f"none of the {table.num_rows:,} {table.unit} of {table.called} {what}"
         raise OpErrors([OpError("PG402", message, field=field, help=tuple(help_))], table.column)
     return rows
 

@@ -8,7 +8,7 @@ import os
 import re
 from dataclasses import fields
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -56,6 +56,7 @@ class Table:
     width: int
     num_rows: int
     columns: Callable[[int], Iterable[Any]]
+    unit: ClassVar[str] = "rows"
 
     def has(self, wanted: str | int) -> bool:
         """Tells whether exactly one column has this name or number."""
