@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ import pytest
 import record_files as files
 from tfds_files import prepare
 
-import pipegen
 from pipegen.data.collect import Collected, collect
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.cells import RecordCells
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.spec.load import load
 
@@ -102,7 +99,9 @@ def archive(write: Callable[..., Any], ending: str) -> Write:
 
 def write_mds(path: Path, held: list[Record]) -> Mapping[str, Any]:
     """Columns of one type each, and the site in one of JSON."""
-    own = [{**{k: r[k] for k in ("image", "label", "number", "patient")}, "age": str(r["age"]), "about": without_gaps(about(r))} for r in held]
+    own = [
+        {**{k: r[k] for k in ("image", "label", "number", "patient")}, "age": str(r["age"]), "about": without_gaps(about(r))} for r in held
+    ]
     files.write_mds(path / "a.mds", own)
     return {"path": str(path / "a.mds"), "features": FEATURES}
 
@@ -185,13 +184,18 @@ USES: dict[str, dict[str, Any]] = {
     "group": {"splits": {"parts": {"train": 0.6, "validation": 0.4}, "method": "hash", "group": "patient", "seed": 3}},
     "group, ranked": {"splits": {"parts": {"train": 0.6, "validation": 0.4}, "method": "random", "group": "SITE"}},
     "folds": {"splits": {"folds": {"count": 3, "fold": 1}, "group": "patient"}},
-    "stratified groups": {"splits": {"parts": {"train": 0.6, "validation": 0.4}, "method": "random", "group": "patient", "stratify": "label"}},
+    "stratified groups": {
+        "splits": {"parts": {"train": 0.6, "validation": 0.4}, "method": "random", "group": "patient", "stratify": "label"}
+    },
     "column": {"splits": {"parts": {"train": "8", "validation": "7"}, "method": {"column": "patient"}}},
     "values": {"splits": {"parts": {"train": {"patient": [8, 11]}, "validation": {"patient": ["7"]}}}},
     "values, file": {"splits": {"parts": {"train": {"patient": {"file": "train.txt"}}, "validation": {"patient": [7]}}}},
     "values, groups": {"splits": {"parts": {"train": {"patient": [8, 11]}, "validation": {"patient": ["7"]}}, "group": "patient"}},
     "subset": {"sampling": {"subset": {"where": "age >= 21 and SITE in ['bern', 'züri', '8', '11']"}}},
-    "where and values": {"source.where": "age > 20.5", "splits": {"parts": {"train": {"patient": [8, 11]}, "validation": {"patient": [7]}}}},
+    "where and values": {
+        "source.where": "age > 20.5",
+        "splits": {"parts": {"train": {"patient": [8, 11]}, "validation": {"patient": [7]}}},
+    },
     "where and group": {
         "source.where": "age > 20.5",
         "splits": {"parts": {"train": 0.6, "validation": 0.4}, "method": "random", "group": "patient"},
@@ -209,7 +213,7 @@ def test_every_source_of_records_is_tried() -> None:
     assert {name for name, source in sources().items() if issubclass(source, DescribedRecords)} == set(WRITERS)
 
 
-#@pytest.mark.by_day(40)
+@pytest.mark.by_day(40)
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("op", WRITERS)
 def test_records_are_chosen_as_in_a_table(op: str, use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

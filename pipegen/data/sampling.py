@@ -16,9 +16,9 @@ from pipegen.data.shards import cumulative, mix64, seed_salt
 from pipegen.data.splits import Ranked, deal_by_class
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
+from pipegen.ops.sources.features.predicate_syntax import parse_predicate
 from pipegen.ops.sources.listing.strings import as_places, shareable
 from pipegen.ops.sources.listing.wording import count
-from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

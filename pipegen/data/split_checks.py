@@ -325,10 +325,9 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     for option, refused in _REFUSED.items():
         if given[option] and method in refused:
             message = f"`{option}` does not go with {'values in `parts`' if listed else f'`method: {method}`'}: {refused[method]}"
-            said = write("splits: {method: random}", "spec", f"use {{}}, or remove `{option}`", shown="method: random")
             other = locate(_PARTS, "the values") if listed else locate(("splits", "method"), "the method")
-            help_ = f"remove `{option}`" if listed else said
-            yield make("PG302", message, locate(("splits", option), key=True), other, help=help_)
+            random = write("splits: {method: random}", "spec", f"use {{}}, or remove `{option}`", shown="method: random")
+            yield make("PG302", message, locate(("splits", option), key=True), other, help=f"remove `{option}`" if listed else random)
     for name in ("train", "validation"):
         if splits.folds is not None and name in splits.parts:
             message = f"the folds make up `{name}`, so `parts` cannot size it"

@@ -295,7 +295,8 @@ def _keras_utility(splits: Splits, listing: Listing) -> dict[str, Ints]:
 
 def _other_part(splits: Splits) -> tuple[str, float]:
     other = next(name for name in splits.parts if name != "train")
-    return other, float(splits.parts[other])
+    share = splits.parts[other]
+    return other, share if isinstance(share, float) else 0.0
 
 
 def _classes_as_keras(listing: Listing) -> list[Ints]:

@@ -9,8 +9,8 @@ from pydantic import Field, PrivateAttr, create_model, field_validator, model_va
 from pipegen.errors import PartError
 from pipegen.ops.arguments.magnitudes import Level, Pair, Schedule
 from pipegen.ops.model import Model
-from pipegen.ops.sources.tables.predicate_syntax import Where
-from pipegen.ops.sources.tables.table import text_of
+from pipegen.ops.sources.features.label_values import text_of
+from pipegen.ops.sources.features.predicate_syntax import Where
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:

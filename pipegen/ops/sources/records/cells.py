@@ -1,4 +1,4 @@
-"""Columns of records: the text of a key for every record, as in a table. Read once, when something asks for it, and kept beside the index."""
+"""Columns of records: the text of a key for every record, as in a table. Read once, on request, and kept beside the index."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.memory import available_cores
-from pipegen.ops.sources.features.label_values import Values
+from pipegen.ops.sources.features.label_values import Values, text_of
+from pipegen.ops.sources.features.predicate_syntax import matching
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.records.labels import keep_values, kept_values
-from pipegen.ops.sources.tables.rows import matching
-from pipegen.ops.sources.tables.table import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

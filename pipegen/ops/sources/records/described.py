@@ -8,9 +8,9 @@ from pydantic import PrivateAttr, field_validator
 
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.pictures import aligned_images, decoders
+from pipegen.ops.sources.features.predicate_syntax import Where, parse_predicate
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.tables.predicate_syntax import Where, parse_predicate
 from pipegen.types import ElementType
 
 if TYPE_CHECKING:

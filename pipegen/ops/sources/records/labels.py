@@ -133,7 +133,7 @@ class LabelColumn:
 
     @cached_property
     def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:
-        """The class of each record (-1 for those that `where` leaves out), the classes, findings about them, and the class of each stored text."""
+        """The class of each record (-1 without it in `where`), the classes, findings about them, and the class of each stored text."""
         import numpy as np
 
         feature = self._feature

@@ -91,7 +91,7 @@ class RecordSource(DescribedRecords):
                 do not fit the features, `PG420` for invalid labels.
         """
         found = self._indexed(base, progress)
-        cells, notes = RecordCells(self, found, progress), ()
+        cells, notes = RecordCells(self, found, progress), tuple[Note, ...]()
         if self.where is not None:
             found, notes = where_of_records(self.where, cells, found)
         made = self._chosen(found)

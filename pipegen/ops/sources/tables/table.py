@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 from dataclasses import fields
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
-from pipegen.ops.sources.features.label_values import LIST, is_missing, label_texts
+from pipegen.ops.sources.features.label_values import is_missing, label_texts, text_of
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.records.findings import UNPACK, compression
@@ -295,27 +294,6 @@ def as_text(table: Table) -> TextTable:
     rows = tuple(zip(*columns, strict=True))
     plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
     return TextTable(**plain, rows=rows, lines=tuple(range(1, table.num_rows + 1)))
-
-
-def text_of(value: Any) -> str:
-    """Converts a cell to text: "" for a missing value, integers without a fraction, `LIST` before each item of a list, JSON for an
-    object."""
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape").strip()
-    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
-        items = [LIST + text_of(item) for item in value]
-        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
-    if is_missing(value):
-        return ""
-    if isinstance(value, dict):
-        return json.dumps(value, default=str)
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "" if is_missing(value) else str(value)
 
 
 def find_table(base: str, path: str) -> str:
