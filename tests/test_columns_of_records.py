@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from pipes import batches
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,13 @@ import pytest
 import record_files as files
 from tfds_files import prepare
 
+import pipegen
 from pipegen.data.collect import Collected, collect
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.records.cells import RecordCells
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.spec.load import load
+from pipegen.spec.spec_hash import canonical
 
 COUNT = 14
 FEATURES: dict[str, Any] = {"image": {"kind": "image"}, "label": {"kind": "label", "classes": 3}}
@@ -228,3 +233,201 @@ def test_records_are_chosen_as_in_a_table(op: str, use: str, tmp_path: Path, mon
     assert chosen(spec, tmp_path) == expected
     assert any(expected.values())
     assert use != "where" or len(expected["train"]) < COUNT
+
+
+def images(pipe: Any, split: str) -> list[tuple[int, ...]]:
+    """The colour of each image of a split, which tells its record."""
+    return [tuple(np.asarray(image)[0, 0].round().astype(int).tolist()) for batch in batches(pipe[split]) for image in batch[0]]
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("op", ["tfrecord", "webdataset", "arrow", "hdf5"])
+def test_batches_are_those_of_the_chosen_records(op: str, tmp_path: Path) -> None:
+    held = records(gaps=False)
+    source = {op: {**WRITERS[op](tmp_path, held), "where": "age >= 21 and patient != 11"}}
+    splits = {"parts": {"train": {"patient": [7]}, "validation": {"patient": [8]}}}
+    pipe = pipegen.build(spec_of(source, splits=splits, shuffle="none"), runtime={"jit": "never"})
+    for split, patient in (("train", 7), ("validation", 8)):
+        due = [(r["number"], 7 * r["number"], 90) for r in held if r["patient"] == patient and r["age"] >= 21]
+        assert images(pipe, split) == due
+    assert "'patient', for `splits.parts.train`, is read once from all records" in str(pipe.explain())
+    assert "'age', for `where`, is read once from all records" in str(pipe.explain())
+
+
+def test_what_was_read_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    seen: list[int] = []
+    spec = using("where and values", "tfrecord", write_tfrecord(tmp_path, records()))
+    model = load(spec).spec
+    assert model is not None
+    first = collect(model, progress=seen.append)
+    assert COUNT in seen, "the records are counted while they are read"
+    notes = [d.message for d in first.diagnostics.items if d.code == "PG432"]
+    assert notes == [
+        "`where` keeps 11 of 14 records; the values that it compares were read once for all",
+        "'patient' was read once from all 14 records, for `splits.parts.train`",
+    ]
+    expected = chosen(spec)
+    monkeypatch.setattr(RecordCells, "_read_all", None)
+    assert {split: first.manifest.numbers(split).tolist() for split in first.manifest.splits} == expected
+    for file in (tmp_path / "home").rglob("*-cells.*"):
+        file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(TypeError):
+        chosen(spec)
+
+
+def test_classes_are_those_of_the_records_that_stay(tmp_path: Path) -> None:
+    """As in a table; also where `map` and `ignore` change them."""
+    held = [{**r, "label": "abcd"[i % 4]} for i, r in enumerate(records())]
+    own = {"path": str(tmp_path / "a.tfrecord"), "where": "label != 'c'"}
+    files.write_tfrecord(tmp_path / "a.tfrecord", map(without_gaps, held))
+    write_parquet(tmp_path, held)
+    for label in ({"kind": "label"}, {"kind": "label", "ignore": ["a"], "map": {"b": "bee"}}):
+        features = {"image": {"kind": "image"}, "label": label}
+        found = collected(spec_of({"tfrecord": {**own, "features": features}})).manifest
+        table = collected(spec_of({"parquet": {**own, "path": str(tmp_path / "a.parquet"), "features": features}})).manifest
+        assert found is not None
+        assert table is not None
+        assert found.class_names == table.class_names == (("a", "b", "d") if "map" not in label else ("bee", "d"))
+        assert found.labels("train").tolist() == table.labels("train").tolist()
+
+
+def test_parts_of_files_of_other_splits(tmp_path: Path) -> None:
+    """The splits of the data set, of which some have a part of a file; each has its own records."""
+    source = {"tfds": {**write_tfds(tmp_path, records()), "split": {"train": "train[2:9]", "validation": "train[9:]"}}}
+    subset = {"sampling": {"subset": {"where": "patient == 8"}}}
+    due = {"train": [i for i in range(2, 9) if i * i % 5 == 1], "validation": list(range(9, COUNT))}
+    assert chosen(spec_of(source, **subset)) == due
+    where = {"tfds": {**source["tfds"], "where": "number in [3, 4, 10, 13, 0]"}}
+    assert chosen(spec_of(where)) == {"train": [3, 4], "validation": [10, 13]}
+    leak = collected(spec_of(source, splits={"group": "patient"}))
+    assert [d.message for d in leak.diagnostics.items if d.code == "PG302"]
+    assert chosen(spec_of(source, splits={"group": "number"})) == {"train": list(range(2, 9)), "validation": list(range(9, COUNT))}
+
+
+def test_splits_with_sources_of_their_own(tmp_path: Path) -> None:
+    for name, some in (("one", records()[:8]), ("two", records()[8:])):
+        (tmp_path / name).mkdir()
+        files.write_tfrecord(tmp_path / name / "a.tfrecord", map(without_gaps, some))
+    parts = {
+        name: {"tfrecord": {"path": str(tmp_path / of / "a.tfrecord"), "features": FEATURES}}
+        for name, of in (("train", "one"), ("validation", "two"))
+    }
+    parts["validation"]["tfrecord"]["where"] = "number != 12"
+    expected = {"train": [1, 4, 6], "validation": [8, 9, 10, 11, 13]}
+    assert chosen(spec_of({"by_split": parts}, sampling={"subset": {"where": "patient == 8"}})) == expected
+
+
+def test_parts_of_a_mix(tmp_path: Path) -> None:
+    (tmp_path / "val.txt").write_text("7\n")
+    splits = {"parts": {"train": {"patient": [8]}, "validation": {"patient": {"file": str(tmp_path / "val.txt")}}}}
+    part = {"source": {"tfrecord": {**write_tfrecord(tmp_path, records()), "where": "number < 10"}}, "splits": splits}
+    found = collected(spec_of({"mix": {"epoch": "longest", "parts": {"a": part, "b": part}}})).manifest
+    assert found is not None
+    for own in found.by_part().values():
+        assert own.numbers("train").tolist() == [1, 4, 6, 9]
+        assert own.numbers("validation").tolist() == [0, 5]
+
+
+def test_records_in_parquet_files_of_hugging_face(tmp_path: Path) -> None:
+    write_parquet(tmp_path, records())
+    (tmp_path / "data").mkdir()
+    (tmp_path / "a.parquet").rename(tmp_path / "data" / "train-00000-of-00001.parquet")
+    source = {"huggingface": {"path": str(tmp_path), "features": FEATURES, "where": "age < 21"}}
+    splits = {"parts": {"train": {"patient": [8]}, "validation": {"patient": [7]}}}
+    assert chosen(spec_of(source, splits=splits)) == {"train": [1], "validation": [0]}
+
+
+def test_excluded_records_and_files(tmp_path: Path) -> None:
+    source = {"tfrecord": {**write_tfrecord(tmp_path, records()), "where": "number != 4"}}
+    splits = {"parts": {"train": {"patient": [8, 11]}, "validation": {"patient": [7]}}}
+    (tmp_path / "files.txt").write_text("a-0.tfrecord\n")
+    assert chosen(spec_of(source, splits=splits, errors={"exclude": str(tmp_path / "files.txt")}))["train"] == [6, 7, 8, 9, 11, 12, 13]
+    (tmp_path / "records.txt").write_text("a-0.tfrecord#1\na-1.tfrecord#0\n")
+    found = chosen(spec_of(source, splits={**splits, "exclude": str(tmp_path / "records.txt")}))
+    assert found == {"train": [2, 3, 6, 7, 8, 9, 11, 12, 13], "validation": [0, 10]}
+
+
+@pytest.mark.parametrize("write", ["tar", "zip"])
+def test_records_with_the_added_key_alone_are_none(write: str, tmp_path: Path) -> None:
+    held = [
+        {"jpg": r["image"], "cls": r["label"], "json": json.dumps({"meta": {"site": r["site"], "n": i}})} for i, r in enumerate(records())
+    ]
+    held = [{**r, "note": b"x"} if i % 2 else r for i, r in enumerate(held)]
+    held[4:4] = [{"note": b"alone"}, {"json": b'{"meta": {"n": 77}}'}]
+    del held[2]["json"]
+    getattr(files, f"write_{write}")(tmp_path / f"a.{write}", held)
+    features = {"image": {"kind": "image", "key": "jpg"}, "label": {"kind": "label", "key": "cls", "classes": 3}}
+    op = {"tar": "webdataset", "zip": "zip"}[write]
+    spec = spec_of({op: {"path": str(tmp_path / f"a.{write}"), "features": features, "where": "note == 'x' or json.meta.n == '8'"}})
+    found = collected(spec)
+    assert found.manifest is not None, [d.message for d in found.diagnostics.items]
+    assert found.manifest.numbers("train").tolist() == [1, 3, 5, 7, 8, 9, 11, 13]
+    assert found.manifest.listing.cells("json.meta.n", "")[:4] == ("0", "1", "", "3")
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "a key that none has": ({"source.where": "agee > 3"}, "no record of .* has the key 'agee'"),
+    "a text as a number": (
+        {"source.where": "site > 3"},
+        r"a-0.tfrecord#0 has 'bern' in the column `site`; `where` compares it with numbers",
+    ),
+    "no record left": ({"source.where": "age > 300"}, "none of the 14 records of .* matches `where`"),
+    "an image": ({"source.where": "image == 'x'"}, "'image' of the records .* holds .* bytes .*, which is not text"),
+    "a number of a column": ({"splits": {"parts": {"train": 0.5, "validation": 0.5}, "group": 3}}, "no record of .* has the key '3'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_said(case: str, tmp_path: Path) -> None:
+    said, message = dict(WRONG[case][0]), WRONG[case][1]
+    where = said.pop("source.where", None)
+    found = collected(spec_of({"tfrecord": {**write_tfrecord(tmp_path, records()), **({"where": where} if where else {})}}, **said))
+    assert found.manifest is None
+    assert re.search(message, found.diagnostics.items[0].message), found.diagnostics.items[0].message
+
+
+def test_records_of_bytes_have_no_columns(tmp_path: Path) -> None:
+    files.write_tfrecord(tmp_path / "a.tfrecord", [r["image"] for r in records()])
+    source = {"path": str(tmp_path / "a.tfrecord"), "content": "bytes", "features": {"image": {"kind": "image"}}}
+    assert "a record has no keys to compare" in str(load(spec_of({"tfrecord": {**source, "where": "a == 1"}})).diagnostics.items)
+    found = collected(spec_of({"tfrecord": source}, splits={"parts": {"train": 0.5, "validation": 0.5}, "group": "a"}))
+    assert [d.code for d in found.diagnostics.items] == ["PG302"]
+
+
+def test_a_list_in_a_file_is_part_of_the_data_not_of_the_hash(tmp_path: Path) -> None:
+    """Paths change no hash; the records that a file chooses change the fingerprint of the splits, which locks and saved positions have."""
+    source = {"tfrecord": write_tfrecord(tmp_path, records())}
+    found = []
+    for name, lines in (("a.txt", "8\n11\n"), ("b.txt", "11\n8\n"), ("c.txt", "8\n")):
+        (tmp_path / name).write_text(lines)
+        spec = spec_of(source, splits={"parts": {"train": {"patient": {"file": str(tmp_path / name)}}, "validation": {"patient": [7]}}})
+        manifest = collected(spec).manifest
+        assert manifest is not None
+        model = load(spec).spec
+        assert model is not None
+        found.append((canonical(model), manifest.split_fingerprint, manifest.fingerprint))
+    assert found[0] == found[1]
+    assert found[0][0] == found[2][0]
+    assert found[0][1] != found[2][1]
+    assert found[0][2] == found[2][2]
+
+
+@pytest.mark.parametrize("op", ["tfrecord", "sqlite"])
+def test_data_tests_read_columns(op: str, tmp_path: Path) -> None:
+    tests = [
+        {"accepted": {"key": "site", "values": ["bern", "genf", "züri"]}},
+        {"present": "site"},
+        {"unique": "number"},
+        {"disjoint": "patient"},
+        {"range": {"column": "age", "within": [20, 22]}},
+    ]
+    splits = {"parts": {"train": {"patient": [8, 11]}, "validation": {"patient": [7]}}}
+    held = records()
+    write_parquet(tmp_path, held)
+    seen = []
+    for own in ({op: WRITERS[op](tmp_path, held)}, {"parquet": {"path": str(tmp_path / "a.parquet"), "features": FEATURES}}):
+        results = pipegen.test(spec_of(own, splits=splits, tests=tests))
+        seen.append([(result.id, result.status, result.seen) for result in results.results])
+    assert seen[0] == seen[1]
+    assert [status for _, status, _ in seen[0]] == ["passed", "failed", "passed", "passed", "failed"]

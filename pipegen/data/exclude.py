@@ -126,7 +126,7 @@ def read_values(splits: Splits, base: Path) -> None:
     """
     for name, listed in splits.files.items():
         path = str(base / listed.file)
-        field = f"parts.{name}.{splits.column}.file"
+        field = f"parts.{name}"
         try:
             listed.take(read_lines(path))
         except ValueError as error:

@@ -274,7 +274,7 @@ class Splits(Model):
         """The argument that names it."""
         if isinstance(self.method, ColumnMethod):
             return "method.column"
-        return next((f"parts.{name}.{column}" for name, part in self.parts.items() if isinstance(part, dict) for column in part), "")
+        return next((f"parts.{name}" for name, part in self.parts.items() if isinstance(part, dict)), "")
 
     def columns(self) -> dict[str, str | int]:
         """Returns the columns that assign records to splits, by the argument that names each."""

@@ -370,7 +370,7 @@ class PipelineSpec(Model):
         subset = self.sampling.subset if self.sampling is not None else None
         compared = parse_predicate(subset.where).columns() if subset is not None and subset.where is not None else ()
         named = {column.name: ("sampling", "subset", "where") for column in compared}
-        return named | {str(column): ("splits", *field.split(".")[:2]) for field, column in self.splits.columns().items()}
+        return named | {str(column): ("splits", *field.split(".")) for field, column in self.splits.columns().items()}
 
     def split_names(self) -> tuple[str, ...]:
         """The splits, in the order of the spec."""
