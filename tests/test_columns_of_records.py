@@ -16,6 +16,7 @@ from tfds_files import prepare
 
 import pipegen
 from pipegen.data.collect import Collected, collect
+from pipegen.data.sampling import epochs_of
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.records.cells import RecordCells
 from pipegen.ops.sources.records.described import DescribedRecords
@@ -53,6 +54,15 @@ def write_parquet(path: Path, held: list[Record]) -> Mapping[str, Any]:
 
     pq.write_table(pa.table(columns(held)), path / "a.parquet")
     return {"path": str(path / "a.parquet"), "features": {**FEATURES, "image": {"kind": "image", "column": "image"}}}
+
+
+def write_csv(path: Path, held: list[Record]) -> Mapping[str, Any]:
+    """A table to compare with, whose records are read one by one."""
+    for record in held:
+        (path / f"{record['number']}.png").write_bytes(record["image"])
+    rows = [[f"{r['number']}.png", *(str(v) for k, v in r.items() if k != "image")] for r in held]
+    (path / "a.csv").write_text("\n".join(map(",".join, [list(held[0]), *rows])))
+    return {"path": str(path / "a.csv"), "features": FEATURES}
 
 
 def write_stream(path: Path, held: list[Record]) -> None:
@@ -431,3 +441,44 @@ def test_data_tests_read_columns(op: str, tmp_path: Path) -> None:
         seen.append([(result.id, result.status, result.seen) for result in results.results])
     assert seen[0] == seen[1]
     assert [status for _, status, _ in seen[0]] == ["passed", "failed", "passed", "passed", "failed"]
+
+
+SAMPLED: dict[str, dict[str, Any]] = {
+    "weights": {"sampling": {"weights": "age"}},
+    "balance": {"sampling": {"balance": "site"}},
+    "rare": {"sampling": {"repeat_factor": {"feature": "site", "threshold": 0.5}}},
+    "order": {"order": {"by": "number", "from": "high", "pace": 0.5}},
+}
+
+
+@pytest.mark.parametrize("sampled", SAMPLED)
+@pytest.mark.parametrize("op", ["tfrecord", "array_record", "arrow", "webdataset", "mds", "lmdb", "sqlite", "tfds"])
+def test_labels_and_numbers_of_records_sample_as_those_of_tables(op: str, sampled: str, tmp_path: Path) -> None:
+    held = records(gaps=False)
+    more = {"site": {"kind": "label"}, "age": {"kind": "weight"}, "number": {"kind": "tensor", "dtype": "int64"}}
+    if op == "mds":
+        more["site"]["key"], more["age"] = "about.site", {"kind": "weight", "key": "patient"}
+    where = {"where": "patient != 11"}
+    source = WRITERS[op](tmp_path, held)
+    found = []
+    for name, own in ((op, source), ("csv", write_csv(tmp_path, held))):
+        features = {**own["features"], **more}
+        if name == "csv":
+            features = {k: {("column" if key == "key" else key): v for key, v in f.items()} for k, f in features.items()}
+            features["site"] = {"kind": "label"}
+        spec = load(spec_of({name: {**own, "features": features, **where}}, **SAMPLED[sampled])).spec
+        assert spec is not None
+        manifest = collect(spec).manifest
+        assert manifest is not None, [d.message for d in collect(spec).diagnostics.items]
+        epochs = epochs_of(spec, manifest)
+        found.append({key: value for key, value in vars(epochs).items() if not key.startswith("_")})
+    for key, value in found[0].items():
+        np.testing.assert_array_equal(value, found[1][key], err_msg=key)
+
+
+def test_a_number_that_is_none_is_named_with_its_record(tmp_path: Path) -> None:
+    held = [{**r, "age": "old"} if r["number"] == 6 else r for r in records()]
+    features = {**FEATURES, "age": {"kind": "weight"}}
+    found = collected(spec_of({"tfrecord": {**write_tfrecord(tmp_path, held), "features": features}}, sampling={"weights": "age"}))
+    assert [d.code for d in found.diagnostics.items if d.code != "PG509"] == ["PG423"]
+    assert "a-1.tfrecord#1" in found.diagnostics.items[0].message

@@ -316,7 +316,7 @@ def _ordered(order: Any, manifest: Manifest, size: int, seed: int) -> Epochs:
 def _labels(spec: PipelineSpec, manifest: Manifest, sampling: Sampling) -> Array:
     """The classes of the training examples: `(n,)`, or multi-hot `(n, classes)`."""
     name = str(sampling.feature)
-    labels = manifest.labels(_TRAIN) if name == spec.source.class_feature() else manifest.columns(_TRAIN).get(name)
+    labels = manifest.labels(_TRAIN) if name == spec.source.class_feature() else manifest.stored(_TRAIN, name)
     if labels is None:
         raise _unknown(manifest, name, ("sampling", *sampling.feature_path()))
     return np.asarray(labels)
@@ -324,7 +324,7 @@ def _labels(spec: PipelineSpec, manifest: Manifest, sampling: Sampling) -> Array
 
 def _numbers(manifest: Manifest, name: str, path: tuple[str, ...]) -> Array:
     """The values of a feature of the training examples: float64 `(n,)`."""
-    values = manifest.columns(_TRAIN).get(name)
+    values = manifest.stored(_TRAIN, name)
     if values is None:
         raise _unknown(manifest, name, path)
     return np.asarray(values, np.float64).reshape(len(values))

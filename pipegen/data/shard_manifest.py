@@ -123,6 +123,12 @@ class ShardedManifest(Manifest):
     def labels(self, split: str) -> Array | None:
         return None if self.every_label is None else self.members[split].gather(self.every_label).astype(np.int64)
 
+    def stored(self, split: str, feature: str) -> Array | None:
+        if feature in self.listing.columns:
+            return super().stored(split, feature)
+        every = listed_labels(self.listing, feature)
+        return None if every is None else self.members[split].gather(every)
+
     def ids(self, split: str) -> Array:
         """The 64-bit example ids of a split, in source order, uint64 `(n,)`. A graph computes those of its batch itself."""
         shard, row = self.members[split].locate(np.arange(self.num_examples(split)))

@@ -115,7 +115,7 @@ class ListedData:
         Raises:
             OpError: `PG702` if the label is not in the listing.
         """
-        found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature())
+        found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature(), read=True)
         if found is None:
             raise OpError(
                 "PG702",

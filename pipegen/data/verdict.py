@@ -251,8 +251,9 @@ class ClassCounts:
     each: Literal["example", "item"] = "example"
 
 
-def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool) -> ClassCounts | None:
-    """Counts the classes of a label; `None` if it is not in the listing. The main label is the one that gives the data its classes."""
+def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool, read: bool = False) -> ClassCounts | None:
+    """Counts the classes of a label; `None` if it is not in the listing, and not in the records if these may be `read`. The main label is
+    the one that gives the data its classes."""
     listing, name = manifest.listing, feature or ""
     names = listing.column_classes.get(name, listing.class_names)
     each: list[Any] = [part.columns(split).get(name) for part in manifest.of(split).values()]
@@ -263,6 +264,8 @@ def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: b
     held = manifest.columns(split).get(name)
     if held is None and main:
         held = manifest.labels(split)
+    if held is None and read:
+        held = manifest.stored(split, name)
     if held is None:
         return None
     counts = held.sum(0, dtype=np.int64) if held.ndim == 2 else np.bincount(held, minlength=len(names))

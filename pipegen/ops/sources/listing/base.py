@@ -388,26 +388,29 @@ def shards_of(listing: Listing) -> Shards:
     return listing.shards
 
 
-def listed_labels(listing: Listing) -> Ints | None:
-    """Lists the class of every record in shards, int32; `None` without labels."""
+def listed_labels(listing: Listing, name: str | None = None) -> Ints | None:
+    """Lists the class of every record in shards, int32, or another label or single number by its name; `None` without it."""
     import numpy as np
 
     shards, parts = shards_of(listing), listing.parts
-    files = {"": slice(None)} if parts is None else {name: parts.records(name) for name in parts.names}  # in order
-    each = [_labels_of(listing.reader(name), shards, own) for name, own in files.items()]
+    files = {"": slice(None)} if parts is None else {split: parts.records(split) for split in parts.names}  # in order
+    each = [_labels_of(listing.reader(split), shards, own, name) for split, own in files.items()]
     known = [labels for labels in each if labels is not None]
     return np.concatenate(known) if len(known) == len(each) else None
 
 
-def _labels_of(reader: Reader, shards: Shards, own: Ints | slice) -> Ints | None:
+def _labels_of(reader: Reader, shards: Shards, own: Ints | slice, name: str | None) -> Ints | None:
     import numpy as np
+
+    def read(files: Ints) -> Ints | None:
+        return reader.labels(files) if name is None else reader.column(name, files)
 
     numbers = shards.numbers[own]
     if shards.offsets is None:
-        return reader.labels(numbers)
+        return read(numbers)
     found: list[Ints] = []
     for number, first, rows in zip(numbers.tolist(), shards.offsets[own].tolist(), shards.rows[own].tolist(), strict=True):
-        labels = reader.labels(np.array([number]))
+        labels = read(np.array([number]))
         if labels is None:
             return None
         found.append(labels[first : first + rows])

@@ -126,10 +126,7 @@ class LabelColumn:
 
     def of(self, files: Ints) -> Ints:
         """Returns the class of every record of some shards, shard after shard, int32."""
-        import numpy as np
-
-        first = self._indexed.index.first
-        return np.concatenate([np.zeros(0, np.int32), *(self._found[0][first[file] : first[file + 1]] for file in files)])
+        return self._indexed.of(self._found[0], files)
 
     @cached_property
     def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,6 +16,7 @@ from pipegen.errors import OpError
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
+from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.records.cells import RecordCells, where_of_records
@@ -25,6 +27,7 @@ from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.items import read_items
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
+from pipegen.ops.sources.records.reader import RecordReader
 
 if TYPE_CHECKING:
     import builtins
@@ -92,6 +95,7 @@ class RecordSource(DescribedRecords):
         """
         found = self._indexed(base, progress)
         cells, notes = RecordCells(self, found, progress), tuple[Note, ...]()
+        found = replace(found, cells=cells)
         if self.where is not None:
             found, notes = where_of_records(self.where, cells, found)
         made = self._chosen(found)
@@ -170,6 +174,8 @@ class RecordSource(DescribedRecords):
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
         reader = self.reader(shards, index, columns)
         reader.checksums = self.checksums
+        if isinstance(reader, RecordReader):
+            reader.numbers = partial(self._numbers, found)
         return Listing(
             found.root,
             [shard.key for shard in shards],  # type: ignore[arg-type]
@@ -200,6 +206,26 @@ class RecordSource(DescribedRecords):
             return self.first_label(name, found.shards, found.index)
 
         return LabelColumn(name, self.features[name], found, read, first, self._folder, one_type=self.labels_of_one_type)
+
+    def _numbers(self, found: Indexed, name: str, files: Ints) -> Ints | None:
+        """Reads a single number of every record of some files, 0 for records that `where` leaves out; `None` for other features.
+
+        Raises:
+            OpError: `PG423` and `PG666` as for a table.
+        """
+        import numpy as np
+
+        feature = self.features.get(name)
+        if feature is None or found.cells is None or not kind_of(feature).numbers or feature.stored_shape not in ((), (1,)):
+            return None
+        field = f"features.{name}"
+        cells, used = found.cells.column(self.key_of(name), field), np.arange(int(found.index.first[-1]))
+        used = used if found.kept is None else used[found.kept]
+        about = lambda row: found.place(int(used[row])), field, feature.dtype
+        values = read_numbers([cells[row] for row in used.tolist()], *about, weights=kind_of(feature).weighs)
+        every: Ints = np.zeros(len(cells), values.dtype)
+        every[used] = values
+        return found.of(every, files)
 
     def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
         """Reports that labels had to be read for their classes."""
