@@ -202,6 +202,8 @@ USES: dict[str, dict[str, Any]] = {
     "stratified groups": {
         "splits": {"parts": {"train": 0.6, "validation": 0.4}, "method": "random", "group": "patient", "stratify": "label"}
     },
+    "strata": {"splits": {"parts": {"train": 9, "validation": 5}, "method": "random", "stratify": {"column": "SITE"}, "group": "patient"}},
+    "strata, folds": {"splits": {"folds": {"count": 2, "fold": 0}, "stratify": {"column": "SITE"}, "group": "patient"}},
     "column": {"splits": {"parts": {"train": "8", "validation": "7"}, "method": {"column": "patient"}}},
     "values": {"splits": {"parts": {"train": {"patient": [8, 11]}, "validation": {"patient": ["7"]}}}},
     "values, file": {"splits": {"parts": {"train": {"patient": {"file": "train.txt"}}, "validation": {"patient": [7]}}}},
@@ -482,3 +484,30 @@ def test_a_number_that_is_none_is_named_with_its_record(tmp_path: Path) -> None:
     found = collected(spec_of({"tfrecord": {**write_tfrecord(tmp_path, held), "features": features}}, sampling={"weights": "age"}))
     assert [d.code for d in found.diagnostics.items if d.code != "PG509"] == ["PG423"]
     assert "a-1.tfrecord#1" in found.diagnostics.items[0].message
+
+
+@pytest.mark.parametrize("op", ["tfrecord", "csv"])
+def test_the_values_of_a_column_have_their_shares(op: str, tmp_path: Path) -> None:
+    held = records(gaps=False)
+    source = {op: (write_csv if op == "csv" else WRITERS[op])(tmp_path, held)}
+    parts = {"parts": {"train": 8, "validation": 6}, "method": "random"}
+    found = chosen(spec_of(source, splits={**parts, "stratify": {"column": "patient"}}))
+    assert sorted(sum(held[i]["patient"] == 8 for i in own) for own in found.values()) == [2, 3]
+    assert sorted(sum(held[i]["patient"] == 11 for i in own) for own in found.values()) == [3, 3]
+    by_label = chosen(spec_of(source, splits={**parts, "stratify": "label"}))
+    assert by_label == chosen(spec_of(source, splits={**parts, "stratify": {"column": "label"}}))
+    subset = chosen(spec_of(source, sampling={"subset": {"count": 7, "stratify": {"column": "patient"}}}))["train"]
+    assert [sum(held[i]["patient"] == patient for i in subset) for patient in (7, 8, 11)] in ([1, 3, 3], [2, 2, 3])
+    by_label = chosen(spec_of(source, sampling={"subset": {"count": 7, "stratify": "label"}}))
+    assert by_label == chosen(spec_of(source, sampling={"subset": {"count": 7, "stratify": {"column": "label"}}}))
+
+
+def test_files_have_no_columns_to_stratify_by(tmp_path: Path) -> None:
+    for i, record in enumerate(records()):
+        (tmp_path / "ab"[i % 2]).mkdir(exist_ok=True)
+        (tmp_path / "ab"[i % 2] / f"{i}.png").write_bytes(record["image"])
+    source = {"image_folder": {"path": str(tmp_path)}}
+    found = collected(spec_of(source, splits={"parts": {"train": 0.5, "validation": 0.5}, "stratify": {"column": "site"}}))
+    assert [(d.code, d.message) for d in found.diagnostics.items] == [("PG302", "`image_folder` has no columns, such as 'site'")]
+    with pytest.raises(pipegen.SpecError, match="`stratify` goes by a column, but the source `image_folder` has no columns"):
+        pipegen.build(spec_of(source, sampling={"subset": {"count": 2, "stratify": {"column": "site"}}}))

@@ -362,7 +362,7 @@ def _each(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, B
     ranks = listing.parts is None and splits.method != "hash" and splits.column is None
     if ranks and shards.total > RANKED:
         raise _too_many(splits, shards.total)
-    labels = listed_labels(listing) if splits.stratify is not None else None
+    labels = listed_labels(listing) if splits.stratify == "label" else None
     counted = np.arange(shards.total) if shards.kept is None else np.flatnonzero(shards.kept)
     of = np.repeat(np.arange(len(shards.rows)), shards.rows)[counted]
     if ranks or isinstance(splits.group, PathGroup):

@@ -11,7 +11,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Severity, write
 from pipegen.diagnostics.foreign import rows
 from pipegen.diagnostics.suggest import closest
-from pipegen.ops.sampling_sections import ColumnMethod, PathGroup, Splits
+from pipegen.ops.sampling_sections import ByColumn, PathGroup, Splits
 from pipegen.patterns import compile_pattern
 from pipegen.spec.expect import join, one_of
 from pipegen.spec.variants import branches, joined, part_path, relocated_part
@@ -175,9 +175,15 @@ def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     for field, column in spec.splits.columns().items():
         message = f"`{spec.source.op}` has no columns, such as {column!r}"
         help_ = "with folders, use `method: folder` or the source `by_split`"
-        if field == "group":
-            help_ = "with files, group by the path: `group: {path: REGEX}`"
+        if field in _INSTEAD:
+            help_ = _INSTEAD[field]
         yield make("PG302", message, locate(("splits", *field.split(".")[:2])), help=help_)
+
+
+_INSTEAD = {
+    "group": "with files, group by the path: `group: {path: REGEX}`",
+    "stratify.column": "`stratify: label` goes by the classes",
+}
 
 
 def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -187,7 +193,7 @@ def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     if listing:
         yield from _values(spec, listing, locate)
         return
-    if method == "folder" or isinstance(method, ColumnMethod):
+    if method == "folder" or isinstance(method, ByColumn):
         for name in parts:
             if name not in texts:
                 what = "folder" if method == "folder" else "value of the column"
@@ -398,7 +404,7 @@ def _folds(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    if spec.splits.stratify is not None and not spec.source.has_classes():
+    if spec.splits.stratify == "label" and not spec.source.has_classes():
         several = spec.source.has_labels()
         what = "one label for each example, and here they have several" if several else "labels, and the source has none"
         where = "several labels here" if several else "no labels here"

@@ -15,7 +15,7 @@ import numpy as np
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
 from pipegen.errors import Attempts, InternalError, OpError
-from pipegen.ops.sampling_sections import PathGroup
+from pipegen.ops.sampling_sections import ByColumn, PathGroup
 from pipegen.ops.sources.listing.strings import as_places, decode
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.patterns import compile_pattern
@@ -213,8 +213,9 @@ class _Dealer:
 
     def __init__(self, splits: Splits, listing: Listing, groups: _Groups | None) -> None:
         self._splits = splits
-        self._labels = listing.labels if splits.stratify is not None else None
-        self._classes = listing.class_names
+        self._classes, self._labels = listing.class_names, listing.labels if splits.stratify == "label" else None
+        if isinstance(splits.stratify, ByColumn):
+            self._classes, self._labels = numbered(_cells(listing, splits.stratify.column, "stratify.column"), len(listing.keys))
         self._groups = groups
         self.ranked = as_places(_by_rank(split_hashes(listing.keys, splits.seed)), len(listing.keys))
 
@@ -354,8 +355,8 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
     n = len(listing.keys)
     if not isinstance(splits.group, PathGroup):
         cells = _cells(listing, splits.group, "group")
-        return _Groups(*_numbered(cells, len(cells)))
-    names, of = _numbered(compile_pattern(splits.group.path).first_groups(chain.from_iterable(listing.keys.blocks())), n)
+        return _Groups(*numbered(cells, len(cells)))
+    names, of = numbered(compile_pattern(splits.group.path).first_groups(chain.from_iterable(listing.keys.blocks())), n)
     if None in names:
         without = (of == names.index(None)).nonzero()[0]
         first = listing.keys[int(without[0])]
@@ -365,7 +366,7 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
     return _Groups(tuple(decode(name) for name in names if name is not None), of)
 
 
-def _numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
+def numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
     """Numbers distinct names in order of appearance; returns them, and the number of each record's name."""
     place: dict[T, int] = {}
     of = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int32 if count < 2**31 else np.int64, count)

@@ -171,7 +171,7 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
     if not missing:
         return []
     help_ = "`stratify: label` gives every part its share of each class"
-    if spec.splits.stratify is not None:
+    if spec.splits.stratify == "label":
         help_ = "such a class has too few examples for every part to get one"
     elif spec.source.split_names() is not None or spec.splits.method != "random":
         help_ = "metrics of this split say nothing about such a class"

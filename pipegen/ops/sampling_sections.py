@@ -21,6 +21,13 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 Power = Annotated[float, Field(ge=0, le=1)]
 
 
+class ByColumn(Model):
+    """The values of a column."""
+
+    column: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
+    """The name of the column, or its number from 0; for records in files of many, a key."""
+
+
 class RepeatFactor(Model):
     """Repeats examples of rare classes sqrt(threshold / share of the class) times, and each example at least once (Gupta 2019, LVIS)."""
 
@@ -40,8 +47,8 @@ class Subset(Model):
     where: Where | None = None
     """A condition on columns of a table, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source. Other splits keep all
     their examples."""
-    stratify: Literal["label"] | None = None
-    """Keep the share of each class, exact to one example."""
+    stratify: Literal["label"] | ByColumn | None = None
+    """Keep the share of each class, or of each value of a column (`{column: NAME}`), exact to one example."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """The seed of the choice. The top-level seed does not change it."""
 
@@ -197,13 +204,6 @@ PartValues = Annotated[tuple[Value, ...], Field(min_length=1)] | ValuesFile
 """The values of a column that a part has."""
 
 
-class ColumnMethod(Model):
-    """Splits named by a column."""
-
-    column: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
-    """The name of the column, or its number from 0, whose values name the splits."""
-
-
 class PathGroup(Model):
     """Groups records whose paths have the same match."""
 
@@ -228,14 +228,15 @@ class Splits(Model):
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
     value that names the split in the data. Or the values of a column that each split has, in a list or in a file with one a line:
     `{train: {patient: [2, 3, 5]}, validation: {patient: {file: val.txt}}}`; examples with other values are in no split."""
-    method: Literal["random", "hash", "folder", "keras", "keras_utility"] | ColumnMethod = "random"
+    method: Literal["random", "hash", "folder", "keras", "keras_utility"] | ByColumn = "random"
     """The assignment of records to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold on the
     hash, so that adding data moves no record; it is the default for sources with many records in a file and sizes that are fractions.
     `folder`: the first folder names the split. `keras`: the first files of each class are validation, as with Keras'
     `ImageDataGenerator`. `keras_utility`: the files are shuffled by `splits.seed` and the last of them are validation, as with
     `keras.utils.image_dataset_from_directory`."""
-    stratify: Literal["label"] | None = None
-    """Keep the share of each class the same in every split, exact to one example per class."""
+    stratify: Literal["label"] | ByColumn | None = None
+    """Keep the share of each class, or of each value of a column (`{column: NAME}`), the same in every split, exact to one example per
+    class."""
     group: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)] | PathGroup | None = None
     """Keep records of one group in one split: `{path: REGEX}`, or the name of a column, which is a key for records in files of many, or
     for a table its number from 0."""
@@ -265,20 +266,21 @@ class Splits(Model):
     @property
     def column(self) -> str | int | None:
         """The column whose values name the splits, if one does."""
-        if isinstance(self.method, ColumnMethod):
+        if isinstance(self.method, ByColumn):
             return self.method.column
         return next((next(iter(part)) for part in self.parts.values() if isinstance(part, dict)), None)
 
     @property
     def column_field(self) -> str:
         """The argument that names it."""
-        if isinstance(self.method, ColumnMethod):
+        if isinstance(self.method, ByColumn):
             return "method.column"
         return next((f"parts.{name}" for name, part in self.parts.items() if isinstance(part, dict)), "")
 
     def columns(self) -> dict[str, str | int]:
         """Returns the columns that assign records to splits, by the argument that names each."""
         found = {} if self.column is None else {self.column_field: self.column}
+        found |= {"stratify.column": self.stratify.column} if isinstance(self.stratify, ByColumn) else {}
         return found | ({"group": self.group} if isinstance(self.group, (str, int)) else {})
 
     def values(self) -> dict[str, tuple[str, ...]]:

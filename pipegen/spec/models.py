@@ -16,7 +16,7 @@ from pipegen.ops.buckets import Buckets
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
-from pipegen.ops.sampling_sections import Curriculum, FeatureName, Sampling, Seed, Splits
+from pipegen.ops.sampling_sections import ByColumn, Curriculum, FeatureName, Sampling, Seed, Splits
 from pipegen.ops.sources.features.predicate_syntax import parse_predicate
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import SplitName, Transform, When
@@ -369,7 +369,9 @@ class PipelineSpec(Model):
         """The columns that assign records to splits or select a subset, each with the key path of an argument that names it."""
         subset = self.sampling.subset if self.sampling is not None else None
         compared = parse_predicate(subset.where).columns() if subset is not None and subset.where is not None else ()
-        named = {column.name: ("sampling", "subset", "where") for column in compared}
+        named: dict[str, tuple[str, ...]] = {column.name: ("sampling", "subset", "where") for column in compared}
+        if subset is not None and isinstance(subset.stratify, ByColumn):
+            named[str(subset.stratify.column)] = "sampling", "subset", "stratify"
         return named | {str(column): ("splits", *field.split(".")) for field, column in self.splits.columns().items()}
 
     def split_names(self) -> tuple[str, ...]:
