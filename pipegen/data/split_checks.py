@@ -177,7 +177,7 @@ def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         help_ = "with folders, use `method: folder` or the source `by_split`"
         if field in _INSTEAD:
             help_ = _INSTEAD[field]
-        yield make("PG302", message, locate(("splits", *field.split(".")[:2])), help=help_)
+        yield make("PG302", message, locate(("splits", *field.removesuffix(".column").split("."))), help=help_)
 
 
 _INSTEAD = {
