@@ -91,7 +91,8 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
     key = str(place.path[-1]) if place.path else ""
     if value is None:
         return ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
-    if shape(annotation).kind == "literal" and len(words_of(annotation)) == 1 and not isinstance(value, (dict, list)):
+    only = shape(annotation).kind == "literal" and not isinstance(value, (dict, list))
+    if len(words_of(annotation)) == 1 and (only or value is True):
         return [write(words_of(annotation)[0], "value")]
     if place.path[:2] == ("splits", "parts") and isinstance(value, float):
         return ["write a fraction below 1, or a whole number of examples"]
