@@ -152,7 +152,7 @@ def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> Sharded
         assign_shards(spec.splits, listing, spec.split_names(), name, folder),
         name,
         tuple(sorted(listing.excluded)),
-        by_column=bool(spec.columns()),
+        by_column=any(path[0] == "splits" or "subset" in path for path in spec.columns().values()),
     )
     _ = manifest.bases  # computed now, so that its errors are reported with those of the data
     return manifest

@@ -366,12 +366,17 @@ class PipelineSpec(Model):
         return self._stretch
 
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns that assign records to splits or select a subset, each with the key path of an argument that names it."""
-        subset = self.sampling.subset if self.sampling is not None else None
+        """The columns and features that decide which examples there are, each with the key path of an argument that names it."""
+        sampling = self.sampling
+        subset = sampling.subset if sampling is not None else None
         compared = parse_predicate(subset.where).columns() if subset is not None and subset.where is not None else ()
         named: dict[str, tuple[str, ...]] = {column.name: ("sampling", "subset", "where") for column in compared}
         if subset is not None and isinstance(subset.stratify, ByColumn):
             named[str(subset.stratify.column)] = "sampling", "subset", "stratify"
+        if sampling is not None and sampling.feature is not None:
+            named[sampling.feature] = "sampling", *sampling.feature_path()
+        if self.order is not None:
+            named[self.order.by] = "order", "by"
         return named | {str(column): ("splits", *field.split(".")) for field, column in self.splits.columns().items()}
 
     def split_names(self) -> tuple[str, ...]:
