@@ -528,3 +528,25 @@ def test_files_have_no_columns_to_stratify_by(tmp_path: Path) -> None:
     assert [(d.code, d.message) for d in found.diagnostics.items] == [("PG302", "`image_folder` has no columns, such as 'site'")]
     with pytest.raises(pipegen.SpecError, match="`stratify` goes by a column, but the source `image_folder` has no columns"):
         pipegen.build(spec_of(source, sampling={"subset": {"count": 2, "stratify": {"column": "site"}}}))
+
+
+def test_columns_of_a_table_without_a_header_are_numbers(tmp_path: Path) -> None:
+    write_csv(tmp_path, records(gaps=False))
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    (tmp_path / "bare.csv").write_text("\n".join(lines[1:]))
+    features = {"image": {"kind": "image", "column": 0}, "label": {"kind": "label", "column": 1}}
+    source = {"csv": {"path": str(tmp_path / "bare.csv"), "header": False, "features": features}}
+    splits = {"parts": {"train": {"3": [8, 11]}, "validation": {"3": [7]}}}
+    found = collected(spec_of(source, splits=splits, sampling={"subset": {"where": "`4` >= 21"}})).manifest
+    assert found is not None
+    assert [found.keys(split)[0] for split in ("train", "validation")] == ["4.png", "0.png"]
+    assert found.num_examples("validation") == 3
+
+
+def test_a_column_whose_name_has_dots(tmp_path: Path) -> None:
+    source = {"mds": write_mds(tmp_path, records())}
+    splits = {"parts": {"train": {"about.site": ["bern"]}, "validation": {"about.site": ["genf"]}}}
+    assert chosen(spec_of(source, splits=splits)) == {"train": [0, 3, 6, 9, 12], "validation": [1, 4, 7, 10, 13]}
+    splits["parts"]["train"]["about.site"] = ["basel"]
+    found = collected(spec_of(source, splits=splits))
+    assert [(d.code, d.labels[0].path) for d in found.diagnostics.items] == [("PG404", "splits.parts.train")]

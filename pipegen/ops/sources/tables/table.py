@@ -175,10 +175,9 @@ class Table:
         Raises:
             OpError: As `column` and `require`.
         """
-        wanted = int(column) if self.names is None and column.isascii() and column.isdigit() else column
-        whole = self.column(wanted, "where")
-        self.require(rows, wanted)
-        return [whole[row] for row in rows], self.place_in(wanted)
+        whole = self.column(column, "where")
+        self.require(rows, column)
+        return [whole[row] for row in rows], self.place_in(column)
 
     def only(self, rows: Sequence[int]) -> Table:
         """Returns the table of some rows, which keep their places."""
@@ -205,7 +204,9 @@ class Table:
         return range(self.num_rows)
 
     def number(self, wanted: str | int, field: str) -> int:
-        """Returns the number of a column, or of the column of a JSON field; see `column`."""
+        """Returns the number of a column, which may be written as text without a header, or of the column of a JSON field; see `column`."""
+        if self.names is None and isinstance(wanted, str) and wanted.isascii() and wanted.isdigit():
+            wanted = int(wanted)
         if isinstance(wanted, int):
             if wanted < self.width:
                 return wanted
