@@ -64,29 +64,35 @@ class RecordCells:
         file = self._found.kept_as("cells", key)
         values = kept_values(self._source.kept_in, file, self.num_rows)
         if values is None:
-            values = self._read_all(key, field)
+            try:
+                values = self._read_all(key)
+            except OpError as error:  # its own field is that of a feature
+                raise OpError(error.code, error.message, field=field or None, help=error.help) from None
             keep_values(self._source.kept_in, file, values, f"`{key}` of the records")
         texts = values.as_texts()
         if texts.texts in ((), ("",)):
-            known = self._source.known_keys(self._found.shards, self._found.index)
+            source, _, index = self._source.with_key(key, self._found)  # which knows all keys if it lacks one
+            known = source.known_keys(self._found.shards, index)
             help_ = suggested(key, known) if known else None
             raise OpError("PG421", f"no record of {self.called} has the key {key!r}", field=field or None, help=help_)
         return tuple(texts.texts[code] for code in texts.codes.tolist())
 
-    def _read_all(self, key: str, field: str) -> Values:
+    def _read_all(self, key: str) -> Values:
         source, name, index = self._source.with_key(key, self._found)
         shards, done = self._found.shards, 0
+        known: dict[str, str] = {}  # one text for all records that hold it
 
         def read(shard: int) -> list[str]:
             if not index.rows[shard]:
                 return []
             try:
-                return [_text(value) for value in source.stored_cells(name, shards[shard], *index.of(shard))]
+                texts = (_text(value) for value in source.stored_cells(name, shards[shard], *index.of(shard)))
+                return [known.setdefault(text, text) for text in texts]
             except _NotText as error:
                 message = f"{key!r} of the records in {shards[shard].path!r} holds {error}, which is not text"
-                raise OpError("PG421", message, field=field or None, help="name a key with a short text or a number") from None
+                raise OpError("PG421", message, help="name a key with a short text or a number") from None
             except (OSError, ValueError) as error:  # a kept index hides damage of the file
-                raise OpError("PG430", f"{key!r} of {shards[shard].path!r} cannot be read: {error}", field=field or None) from None
+                raise OpError("PG430", f"{key!r} of {shards[shard].path!r} cannot be read: {error}") from None
 
         every: list[str] = []
         with ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores()))) as pool:
