@@ -550,3 +550,11 @@ def test_a_column_whose_name_has_dots(tmp_path: Path) -> None:
     splits["parts"]["train"]["about.site"] = ["basel"]
     found = collected(spec_of(source, splits=splits))
     assert [(d.code, d.labels[0].path) for d in found.diagnostics.items] == [("PG404", "splits.parts.train")]
+
+
+@pytest.mark.parametrize("op", WRITERS)
+def test_a_key_that_no_record_has_is_named_where_it_is_asked_for(op: str, tmp_path: Path) -> None:
+    source = {op: {**WRITERS[op](tmp_path, records(gaps=op not in WHOLE)), "where": "agee > 3"}}
+    (found,) = (d for d in collected(spec_of(source)).diagnostics.items if d.severity == "error")
+    assert (found.code, found.labels[0].path) == ("PG442" if op == "lmdb" else "PG421", f"source.{op}.where")
+    assert found.help == ("did you mean 'age'?",) or (op == "lmdb" and "its keys are 'age-000000'" in found.help[0])

@@ -45,8 +45,8 @@ class Subset(Model):
     count: Annotated[int, Field(ge=1)] | None = None
     """The number of examples of the training split."""
     where: Where | None = None
-    """A condition on columns of a table, or on keys of records, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source. Other splits keep all
-    their examples."""
+    """A condition on columns of a table, or on keys of records, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source.
+    Other splits keep all their examples."""
     stratify: Literal["label"] | ByColumn | None = None
     """Keep the share of each class, or of each value of a column (`{column: NAME}`), exact to one example."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
