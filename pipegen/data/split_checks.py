@@ -174,9 +174,7 @@ def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         return
     for field, column in spec.splits.columns().items():
         message = f"`{spec.source.op}` has no columns, such as {column!r}"
-        help_ = "with folders, use `method: folder` or the source `by_split`"
-        if field in _INSTEAD:
-            help_ = _INSTEAD[field]
+        help_ = _INSTEAD.get(field, "with folders, use `method: folder` or the source `by_split`")
         yield make("PG302", message, locate(("splits", *field.removesuffix(".column").split("."))), help=help_)
 
 

@@ -61,7 +61,7 @@ class RecordCells:
         return [whole[row] for row in rows], self._found.place
 
     def _texts(self, key: str, field: str) -> tuple[str, ...]:
-        file = self._found.kept_as("cells", key)
+        file = self._found.kept_as("cells", key, self._source.index_options())
         values = kept_values(self._source.kept_in, file, self.num_rows)
         if values is None:
             try:
