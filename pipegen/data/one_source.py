@@ -190,8 +190,9 @@ def collect_part(
         path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
         diagnostics.add(finding_of(error, locate(path)))
         return None, diagnostics
-    read = [_read(manifest, column, path, locate) for column, path in spec.columns().items() if listing.shards is not None]
-    diagnostics.extend([*check_assignment(spec, manifest, locate), *far, *findings, *further, *read])
+    diagnostics.extend([*check_assignment(spec, manifest, locate), *far, *findings, *further])
+    if listing.shards is not None and not diagnostics.has_errors:
+        diagnostics.extend(_read(manifest, column, path, locate) for column, path in spec.columns().items())
     return manifest, diagnostics
 
 
