@@ -31,7 +31,23 @@ LEAVING = {c for c in CODES if c.startswith(("PG53", "PG54", "PG55", "PG57"))}
 """Codes of what a spec is locked, served, ejected or prepared with."""
 REMOTE = {"PG565", "PG566", "PG567"}
 """Codes of data on other machines."""
-ELSEWHERE = {"PG001", "PG003", "PG005", "PG114", "PG117", "PG204", "PG240", "PG241", "PG627", "PG674", *REMOTE, *DATA, *ITEMS, *LEAVING}
+ELSEWHERE = {
+    "PG001",
+    "PG003",
+    "PG005",
+    "PG114",
+    "PG117",
+    "PG204",
+    "PG240",
+    "PG241",
+    "PG627",
+    "PG629",
+    "PG674",
+    *REMOTE,
+    *DATA,
+    *ITEMS,
+    *LEAVING,
+}
 """Codes that no readable text can show: PG114 and PG117 need a package and a lock, and PG24x are of who builds it;
  PG674 is about what lies on the disk."""
 

@@ -109,7 +109,7 @@ def _path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
         if old.get(path) == new.get(path):
             continue
         what = f"{_shown(old.get(path))} → {_shown(new.get(path))}"
-        if path[-1] == "exclude":
+        if path[-1] in ("exclude", "file"):
             both = path in old and path in new
             same = "the same numbers if the lists name the same records" if both else "other numbers, unless the list is empty"
             yield Change("perhaps", path, what, same)

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.catalog import make
+from pipegen.errors import OpError
 from pipegen.files import read_regular
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.sampling_sections import Splits
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -97,14 +99,48 @@ def read_list(spec: PipelineSpec, base: Path, locate: Locate, section: str = "er
         return [], []
     path = str(base / named)
     try:
+        return read_lines(path), []
+    except ValueError as error:
+        message = f"the list of excluded files {path!r} cannot be read: {error}"
+        help_ = f"`{'pipegen validate --data' if section == 'errors' else 'pipegen report'}` writes one; or leave `exclude` out"
+        return [], [make("PG413", message, locate((section, "exclude")), help=help_)]
+
+
+def read_lines(path: str) -> list[str]:
+    """Reads the lines of a list; `ValueError` if it cannot be read."""
+    try:
         content = read_regular(path, _LARGEST + 1)
         if len(content) > _LARGEST:
             raise OSError(errno.EFBIG, f"it is larger than {_LARGEST // 2**20} MiB")
-        return content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").split("\n"), []
     except (OSError, ValueError) as error:
-        message = f"the list of excluded files {path!r} cannot be read: {getattr(error, 'strerror', None) or error}"
-        help_ = f"`{'pipegen validate --data' if section == 'errors' else 'pipegen report'}` writes one; or leave `exclude` out"
-        return [], [make("PG413", message, locate((section, "exclude")), help=help_)]
+        raise ValueError(getattr(error, "strerror", None) or str(error)) from None
+    return content.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").split("\n")
+
+
+def read_values(splits: Splits, base: Path) -> None:
+    """Reads the files that list the values of parts.
+
+    Raises:
+        OpError: `PG578` for a file that cannot be read or lists nothing, `PG301` for a value that two parts list. `field` is relative to
+            `splits`.
+    """
+    for name, listed in splits.files.items():
+        path = str(base / listed.file)
+        field = f"parts.{name}"
+        try:
+            listed.take(read_lines(path))
+        except ValueError as error:
+            message = f"the values of `{name}` in {path!r} cannot be read: {error}"
+            raise OpError("PG578", message, field=field, help="write a file with one value of the column in each line") from None
+        if not listed.values:
+            raise OpError("PG578", f"{path!r} lists no value, so `{name}` would be empty", field=field, help="write one value in each line")
+    found = splits.shared_value() if splits.files else None
+    if found is not None:
+        value, first, second = found
+        # The spec may name any file of this machine, and its author may read this finding: the file's lines stay secret.
+        said = repr(value) if second not in splits.files else f"value {splits.values()[second].index(value) + 1} of its file"
+        message = f"`{second}` lists {said}, and so does `{first}`"
+        raise OpError("PG301", message, field=f"parts.{second}", help="a record is in one part: list each value once")
 
 
 def _is_list(lines: list[str], entries: Iterable[str], listings: Iterable[Listing]) -> bool:

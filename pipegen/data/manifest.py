@@ -178,6 +178,10 @@ class Manifest:
         labels = self.listing.labels
         return None if labels is None else labels[self.members[split]].astype("int64")
 
+    def stored(self, split: str, feature: str) -> Ints | None:
+        """A label or a single number of each example of a split, from the listing, else read once from all records; `None` without it."""
+        return self.columns(split).get(feature)
+
     def class_weights(self, split: str) -> dict[int, float] | None:
         """Computes balanced weights of the classes: examples / (classes × examples of the class); `None` without labels."""
         labels = self.labels(split)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipegen.data.exclude import SECTIONS, excluded_keys, read_list
+from pipegen.data.exclude import SECTIONS, excluded_keys, read_list, read_values
 from pipegen.data.image_sides import with_orientations
 from pipegen.data.manifest import Manifest
 from pipegen.data.ownership import argument, finding_of, place_within
@@ -24,6 +24,7 @@ from pipegen.frozen import dataclass
 from pipegen.memory import ram_budget
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.spec.models import MissingFraction
+from pipegen.spec.source_map import format_path
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ def collect_part(
     """
     diagnostics = Diagnostics()
     try:
+        read_values(spec.splits, base)
         manifest = _dealt(spec, listing, name or spec.source.op)
         far = far_from_asked(spec, manifest, locate)
         manifest, findings = _without_copies(spec, manifest, base, locate, also)
@@ -189,7 +191,15 @@ def collect_part(
         diagnostics.add(finding_of(error, locate(path)))
         return None, diagnostics
     diagnostics.extend([*check_assignment(spec, manifest, locate), *far, *findings, *further])
+    if listing.shards is not None and not diagnostics.has_errors:
+        diagnostics.extend(_read(manifest, column, path, locate) for column, path in spec.columns().items())
     return manifest, diagnostics
+
+
+def _read(manifest: Manifest, column: str, path: tuple[str, ...], locate: Locate) -> Diagnostic:
+    """Reports that a column of records had to be read."""
+    message = f"{column!r} was read once from all {manifest.total:,} records, for `{format_path(path)}`"
+    return make("PG432", message, locate(path), help="it is read again if the files change")
 
 
 def _dealt(spec: PipelineSpec, listing: Listing, name: str) -> Manifest:

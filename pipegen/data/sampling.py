@@ -13,12 +13,13 @@ import numpy as np
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import exact
 from pipegen.data.shards import cumulative, mix64, seed_salt
-from pipegen.data.splits import Ranked, deal_by_class
+from pipegen.data.splits import Ranked, deal_by_class, numbered
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
+from pipegen.ops.sampling_sections import ByColumn
+from pipegen.ops.sources.features.predicate_syntax import parse_predicate
 from pipegen.ops.sources.listing.strings import as_places, shareable
 from pipegen.ops.sources.listing.wording import count
-from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -316,7 +317,7 @@ def _ordered(order: Any, manifest: Manifest, size: int, seed: int) -> Epochs:
 def _labels(spec: PipelineSpec, manifest: Manifest, sampling: Sampling) -> Array:
     """The classes of the training examples: `(n,)`, or multi-hot `(n, classes)`."""
     name = str(sampling.feature)
-    labels = manifest.labels(_TRAIN) if name == spec.source.class_feature() else manifest.columns(_TRAIN).get(name)
+    labels = manifest.labels(_TRAIN) if name == spec.source.class_feature() else manifest.stored(_TRAIN, name)
     if labels is None:
         raise _unknown(manifest, name, ("sampling", *sampling.feature_path()))
     return np.asarray(labels)
@@ -324,7 +325,7 @@ def _labels(spec: PipelineSpec, manifest: Manifest, sampling: Sampling) -> Array
 
 def _numbers(manifest: Manifest, name: str, path: tuple[str, ...]) -> Array:
     """The values of a feature of the training examples: float64 `(n,)`."""
-    values = manifest.columns(_TRAIN).get(name)
+    values = manifest.stored(_TRAIN, name)
     if values is None:
         raise _unknown(manifest, name, path)
     return np.asarray(values, np.float64).reshape(len(values))
@@ -386,20 +387,28 @@ class _Columns:
     def cells(self, column: str, rows: Sequence[int]) -> tuple[list[str], Callable[[int], str]]:
         """Reads the texts of these rows, in their order; also returns a function that names a row's example."""
         if column not in self._read:
-            read = self._manifest.listing.cells
-            if read is None:
-                raise OpError("PG472", "`where` compares columns of a table, and the source has none", field="where")
-            self._read[column] = read(column, "where")
+            self._read[column] = read_column(self._manifest, column, "where")
         cells = self._read[column]
         return [cells[number] for number in self._numbers[list(rows)].tolist()], lambda row: f"the example {self._keys[row]!r}"
+
+
+def read_column(manifest: Manifest, column: str | int, field: str) -> Sequence[str]:
+    """Reads a column of all records for an argument of `subset`; `PG472` without columns."""
+    read = manifest.listing.cells
+    if read is None:
+        raise OpError("PG472", f"`{field}` goes by a column, and `{manifest.source_name}` has none", field=field)
+    return read(column, field)
 
 
 def _first(manifest: Manifest, wanted: int, subset: Subset) -> Array:
     """The positions in the training split of `wanted` examples."""
     hashes = mix64(manifest.ids(_TRAIN) ^ seed_salt(subset.seed, b"pipegen.subset"))
-    labels = manifest.labels(_TRAIN) if subset.stratify is not None else None
+    labels, names = manifest.labels(_TRAIN) if subset.stratify == "label" else None, manifest.class_names
+    if isinstance(subset.stratify, ByColumn):
+        cells = read_column(manifest, subset.stratify.column, "stratify")
+        names, labels = numbered([cells[number] for number in manifest.numbers(_TRAIN).tolist()], len(hashes))
     if labels is None:
         return np.argpartition(hashes, wanted - 1)[:wanted]
     ranked = np.argsort(hashes, kind="stable")
-    classes = split_hashes(manifest.class_names, subset.seed).argsort(kind="stable")
+    classes = split_hashes(names, subset.seed).argsort(kind="stable")
     return deal_by_class(Ranked(ranked, labels, classes), [wanted, len(ranked) - wanted])[0]

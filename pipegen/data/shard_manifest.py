@@ -31,6 +31,8 @@ class ShardedManifest(Manifest):
     """A listing of shards and its splits, in the spec's order."""
 
     members: Mapping[str, Selected]  # type: ignore[assignment]
+    by_column: bool = False
+    """Whether values in the records, or in a file, decide which record is in which split."""
 
     def __post_init__(self) -> None:
         """Keeps the members as they are."""
@@ -54,11 +56,14 @@ class ShardedManifest(Manifest):
 
     @cached_property
     def split_fingerprint(self) -> str:
-        """Hash of the data and, if records were left out, of the splits."""
-        if not self.left_out:
+        """Hash of the data and, if records were left out or values decide them, of the splits."""
+        if not self.left_out and not self.by_column:
             return self.fingerprint
         lines = "".join(f"{name}\n" for name in sorted(self.left_out))
-        return hashlib.sha256(f"{self.fingerprint}\n{lines}".encode("utf-8", "surrogateescape")).hexdigest()
+        digest = hashlib.sha256(f"{self.fingerprint}\n{lines}".encode("utf-8", "surrogateescape"))
+        for split in self.splits if self.by_column else ():
+            digest.update(f"{split}\n".encode() + self.numbers(split).astype("<i8").tobytes())
+        return digest.hexdigest()
 
     @property
     def every_key(self) -> Sequence[str]:
@@ -118,6 +123,12 @@ class ShardedManifest(Manifest):
     def labels(self, split: str) -> Array | None:
         return None if self.every_label is None else self.members[split].gather(self.every_label).astype(np.int64)
 
+    def stored(self, split: str, feature: str) -> Array | None:
+        if feature in self.listing.columns:
+            return super().stored(split, feature)
+        every = listed_labels(self.listing, feature)
+        return None if every is None else self.members[split].gather(every)
+
     def ids(self, split: str) -> Array:
         """The 64-bit example ids of a split, in source order, uint64 `(n,)`. A graph computes those of its batch itself."""
         shard, row = self.members[split].locate(np.arange(self.num_examples(split)))
@@ -137,7 +148,11 @@ def sharded_manifest(spec: PipelineSpec, listing: Listing, name: str) -> Sharded
     """
     folder = kept_folder(spec.runtime, SPLITS)
     manifest = ShardedManifest(
-        listing, assign_shards(spec.splits, listing, spec.split_names(), name, folder), name, tuple(sorted(listing.excluded))
+        listing,
+        assign_shards(spec.splits, listing, spec.split_names(), name, folder),
+        name,
+        tuple(sorted(listing.excluded)),
+        by_column=any(path[0] == "splits" or "subset" in path for path in spec.columns().values()),
     )
     _ = manifest.bases  # computed now, so that its errors are reported with those of the data
     return manifest

@@ -20,6 +20,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import SPLITS, keep_or_warn, open_kept
+from pipegen.ops.sampling_sections import PathGroup
 from pipegen.ops.sources.listing.base import Parts, listed_labels, shards_of
 from pipegen.ops.sources.listing.strings import Strings
 
@@ -331,6 +332,9 @@ def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_nam
     if splits.method == "folder" and listing.parts is None:
         listing = replace(listing, parts=Parts.hold([_part(splits, key) for key in listing.keys]))
     dealt = bool(splits.parts) or splits.folds is not None
+    if splits.columns():
+        bitmaps = _each(splits, listing, names)
+        return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
     if listing.parts is not None or not dealt or (splits.method == "hash" and splits.group is not None):
         members = assign(splits, listing, names)
         return {name: Selected(rows, files[rows[files] > 0].astype(np.int64), offsets=offsets) for name, files in members.items()}
@@ -343,7 +347,7 @@ def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_nam
             key = bitmaps_key(splits, listing, source_name)
             bitmaps = kept_or_counted(folder, key, names, size, lambda: by_hash(splits, rows, bases, offsets))
     else:
-        bitmaps = _by_rank(splits, listing, names)
+        bitmaps = _each(splits, listing, names)
     return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
 
 
@@ -352,19 +356,26 @@ def _part(splits: Splits, key: str) -> str:
     return next((name for name, folder in splits.parts.items() if key.startswith(f"{str(folder).strip('/')}/")), "")
 
 
-def _by_rank(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, Bitmap]:
-    """Ranks all records by name, as if each were a file, and deals them out."""
+def _each(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, Bitmap]:
+    """Assigns all records as if each were a file: by the values of a column, or ranked by name."""
     shards = shards_of(listing)
-    if shards.total > RANKED:
+    ranks = listing.parts is None and splits.method != "hash" and splits.column is None
+    if ranks and shards.total > RANKED:
         raise _too_many(splits, shards.total)
-    labels = listed_labels(listing) if splits.stratify is not None else None
-    offsets = [0] * len(shards.rows) if shards.offsets is None else shards.offsets.tolist()
-    files = zip(listing.keys, offsets, shards.rows.tolist(), strict=True)
-    every = (f"{key}#{row}" for key, first, n in files for row in range(first, first + n))
+    labels = listed_labels(listing) if splits.stratify == "label" else None
     counted = np.arange(shards.total) if shards.kept is None else np.flatnonzero(shards.kept)
-    keys = Strings.hold(every if shards.kept is None else compress(every, shards.kept.tolist()))
+    of = np.repeat(np.arange(len(shards.rows)), shards.rows)[counted]
+    if ranks or isinstance(splits.group, PathGroup):
+        offsets = [0] * len(shards.rows) if shards.offsets is None else shards.offsets.tolist()
+        files = zip(listing.keys, offsets, shards.rows.tolist(), strict=True)
+        every = (f"{key}#{row}" for key, first, n in files for row in range(first, first + n))
+        keys = Strings.hold(every if shards.kept is None else compress(every, shards.kept.tolist()))
+    else:
+        keys = listing.keys.take(of)  # names of files, for messages
     labels = labels if labels is None else labels[counted]
-    records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, shards=None)
+    parts = None if listing.parts is None else Parts(listing.parts.names, listing.parts.codes[of])
+    records = replace(listing, keys=keys, sizes=np.zeros(len(keys), np.uint32), labels=labels, parts=parts, shards=None)
+    records = records if shards.kept is None else replace(records, cells=records.cells_of(counted))
     found = {}
     for name, members in assign(splits, records, names).items():
         mask: Array = np.zeros(shards.total, bool)

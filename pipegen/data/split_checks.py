@@ -11,7 +11,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Severity, write
 from pipegen.diagnostics.foreign import rows
 from pipegen.diagnostics.suggest import closest
-from pipegen.ops.sampling_sections import ColumnMethod, PathGroup, Splits
+from pipegen.ops.sampling_sections import ByColumn, PathGroup, Splits
 from pipegen.patterns import compile_pattern
 from pipegen.spec.expect import join, one_of
 from pipegen.spec.variants import branches, joined, part_path, relocated_part
@@ -169,21 +169,29 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports options that name a column if the source is not a table."""
+    """Reports options that name a column of a source without columns."""
     if spec.source.has_columns():
         return
-    if isinstance(spec.splits.method, ColumnMethod):
-        message = f"`method: {{column: {spec.splits.method.column}}}` needs a table, and `{spec.source.op}` is not one"
-        yield make("PG302", message, locate(("splits", "method")), help="with folders, use `method: folder` or the source `by_split`")
-    if isinstance(spec.splits.group, (str, int)):
-        message = f"`group: {spec.splits.group}` names a column of a table, and `{spec.source.op}` has none"
-        yield make("PG302", message, locate(("splits", "group")), help="with files, group by the path: `group: {path: REGEX}`")
+    for field, column in spec.splits.columns().items():
+        message = f"`{spec.source.op}` has no columns, such as {column!r}"
+        help_ = _INSTEAD.get(field, "with folders, use `method: folder` or the source `by_split`")
+        yield make("PG302", message, locate(("splits", *field.removesuffix(".column").split("."))), help=help_)
+
+
+_INSTEAD = {
+    "group": "with files, group by the path: `group: {path: REGEX}`",
+    "stratify.column": "`stratify: label` goes by the classes",
+}
 
 
 def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     parts, method = spec.splits.parts, spec.splits.method
     texts = [name for name, size in parts.items() if isinstance(size, str)]
-    if method == "folder" or isinstance(method, ColumnMethod):
+    listing = [name for name, size in parts.items() if isinstance(size, dict)]
+    if listing:
+        yield from _values(spec, listing, locate)
+        return
+    if method == "folder" or isinstance(method, ByColumn):
         for name in parts:
             if name not in texts:
                 what = "folder" if method == "folder" else "value of the column"
@@ -204,6 +212,30 @@ def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make("PG301", message, locate((*_PARTS, name)), help="folders are named with `method: folder`")
     if not texts:
         yield from _numbers(spec, locate)
+
+
+def _values(spec: PipelineSpec, listing: list[str], locate: Locate) -> Iterator[Diagnostic]:
+    """Checks parts that list values of a column; `listing` are those that do."""
+    splits, first = spec.splits, listing[0]
+    if splits.method != "random":
+        message = "the values in `parts` say which split a record is in, so `method` is not allowed"
+        yield make("PG302", message, locate(("splits", "method"), key=True), locate((*_PARTS, first), "the values"), help="remove `method`")
+        return
+    for name, part in splits.parts.items():
+        if not isinstance(part, dict):
+            message = f"`{first}` lists values of the column {splits.column!r}, and `{name}` has none"
+            help_ = f"list its values: `{name}: {{{splits.column}: […]}}`"
+            yield make("PG301", message, locate((*_PARTS, name)), locate((*_PARTS, first), "values"), help=help_)
+        elif splits.column not in part:
+            message = f"`{first}` lists values of the column {splits.column!r}, but `{name}` of {next(iter(part))!r}"
+            help_ = "a record could be in both: use one column for all parts"
+            yield make("PG301", message, locate((*_PARTS, name)), locate((*_PARTS, first), "another column"), help=help_)
+    found = splits.shared_value() if len(listing) == len(splits.parts) and not splits.files else None
+    if found is not None:
+        value, one, other = found
+        message = f"`{other}` lists {value!r}, and so does `{one}`"
+        labels = locate((*_PARTS, other)), locate((*_PARTS, one), "here, too")
+        yield make("PG301", message, *labels, help="a record is in one part: list each value once")
 
 
 def _folders(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -292,12 +324,14 @@ def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
             help_ = write(f"splits: {{parts: {_EXAMPLE}}}", "spec", "add {}", shown=f"parts: {_EXAMPLE}")
             yield make("PG302", message, locate(("splits", option), key=True), help=help_)
         return
-    method = splits.method if isinstance(splits.method, str) else "{column: …}"
+    listed = splits.column is not None and isinstance(splits.method, str)
+    method = splits.method if isinstance(splits.method, str) and not listed else "{column: …}"
     for option, refused in _REFUSED.items():
         if given[option] and method in refused:
-            message = f"`{option}` does not go with `method: {method}`: {refused[method]}"
-            help_ = write("splits: {method: random}", "spec", f"use {{}}, or remove `{option}`", shown="method: random")
-            yield make("PG302", message, locate(("splits", option), key=True), locate(("splits", "method"), "the method"), help=help_)
+            message = f"`{option}` does not go with {'values in `parts`' if listed else f'`method: {method}`'}: {refused[method]}"
+            other = locate(_PARTS, "the values") if listed else locate(("splits", "method"), "the method")
+            random = write("splits: {method: random}", "spec", f"use {{}}, or remove `{option}`", shown="method: random")
+            yield make("PG302", message, locate(("splits", option), key=True), other, help=f"remove `{option}`" if listed else random)
     for name in ("train", "validation"):
         if splits.folds is not None and name in splits.parts:
             message = f"the folds make up `{name}`, so `parts` cannot size it"
@@ -368,7 +402,7 @@ def _folds(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _labels_and_groups(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    if spec.splits.stratify is not None and not spec.source.has_classes():
+    if spec.splits.stratify == "label" and not spec.source.has_classes():
         several = spec.source.has_labels()
         what = "one label for each example, and here they have several" if several else "labels, and the source has none"
         where = "several labels here" if several else "no labels here"

@@ -15,7 +15,7 @@ import numpy as np
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
 from pipegen.errors import Attempts, InternalError, OpError
-from pipegen.ops.sampling_sections import ColumnMethod, PathGroup
+from pipegen.ops.sampling_sections import ByColumn, PathGroup
 from pipegen.ops.sources.listing.strings import as_places, decode
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.patterns import compile_pattern
@@ -136,6 +136,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SHOWN = 4
+"""Values of a part that a message lists."""
+
 _REST = ""
 
 
@@ -155,8 +158,8 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
         _refuse_leaks(bins, groups, listing)
     elif splits.folds is not None:
         bins = _cut_folds(splits, splits.folds, listing, groups)
-    elif isinstance(splits.method, ColumnMethod):
-        bins = _named(splits, splits.method.column, listing)
+    elif splits.column is not None:
+        bins = _named(splits, splits.column, listing)
         _refuse_leaks(bins, groups, listing)
     elif not splits.parts:
         bins = {names[0]: np.arange(n)}
@@ -210,8 +213,9 @@ class _Dealer:
 
     def __init__(self, splits: Splits, listing: Listing, groups: _Groups | None) -> None:
         self._splits = splits
-        self._labels = listing.labels if splits.stratify is not None else None
-        self._classes = listing.class_names
+        self._classes, self._labels = listing.class_names, listing.labels if splits.stratify == "label" else None
+        if isinstance(splits.stratify, ByColumn):
+            self._classes, self._labels = numbered(_cells(listing, splits.stratify.column, "stratify.column"), len(listing.keys))
         self._groups = groups
         self.ranked = as_places(_by_rank(split_hashes(listing.keys, splits.seed)), len(listing.keys))
 
@@ -292,7 +296,8 @@ def _keras_utility(splits: Splits, listing: Listing) -> dict[str, Ints]:
 
 def _other_part(splits: Splits) -> tuple[str, float]:
     other = next(name for name in splits.parts if name != "train")
-    return other, float(splits.parts[other])
+    share = splits.parts[other]
+    return other, share if isinstance(share, float) else 0.0
 
 
 def _classes_as_keras(listing: Listing) -> list[Ints]:
@@ -310,26 +315,25 @@ def _classes_as_keras(listing: Listing) -> list[Ints]:
 
 
 def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Ints]:
-    """The method `{column: NAME}`: each part is the rows with its value; rows with another value are in none."""
-    values = _cells(listing, column, "method.column")
-    of = {str(value): i for i, value in enumerate(splits.parts.values())}
+    """Each part is the records with its values in a column; records with another value are in none."""
+    values = _cells(listing, column, splits.column_field)
+    wanted = splits.values()
+    of = {value: i for i, own in enumerate(wanted.values()) for value in own}
     own = np.fromiter((of.get(value, -1) for value in values), np.int16, len(values))
-    bins = {name: np.flatnonzero(own == i) for i, name in enumerate(splits.parts)}
+    bins = {name: np.flatnonzero(own == i) for i, name in enumerate(wanted)}
     for name, records in bins.items():
         if not len(records):
-            there = sorted(set(values))
-            message = f"no row has {splits.parts[name]!r} in the column {column!r}, so `{name}` would be empty"
-            raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(there)}")
+            said = f"a value of {splits.files[name].file!r}" if name in splits.files else " or ".join(map(repr, wanted[name][:_SHOWN]))
+            message = f"no record has {said} in the column {column!r}, so `{name}` would be empty"
+            raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(sorted(set(values)))}")
     return bins
 
 
 def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
     """Collects the errors of the columns that splits name."""
     tried = Attempts()
-    if isinstance(splits.method, ColumnMethod):
-        tried.of(cells, splits.method.column, "method.column")
-    if splits.group is not None and not isinstance(splits.group, PathGroup):
-        tried.of(cells, splits.group, "group")
+    for field, column in splits.columns().items():
+        tried.of(cells, column, field)
     return tried.errors
 
 
@@ -350,8 +354,9 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
         return None
     n = len(listing.keys)
     if not isinstance(splits.group, PathGroup):
-        return _Groups(*_numbered(_cells(listing, splits.group, "group"), n))
-    names, of = _numbered(compile_pattern(splits.group.path).first_groups(chain.from_iterable(listing.keys.blocks())), n)
+        cells = _cells(listing, splits.group, "group")
+        return _Groups(*numbered(cells, len(cells)))
+    names, of = numbered(compile_pattern(splits.group.path).first_groups(chain.from_iterable(listing.keys.blocks())), n)
     if None in names:
         without = (of == names.index(None)).nonzero()[0]
         first = listing.keys[int(without[0])]
@@ -361,7 +366,7 @@ def _groups(splits: Splits, listing: Listing) -> _Groups | None:
     return _Groups(tuple(decode(name) for name in names if name is not None), of)
 
 
-def _numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
+def numbered(names: Iterable[T], count: int) -> tuple[tuple[T, ...], Ints]:
     """Numbers distinct names in order of appearance; returns them, and the number of each record's name."""
     place: dict[T, int] = {}
     of = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int32 if count < 2**31 else np.int64, count)

@@ -115,7 +115,7 @@ class ListedData:
         Raises:
             OpError: `PG702` if the label is not in the listing.
         """
-        found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature())
+        found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature(), read=True)
         if found is None:
             raise OpError(
                 "PG702",
@@ -138,7 +138,7 @@ class ListedData:
                 self._cells[column] = np.array(listing.cells(column, ""), object)
             except OpError as error:
                 raise OpError("PG702", error.message, help=error.help) from None
-        return self._cells[column][self.manifest.members[split]].tolist()
+        return self._cells[column][self.manifest.numbers(split)].tolist()
 
     def numbers(self, split: str, feature: str) -> Array | None:
         """The values of a numeric feature held in memory, `(n, ...)`; `None` for other features."""

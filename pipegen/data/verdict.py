@@ -13,10 +13,10 @@ from pipegen.data.split_checks import listed, per_cent
 from pipegen.data.splits import count_groups
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Severity, write
+from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.sampling_sections import ColumnMethod
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.spec.models import Epoch, ShardIndex
 from pipegen.spec.source_map import format_path
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.spec.source_map import KeyPath
+
+
+_MOST_COMPARED = 1000
+"""Values of a column that an unknown one is compared with."""
 
 
 def check_assignment(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
@@ -56,6 +60,7 @@ def check_assignment(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> 
     return [
         *found,
         *_unused(spec, manifest, locate),
+        *_unknown_values(spec, manifest, locate),
         *_empty_files(spec, manifest, locate),
         *judge_windows(spec, manifest, locate),
         *judge_fetching(spec, manifest, locate),
@@ -166,7 +171,7 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
     if not missing:
         return []
     help_ = "`stratify: label` gives every part its share of each class"
-    if spec.splits.stratify is not None:
+    if spec.splits.stratify == "label":
         help_ = "such a class has too few examples for every part to get one"
     elif spec.source.split_names() is not None or spec.splits.method != "random":
         help_ = "metrics of this split say nothing about such a class"
@@ -188,8 +193,8 @@ def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diag
     message = f"the parts leave {unused} of {count(total, 'example')} unused"
     help_: str = "let the fractions sum to 1 to use all the data"
     counts = {name: size for name, size in spec.splits.parts.items() if isinstance(size, int)}
-    if isinstance(spec.splits.method, ColumnMethod):
-        message += f": their cells in the column {spec.splits.method.column!r} name no part"
+    if spec.splits.column is not None:
+        message += f": their cells in the column {spec.splits.column!r} name no part"
         help_ = "add a part for each value that is to be used"
     elif spec.splits.method == "folder":
         help_ = "add a part for each folder that is to be used"
@@ -200,6 +205,24 @@ def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diag
             help_ = per_cent(counts)
     severity = Severity.WARNING if 2 * unused > total or sum(counts.values()) == 100 else None
     return [make("PG411", message, locate(("splits", "parts")), help=help_, severity=severity)]
+
+
+def _unknown_values(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> Iterator[Diagnostic]:
+    """Reports values of parts that no record has; the lines of a file stay secret."""
+    splits, cells = spec.splits, manifest.listing.cells
+    if splits.column is None or cells is None:
+        return
+    there = set(cells(splits.column, splits.column_field))
+    for name, values in splits.values().items():
+        unknown = [i for i, value in enumerate(values) if value not in there]
+        if not unknown:
+            continue
+        file = splits.files.get(name)
+        shown = f"{count(len(unknown), 'value')} of {file.file!r}, first number {unknown[0] + 1}" if file is not None else ""
+        message = f"`{name}` lists {shown or quoted([values[i] for i in unknown])}, which no record has in the column {splits.column!r}"
+        near = None if file is not None else closest(values[unknown[0]], sorted(there)[:_MOST_COMPARED])
+        help_ = f"is {near!r} meant?" if near is not None else f"the column holds {quoted(sorted(there))}"
+        yield make("PG629", message, locate(place_of(spec, name)), help=help_)
 
 
 def _empty_files(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:
@@ -228,8 +251,9 @@ class ClassCounts:
     each: Literal["example", "item"] = "example"
 
 
-def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool) -> ClassCounts | None:
-    """Counts the classes of a label; `None` if it is not in the listing. The main label is the one that gives the data its classes."""
+def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: bool, read: bool = False) -> ClassCounts | None:
+    """Counts the classes of a label; `None` if it is not in the listing, and not in the records if these may be `read`. The main label is
+    the one that gives the data its classes."""
     listing, name = manifest.listing, feature or ""
     names = listing.column_classes.get(name, listing.class_names)
     each: list[Any] = [part.columns(split).get(name) for part in manifest.of(split).values()]
@@ -240,6 +264,8 @@ def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: b
     held = manifest.columns(split).get(name)
     if held is None and main:
         held = manifest.labels(split)
+    if held is None and read:
+        held = manifest.stored(split, name)
     if held is None:
         return None
     counts = held.sum(0, dtype=np.int64) if held.ndim == 2 else np.bincount(held, minlength=len(names))

@@ -146,7 +146,7 @@ _TABLE = (
     Code("PG425", "memory-exceeds-limit", _W, "The pipeline is expected to hold more memory than the budget or the machine has"),
     Code("PG430", "damaged-shard", _E, "A file of many records is damaged or cannot be read"),
     Code("PG431", "record-mismatch", _E, "The records and the features of the spec do not fit together"),
-    Code("PG432", "labels-scanned", _I, "Every label was read to find the classes"),
+    Code("PG432", "labels-scanned", _I, "A label or another value was read for every record"),
     Code("PG440", "library-missing", _E, "The library that reads the files of a source is not installed"),
     Code("PG441", "no-random-access", _E, "The records of a file cannot be read one by one as the spec asks"),
     Code("PG442", "unmatched-keys", _E, "The keys of an LMDB environment do not fit the patterns of the features"),
@@ -246,7 +246,7 @@ _TABLE = (
     Code("PG576", "prepare-shrunk", _E, "Images are stored after the step that fixes their size, so they cannot be shrunk"),
     Code("PG577", "prepare-original", _E, "Files cannot be stored as they are, as steps before the cut change them"),
     # Splits that annotations name.
-    Code("PG578", "unusable-split-list", _E, "A split list of the annotations does not exist, or names images that do not exist"),
+    Code("PG578", "unusable-split-list", _E, "A list of a split does not exist, is empty, or names images that do not exist"),
     # Boxes: valid, but probably not meant.
     Code("PG580", "fill-repeats-objects", _W, "A fill repeats objects, for which there are no boxes"),
     Code("PG590", "no-boxes-to-crop-by", _W, "A crop chooses its window by boxes, but the image has none"),
@@ -255,6 +255,7 @@ _TABLE = (
     Code("PG626", "counts-of-100", _W, "The parts are counts of examples that look like percentages"),
     Code("PG627", "parts-far-from-asked", _W, "The shares of the parts differ from those in the spec"),
     Code("PG628", "array-not-moved", _W, "An array has the shape of an image that a step moves, but does not move with it"),
+    Code("PG629", "unknown-part-value", _W, "A part lists values that no record has"),
     # Orientation of images.
     Code("PG660", "annotations-rotated", _I, "Annotations are rotated with images, as their size shows the orientation"),
     Code("PG661", "unknown-orientation", _W, "Images are rotated by their EXIF, but the orientation of their annotations is unknown"),

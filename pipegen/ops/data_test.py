@@ -260,7 +260,8 @@ class ValueTest(ExampleTest):
     feature: str | None = None
     """The feature after the steps; in `train` with augmentation, as in the first epoch."""
     column: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)] | None = None
-    """Instead of `feature`, a column of the table, by its name or its number from 0, as it is stored; empty cells do not count."""
+    """Instead of `feature`, a column of the table, by its name or its number from 0, or a key of records, as it is stored; empty cells do
+    not count."""
 
     @model_validator(mode="after")
     def _one(self) -> Any:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, create_model, field_validator, model_validator
+from pydantic import Field, PrivateAttr, create_model, field_validator, model_validator
 
+from pipegen.errors import PartError
 from pipegen.ops.arguments.magnitudes import Level, Pair, Schedule
 from pipegen.ops.model import Model
-from pipegen.ops.sources.tables.predicate_syntax import Where
+from pipegen.ops.sources.features.label_values import text_of
+from pipegen.ops.sources.features.predicate_syntax import Where
 from pipegen.ops.transform import SplitName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FeatureName = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 Power = Annotated[float, Field(ge=0, le=1)]
+
+
+class ByColumn(Model):
+    """The values of a column."""
+
+    column: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
+    """The name of the column, or its number from 0; for records in files of many, a key."""
 
 
 class RepeatFactor(Model):
@@ -33,10 +45,10 @@ class Subset(Model):
     count: Annotated[int, Field(ge=1)] | None = None
     """The number of examples of the training split."""
     where: Where | None = None
-    """A condition on columns of a table, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source. Other splits keep all
-    their examples."""
-    stratify: Literal["label"] | None = None
-    """Keep the share of each class, exact to one example."""
+    """A condition on columns of a table, or on keys of records, such as `year >= 2015 and site in ['a', 'b']`; see `where` of the source.
+    Other splits keep all their examples."""
+    stratify: Literal["label"] | ByColumn | None = None
+    """Keep the share of each class, or of each value of a column (`{column: NAME}`), exact to one example."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """The seed of the choice. The top-level seed does not change it."""
 
@@ -166,13 +178,30 @@ Curriculum.__doc__ = _Curriculum.__doc__
 
 
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+ColumnName = Annotated[str, Field(min_length=1)]
+Value = bool | int | float | str
 
 
-class ColumnMethod(Model):
-    """Splits named by a column of a table."""
+class ValuesFile(Model):
+    """The values that a file lists, one a line."""
 
-    column: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
-    """The name of the column, or its number from 0, whose values name the splits."""
+    file: Annotated[str, Field(min_length=1)]
+    """The file, relative to the spec's file; a line that begins with `#` is a comment."""
+
+    _values: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values, once they are read."""
+        return self._values
+
+    def take(self, lines: Sequence[str]) -> None:
+        """Takes the values from the lines of the file."""
+        self._values = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+
+
+PartValues = Annotated[tuple[Value, ...], Field(min_length=1)] | ValuesFile
+"""The values of a column that a part has."""
 
 
 class PathGroup(Model):
@@ -195,19 +224,22 @@ class Folds(Model):
 class Splits(Model):
     """Divides the data into splits."""
 
-    parts: dict[SplitName, Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(ge=1)] | str] = {}
+    parts: dict[SplitName, Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(ge=1)] | str | dict[ColumnName, PartValues]] = {}
     """The splits with their sizes: fractions of the data or counts of examples. With `method: folder` or a column, the
-    value that names the split in the data."""
-    method: Literal["random", "hash", "folder", "keras", "keras_utility"] | ColumnMethod = "random"
+    value that names the split in the data. Or the values of a column that each split has, in a list or in a file with one a line:
+    `{train: {patient: [2, 3, 5]}, validation: {patient: {file: val.txt}}}`; examples with other values are in no split."""
+    method: Literal["random", "hash", "folder", "keras", "keras_utility"] | ByColumn = "random"
     """The assignment of records to splits. `random`: exact sizes, by the rank of a hash of the relative path. `hash`: a threshold on the
     hash, so that adding data moves no record; it is the default for sources with many records in a file and sizes that are fractions.
     `folder`: the first folder names the split. `keras`: the first files of each class are validation, as with Keras'
     `ImageDataGenerator`. `keras_utility`: the files are shuffled by `splits.seed` and the last of them are validation, as with
     `keras.utils.image_dataset_from_directory`."""
-    stratify: Literal["label"] | None = None
-    """Keep the share of each class the same in every split, exact to one example per class."""
+    stratify: Literal["label"] | ByColumn | None = None
+    """Keep the share of each class, or of each value of a column (`{column: NAME}`), the same in every split, exact to one example per
+    class."""
     group: Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)] | PathGroup | None = None
-    """Keep records of one group in one split: `{path: REGEX}`, or for a table the name of a column, or its number from 0."""
+    """Keep records of one group in one split: `{path: REGEX}`, or the name of a column, which is a key for records in files of many, or
+    for a table its number from 0."""
     folds: Folds | None = None
     """Cross-validation; combines with `parts: {test: 0.1}`."""
     seed: Seed = 0
@@ -216,6 +248,55 @@ class Splits(Model):
     """A file of relative paths, one a line, to leave out of their splits: no other record moves. A record in a file of many is `FILE#ROW`,
     and in a `mix` the name of the part comes first, `PART/PATH`. `pipegen report` writes such a file for copies that leak from split to
     split. Records in `errors: {exclude: FILE}` are left out before records are assigned."""
+
+    @field_validator("parts")
+    @classmethod
+    def _one_column(cls, parts: dict[str, Any]) -> dict[str, Any]:
+        for name, part in parts.items():
+            if isinstance(part, dict) and len(part) != 1:
+                raise PartError(f"`{name}` takes the values of one column, such as `{{patient: [2, 3, 5]}}`, got {len(part)} columns", name)
+        return parts
+
+    @property
+    def files(self) -> dict[str, ValuesFile]:
+        """The file that lists the values of a part, for each that has one."""
+        each = ((name, value) for name, part in self.parts.items() if isinstance(part, dict) for value in part.values())
+        return {name: value for name, value in each if isinstance(value, ValuesFile)}
+
+    @property
+    def column(self) -> str | int | None:
+        """The column whose values name the splits, if one does."""
+        if isinstance(self.method, ByColumn):
+            return self.method.column
+        return next((next(iter(part)) for part in self.parts.values() if isinstance(part, dict)), None)
+
+    @property
+    def column_field(self) -> str:
+        """The argument that names it."""
+        if isinstance(self.method, ByColumn):
+            return "method.column"
+        return next((f"parts.{name}" for name, part in self.parts.items() if isinstance(part, dict)), "")
+
+    def columns(self) -> dict[str, str | int]:
+        """Returns the columns that assign records to splits, by the argument that names each."""
+        found = {} if self.column is None else {self.column_field: self.column}
+        found |= {"stratify.column": self.stratify.column} if isinstance(self.stratify, ByColumn) else {}
+        return found | ({"group": self.group} if isinstance(self.group, (str, int)) else {})
+
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """Returns the values of a column that each part has, as the text of cells; those of files once they are read."""
+        given = {name: next(iter(part.values())) if isinstance(part, dict) else (part,) for name, part in self.parts.items()}
+        each = {name: own.values if isinstance(own, ValuesFile) else own for name, own in given.items()}
+        return {name: tuple(dict.fromkeys(map(text_of, values))) for name, values in each.items()}
+
+    def shared_value(self) -> tuple[str, str, str] | None:
+        """Finds a value that two parts list, and the parts; the second one has it inline, if one has."""
+        owner: dict[str, str] = {}
+        for name, values in sorted(self.values().items(), key=lambda part: part[0] not in self.files):
+            for value in values:
+                if owner.setdefault(value, name) != name:
+                    return value, owner[value], name
+        return None
 
     def by_default(self, method: Literal["random", "hash"]) -> Splits:
         """Sets the method to that of the source, unless a method is given or the splits do not allow it."""

@@ -12,6 +12,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.ops.buckets import Columns, says_bucket
 from pipegen.ops.kinds.registry import kind_of, several_labels
+from pipegen.ops.sampling_sections import ByColumn
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
 from pipegen.plan.nodes import Plan, Shard, Shuffle, for_buckets
@@ -176,6 +177,9 @@ def check_sampling(spec: PipelineSpec, locate: Locate, record: ElementType) -> I
     if subset is not None and subset.where is not None and not spec.source.has_columns():
         message = f"`where` compares columns of a table, but the source `{spec.source.op}` has no columns"
         yield make("PG472", message, locate(("sampling", "subset", "where")), help="to leave files out, use `errors: {exclude: FILE}`")
+    if subset is not None and isinstance(subset.stratify, ByColumn) and not spec.source.has_columns():
+        message = f"`stratify` goes by a column, but the source `{spec.source.op}` has no columns"
+        yield make("PG472", message, locate(("sampling", "subset", "stratify")), help="`stratify: label` goes by the classes")
     if spec.sampling is not None and spec.sampling.feature is not None:
         yield from _check_sampled(spec, locate, record)
     if spec.order is not None:

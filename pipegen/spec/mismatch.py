@@ -30,7 +30,7 @@ from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.traits import IMAGE_224, Family, Traits
 from pipegen.ops.transform import Transform
-from pipegen.spec.compose import bool_trap, has_one_reading, number_trap, quoted, quoted_number
+from pipegen.spec.compose import bool_trap, flow, has_one_reading, number_trap, quoted, quoted_number
 from pipegen.spec.expect import accepts, describe, field_type, one_of, schedules_of, shape, show, valid, validated, with_arguments, words_of
 from pipegen.spec.locate import Place
 from pipegen.spec.source_map import KeyPath, format_path
@@ -91,10 +91,13 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
     key = str(place.path[-1]) if place.path else ""
     if value is None:
         return ["indent its keys below it, or remove it"] if accepts(annotation, "model") else []
-    if shape(annotation).kind == "literal" and len(words_of(annotation)) == 1 and not isinstance(value, (dict, list)):
+    only = shape(annotation).kind == "literal" and not isinstance(value, (dict, list))
+    if len(words_of(annotation)) == 1 and (only or value is True):
         return [write(words_of(annotation)[0], "value")]
     if place.path[:2] == ("splits", "parts") and isinstance(value, float):
         return ["write a fraction below 1, or a whole number of examples"]
+    if place.path[:2] == ("splits", "parts") and valid(annotation, [value]):
+        return [write(flow([value]), "value")]
     if (form := _as_first(annotation, value)) is not None:
         return [write(form, "value", shown=f"{key}: {form}")]
     if (size := _without_channels(annotation, value)) is not None:

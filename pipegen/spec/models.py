@@ -16,7 +16,8 @@ from pipegen.ops.buckets import Buckets
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
-from pipegen.ops.sampling_sections import Curriculum, FeatureName, Sampling, Seed, Splits
+from pipegen.ops.sampling_sections import ByColumn, Curriculum, FeatureName, Sampling, Seed, Splits
+from pipegen.ops.sources.features.predicate_syntax import parse_predicate
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import SplitName, Transform, When
 from pipegen.spec.units import ByteSize, Seconds
@@ -363,6 +364,20 @@ class PipelineSpec(Model):
     def stretch(self) -> Stretch:
         """The epochs that the spec is for, set by the loader for a stage."""
         return self._stretch
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns and features that decide which examples there are, each with the key path of an argument that names it."""
+        sampling = self.sampling
+        subset = sampling.subset if sampling is not None else None
+        compared = parse_predicate(subset.where).columns() if subset is not None and subset.where is not None else ()
+        named: dict[str, tuple[str, ...]] = {column.name: ("sampling", "subset", "where") for column in compared}
+        if subset is not None and isinstance(subset.stratify, ByColumn):
+            named[str(subset.stratify.column)] = "sampling", "subset", "stratify"
+        if sampling is not None and sampling.feature is not None:
+            named[sampling.feature] = "sampling", *sampling.feature_path()
+        if self.order is not None:
+            named[self.order.by] = "order", "by"
+        return named | {str(column): ("splits", *field.split(".")) for field, column in self.splits.columns().items()}
 
     def split_names(self) -> tuple[str, ...]:
         """The splits, in the order of the spec."""

@@ -91,9 +91,16 @@ def _steps(node: Any, path: KeyPath, place: Place) -> None:
 
 
 def settings(spec: dict[str, Any]) -> Iterator[KeyPath]:
-    """Yields the key paths of settings that are paths: `PATHS`, and the `exclude` of each part of a mix."""
+    """Yields the key paths of settings that are paths: `PATHS`, the `exclude` of each part of a mix, and files of values of splits."""
     yield from PATHS
-    yield from ((*_PARTS, name, "splits", "exclude") for name in _parts(spec))
+    every: list[KeyPath] = [("splits",), *((*_PARTS, name, "splits") for name in _parts(spec))]
+    yield from ((*at, "exclude") for at in every[1:])
+    for at in every:
+        parts = lookup(spec, (*at, "parts"))
+        for name, part in parts.items() if isinstance(parts, dict) else ():
+            for column, values in part.items() if isinstance(part, dict) else ():
+                if isinstance(values, dict):
+                    yield (*at, "parts", name, column, "file")
 
 
 def _parts(spec: dict[str, Any]) -> dict[str, Any]:

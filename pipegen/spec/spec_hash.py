@@ -35,13 +35,12 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     for name in _SECTIONS:
         value = getattr(spec, name)
         result[name] = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-    del result["splits"]["exclude"]  # a path; what it names is the data's identity
+    result["splits"] = _splits(result["splits"])
     dumped = spec.source.model_dump(mode="json")
     result["source"] = without_places({spec.source.op: dumped})
     for name in spec.source.mixed():  # a regular expression of `group` stands under `path`, too
-        splits = {k: v for k, v in dumped["parts"][name]["splits"].items() if k != "exclude"}
         part = result["source"][spec.source.op]["parts"][name]
-        part["splits"] = splits
+        part["splits"] = _splits(dumped["parts"][name]["splits"])
         for section in ("sampling", "order"):
             said = part.pop(section) and getattr(spec.source.mixed()[name], section).meaning()
             part |= {section: said} if said else {}
@@ -72,6 +71,15 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
         stages = ({"epochs": stage.epochs, **_other(canonical(stage.resolved), result)} for stage in spec.stages)
         result["stages"] = {str(number): stage for number, stage in enumerate(stages)}
     return result
+
+
+def _splits(dumped: dict[str, Any]) -> dict[str, Any]:
+    """Splits without the paths of files; what these hold is the data's identity."""
+    parts = {
+        name: {column: {} if isinstance(values, dict) else values for column, values in part.items()} if isinstance(part, dict) else part
+        for name, part in dumped["parts"].items()
+    }
+    return {key: value for key, value in dumped.items() if key != "exclude"} | {"parts": parts}
 
 
 def _view(spec: PipelineSpec, name: str) -> dict[str, Any]:

@@ -252,6 +252,9 @@ class PartSource(Source):
     def has_columns(self) -> bool:
         return self.inner.has_columns()
 
+    def columns_cost(self) -> str:
+        return self.inner.columns_cost()
+
     def split_names(self) -> tuple[str, ...] | None:
         return self.inner.split_names()
 

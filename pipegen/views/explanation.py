@@ -23,6 +23,7 @@ from pipegen.plan.lanes import recipes
 from pipegen.plan.plan_text import plan_json, render_plan
 from pipegen.spec.addresses import fetches_blocks
 from pipegen.spec.models import ShardIndex
+from pipegen.spec.source_map import format_path
 from pipegen.terminal import aligned, visible
 
 if TYPE_CHECKING:
@@ -129,8 +130,14 @@ def remarks(spec: PipelineSpec, plan: Plan, visits: tuple[str, ...] | None = Non
         sampled = split == "train" and spec.samples
         visits = ("how often examples are seen depends on the data: see `pipe.explain()`",) if sampled else ()
         visits += uncounted(plan)
-    lines = (*spec.source.remarks(), *visits, *_stand_ins(spec, split), *_learned(spec, split), *_called(spec, split))
+    lines = (*spec.source.remarks(), *_columns(spec), *visits, *_stand_ins(spec, split), *_learned(spec, split), *_called(spec, split))
     return "".join(f"  {line}\n" for line in lines)
+
+
+def _columns(spec: PipelineSpec) -> Iterator[str]:
+    cost = spec.source.columns_cost()
+    each = spec.columns().items() if cost else ()
+    yield from (f"{column!r}, for `{format_path(path)}`, is {cost}" for column, path in each)
 
 
 def cut_items(plan: Plan, manifest: Manifest, split: str) -> tuple[str, ...]:

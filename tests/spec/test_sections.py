@@ -79,7 +79,8 @@ def test_the_shortest_spec_and_its_defaults() -> None:
         ("seed: 1.5", "`seed` is a whole number of 0 or more, got `1.5`"),
         (
             "splits: {parts: {train: 1.0}}",
-            "`splits.parts.train` is a number above 0 and below 1, a whole number of 1 or more or text, got `1.0`",
+            "`splits.parts.train` is a number above 0 and below 1, a whole number of 1 or more, text or a map "
+            "`{NAME: VALUE, …}`, got `1.0`",
         ),
         (
             "splits: {method: rondam}",

@@ -36,6 +36,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
+from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.base import shards_of
@@ -46,7 +47,7 @@ from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.tf_example import read_example
 from pipegen.ops.sources.records.zip_directory import zip_members
-from pipegen.ops.sources.tables.table import TextTable, text_of
+from pipegen.ops.sources.tables.table import TextTable
 from pipegen.ops.sources.tfrecord import index_tfrecord
 from pipegen.spec.compose import flow
 

@@ -10,7 +10,7 @@ from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
 from pipegen.cli.init.spec import MAY_FLIP, RESCALE, about_sample, batch_for, beside, block, parts_of, pixels_of, spec_of
-from pipegen.ops.sources.tables.table import text_of
+from pipegen.ops.sources.features.label_values import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

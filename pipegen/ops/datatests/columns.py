@@ -35,7 +35,7 @@ class KeyTest(DataTest):
     bare: ClassVar[str | None] = "key"
 
     key: Name | None = None
-    """A column of the table, by its name or its number from 0; or a feature with a file, whose path is the key."""
+    """A column of the table, by its name or its number from 0; a key of records; or a feature with a file, whose path is the key."""
     path: Regex | None = None
     """Instead of `key`: a regular expression (RE2) searched in the relative path; its first group, or the whole match, is the key. Examples
     without a match have no key."""

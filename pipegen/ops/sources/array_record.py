@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
-from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in, layout_of, values_in
+from pipegen.ops.sources.records.messages import bytes_in, cell_in, check_content, check_keys, first_keys, label_in, layout_of, values_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ class ArrayRecord(StoreSource):
 
     @model_validator(mode="after")
     def _one_of_bytes(self) -> ArrayRecord:
-        check_content(self.content, self.features)
+        check_content(self.content, self.features, self.where)
         return self
 
     def store(self) -> type[Store]:
@@ -72,6 +72,16 @@ class ArrayRecord(StoreSource):
 
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         return [values_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        key = self.key_of(name)
+        return [cell_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+        return list(first_keys(*self._first(shards, index)))
+
+    def has_columns(self) -> bool:
+        return self.content == "example"
 
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
         return label_in(self._first(shards, index)[0], self.key_of(name), "the first record")

@@ -127,6 +127,9 @@ class BySplit(Source):
     def has_columns(self) -> bool:
         return all(source.has_columns() for source in self.parts.values())
 
+    def columns_cost(self) -> str:
+        return next((cost for source in self.parts.values() if (cost := source.columns_cost())), "")
+
     def has_folders(self) -> bool:
         return all(source.has_folders() for source in self.parts.values())
 

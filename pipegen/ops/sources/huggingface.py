@@ -83,7 +83,7 @@ class Huggingface(Arrow):
         check_sets(every, dict.fromkeys(every, "*"))
         if saved.parquet:
             return self._in_parquet(saved, files, base, progress)
-        source = Arrow(path=tuple(every), features=self._described(saved))
+        source = Arrow(path=tuple(every), features=self._described(saved), where=self.where)
         source.keep_index_in(self._folder)
         listing = source.list(base, progress)
         of = {file: name for name, own in files.items() for file in own}
@@ -104,7 +104,7 @@ class Huggingface(Arrow):
             if kind_of(feature).labels and not feature.offset and not feature.chosen  # whose `map` has the indices by now
         }
         named = replace(table, columns=partial(_named, table, names))
-        source = Parquet(path=every, features={name: _in_table(name, feature) for name, feature in described.items()})
+        source = Parquet(path=every, features={name: _in_table(name, feature) for name, feature in described.items()}, where=self.where)
         listing = source.listing(named, base, progress)
         if isinstance(self.split, str):
             return listing

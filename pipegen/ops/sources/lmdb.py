@@ -59,6 +59,9 @@ class Lmdb(RecordSource):
     def key_of(self, name: str) -> str:
         return self.features[name].key or f"{name}-{ANY}"
 
+    def key_of_column(self, column: str) -> str:
+        return column if ANY in column else f"{column}-{ANY}"
+
     def parts(self) -> tuple[str, ...]:
         return tuple(self.features)
 

@@ -18,7 +18,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.hashes import INDEX, check_index, listed_hashes, wrong_hashes
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.json_fields import JSON_FIELDS, column_and_path, field_of, list_in
+from pipegen.ops.sources.records.json_fields import JSON_FIELDS, column_and_path, field_of, list_in, optional_at
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import how_field_stored, missing_key
@@ -148,6 +148,22 @@ class Mds(RecordSource):
         if encoding == "ndarray":
             raise OpError("PG431", f"`ndarray` names no shape, so `{name}` cannot be read from it; write its lists as `json`")
         return [self._read(list_in, name, value, path, f"{shard.path}#{row}") for row, value in enumerate(found)]
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        with Opened(shard.path) as stream:
+            columns = read_columns(stream, shard.size)[0]
+        column, path = columns.place(self.key_of(name))
+        if column not in columns.names:
+            return [None] * len(offsets)
+        found, encoding, _ = self._cells(name, shard, offsets, lengths)
+        if encoding == _JSON:
+            return [self._read(optional_at, name, value, path, f"{shard.path}#{row}") for row, value in enumerate(found)]
+        if encoding not in _NUMBERS and encoding not in _TEXTS:
+            raise OpError("PG421", f"the column {column!r} holds `{encoding}`, not a short text or a number")
+        return self.stored_labels(name, shard, offsets, lengths)
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+        return self._columns(shards, index).names
 
     def _cells(
         self, name: str, shard: Found, offsets: Ints, lengths: Ints, key: str | None = None

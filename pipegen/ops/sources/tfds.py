@@ -94,7 +94,7 @@ class Tfds(DescribedRecords):
         prepared = find_prepared(str(base), self.data_dir, self.name)
         pieces = self._pieces(prepared)
         files = dict.fromkeys(os.path.join(prepared.folder, file) for _, file, _, _ in pieces)
-        source = self._format(prepared)(path=tuple(files), features=self._described(prepared))
+        source = self._format(prepared)(path=tuple(files), features=self._described(prepared), where=self.where)
         source.keep_index_in(self._folder)
         return _parts_of(source.list(base, progress), pieces, prepared, isinstance(self.split, str))
 
@@ -184,7 +184,8 @@ def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, sin
     shards = Shards(counts, held.numbers[places], digests, offsets=firsts, kept=kept)  # type: ignore[arg-type]  # texts are held
     numbers = held.records(places, counts, firsts) if listing.columns else places
     columns = {name: values[numbers] for name, values in listing.columns.items()}
-    taken = replace(listing.take(places), sizes=sizes, shards=shards, columns=columns)
+    cells = listing.cells_of(places, counts, firsts)
+    taken = replace(listing.take(places), sizes=sizes, shards=shards, columns=columns, cells=cells)
     return taken if single else replace(taken, parts=Parts.hold([split for split, *_ in pieces]))
 
 

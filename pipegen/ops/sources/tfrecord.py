@@ -14,7 +14,7 @@ from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import InflatedReader, index_inflated, inflate, inflated_size
 from pipegen.ops.sources.records.json_fields import JSON_FIELDS
-from pipegen.ops.sources.records.messages import bytes_in, check_content, check_keys, first_keys, label_in, layout_of, values_in
+from pipegen.ops.sources.records.messages import bytes_in, cell_in, check_content, check_keys, first_keys, label_in, layout_of, values_in
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 
@@ -61,7 +61,7 @@ class TFRecord(RecordSource):
 
     @model_validator(mode="after")
     def _one_of_bytes(self) -> TFRecord:
-        check_content(self.content, self.features)
+        check_content(self.content, self.features, self.where)
         return self
 
     def reads_addresses(self) -> bool:
@@ -108,6 +108,15 @@ class TFRecord(RecordSource):
 
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         return list(self._each(values_in, key, shard, offsets, lengths))
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self._each(cell_in, self.key_of(name), shard, offsets, lengths))
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+        return list(self._first(shards, index))
+
+    def has_columns(self) -> bool:
+        return self.content == "example"
 
     def _each(self, read: Callable[[Buffer, str, str], Any], key: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Any]:
         """Yields what a function of each record, a key and the record's place returns."""

@@ -18,8 +18,8 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.dataframe import DataFrame
+from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.parquet import Parquet
-from pipegen.ops.sources.tables.table import text_of
 
 # PyArrow of today asks for a newer NumPy than TensorFlow 2.16 takes, and says so only when it is imported.
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)

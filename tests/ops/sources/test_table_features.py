@@ -193,7 +193,7 @@ def test_rows_of_one_group_stay_together_also_when_some_are_left_out(tmp_path: P
     ("splits", "code", "says"),
     [
         ({"parts": {"train": 0.5, "validation": 0.5}, "group": "ownr"}, "PG421", "no column 'ownr'"),
-        ({"parts": {"train": "tr", "test": "x"}, "method": {"column": "part"}}, "PG404", "no row has 'x'"),
+        ({"parts": {"train": "tr", "test": "x"}, "method": {"column": "part"}}, "PG404", "no record has 'x'"),
         ({"parts": {"train": "tr", "test": "va"}, "method": {"column": "part"}, "group": "owner"}, "PG302", "the group 'ann' is in"),
     ],
 )

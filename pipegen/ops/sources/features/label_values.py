@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from datetime import date
@@ -149,6 +150,29 @@ def _text(value: Any) -> str:
     if isinstance(value, Decimal):
         return format(value, "f")
     return "" if is_missing(value) else str(value).strip()
+
+
+def text_of(value: Any) -> str:
+    """Converts a cell to text: "" for a missing value, integers without a fraction, `LIST` before each item of a list, JSON for an
+    object."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape").strip()
+    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
+        items = [
+            LIST + (json.dumps(item, sort_keys=True, default=str) if isinstance(item, (dict, list)) else text_of(item)) for item in value
+        ]
+        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
+    if is_missing(value):
+        return ""
+    if isinstance(value, dict):
+        return json.dumps(value, default=str)
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if is_missing(value) else str(value)
 
 
 def is_missing(value: Any) -> bool:

@@ -86,6 +86,10 @@ class AdaptedReader(Reader):
         table = changes.tables.get(changes.label) if changes.label is not None else None
         return found if found is None or table is None else table[found].astype(np.int32)
 
+    def column(self, name: str, files: Ints) -> Ints | None:
+        found, table = self._inner.column(self._changes.own(name), files), self._changes.tables.get(name)
+        return found if found is None or table is None else table[found].astype(found.dtype)
+
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
         return self._inner.stored(self._changes.own(feature), *place)
 

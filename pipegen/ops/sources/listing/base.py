@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pipegen.errors import InternalError
@@ -152,7 +151,7 @@ class Listing:
     beside: Mapping[str, Files] = field(default_factory=dict)
     """Further files of each record, by feature, beside the one in `keys` and `paths`."""
     cells: Cells | None = None
-    """Reads any column of a table."""
+    """Reads any column of a table, or the short values under a key of records, those of all files one after another."""
     type: ElementType | None = None
     """The type of a record, if the data determines it further than the arguments."""
 
@@ -229,13 +228,21 @@ class Listing:
             ids=None if self.ids is None else self.ids[records],
             sides=None if self.sides is None else self.sides[records],
             missing=taken(self.missing, records, len(self.keys)),
-            cells=None if self.cells is None else partial(_cells_of, self.cells, records.tolist()),
+            cells=self.cells_of(records),
         )
 
+    def cells_of(self, records: Ints, rows: Ints | None = None, offsets: Ints | None = None) -> Cells | None:
+        """Returns the reader of the columns of some records, or of `rows` records of some files from `offsets` on, by default all."""
+        cells, held = self.cells, self.shards
+        if cells is None:
+            return None
 
-def _cells_of(cells: Cells, kept: list[int], column: str | int, field: str) -> tuple[str, ...]:
-    values = cells(column, field)
-    return tuple(values[i] for i in kept)
+        def read(column: str | int, field: str) -> tuple[str, ...]:
+            values = cells(column, field)
+            numbers = records if held is None else held.records(records, held.rows[records] if rows is None else rows, offsets)
+            return tuple(values[i] for i in numbers.tolist())
+
+        return read
 
 
 class Source(Model):
@@ -329,8 +336,12 @@ class Source(Model):
         return {}
 
     def has_columns(self) -> bool:
-        """Tells whether records are rows of a table with further columns."""
+        """Tells whether records have columns: they are rows of a table, or hold short values under keys."""
         return False
+
+    def columns_cost(self) -> str:
+        """Describes what reading a column takes, if that is much."""
+        return ""
 
     def has_classes(self) -> bool:
         """Tells whether each record has one class."""
@@ -377,26 +388,29 @@ def shards_of(listing: Listing) -> Shards:
     return listing.shards
 
 
-def listed_labels(listing: Listing) -> Ints | None:
-    """Lists the class of every record in shards, int32; `None` without labels."""
+def listed_labels(listing: Listing, name: str | None = None) -> Ints | None:
+    """Lists the class of every record in shards, int32, or another label or single number by its name; `None` without it."""
     import numpy as np
 
     shards, parts = shards_of(listing), listing.parts
-    files = {"": slice(None)} if parts is None else {name: parts.records(name) for name in parts.names}  # in order
-    each = [_labels_of(listing.reader(name), shards, own) for name, own in files.items()]
+    files = {"": slice(None)} if parts is None else {split: parts.records(split) for split in parts.names}  # in order
+    each = [_labels_of(listing.reader(split), shards, own, name) for split, own in files.items()]
     known = [labels for labels in each if labels is not None]
     return np.concatenate(known) if len(known) == len(each) else None
 
 
-def _labels_of(reader: Reader, shards: Shards, own: Ints | slice) -> Ints | None:
+def _labels_of(reader: Reader, shards: Shards, own: Ints | slice, name: str | None) -> Ints | None:
     import numpy as np
+
+    def read(files: Ints) -> Ints | None:
+        return reader.labels(files) if name is None else reader.column(name, files)
 
     numbers = shards.numbers[own]
     if shards.offsets is None:
-        return reader.labels(numbers)
+        return read(numbers)
     found: list[Ints] = []
     for number, first, rows in zip(numbers.tolist(), shards.offsets[own].tolist(), shards.rows[own].tolist(), strict=True):
-        labels = reader.labels(np.array([number]))
+        labels = read(np.array([number]))
         if labels is None:
             return None
         found.append(labels[first : first + rows])

@@ -120,6 +120,10 @@ class Reader:
         """
         return None
 
+    def column(self, name: str, files: Ints) -> Ints | None:
+        """Lists a label or a single number of every record of shards; see `labels`. `None` for other features."""
+        return None
+
     def digest(self, *, whole: bool = False) -> str:
         """Identifies the stored content beyond keys and sizes, in hexadecimal; large arrays by a sample of rows, unless `whole`."""
         return ""

@@ -15,7 +15,7 @@ from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.index import counted
-from pipegen.ops.sources.records.json_fields import column_and_path, list_in
+from pipegen.ops.sources.records.json_fields import column_and_path, list_in, optional_at
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import missing_key
@@ -168,6 +168,23 @@ class StoreSource(RecordSource):
         except StoreError as error:
             self._check_library(error)
             raise OpError("PG431", f"`{name}` of {shard.path!r} cannot be read: {error}") from None
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        from pipegen.ops.sources.stores.base import StoreError
+
+        try:
+            store, key = self._opened(shard), self.key_of(name)
+            columns = store.columns()
+            column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
+            if column not in columns:
+                return [None] * store.rows
+            return [optional_at(value, path) if path and value else value for value in store.cells(column)]
+        except StoreError as error:
+            self._check_library(error)
+            raise
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+        return list(self.first(shards, index).columns())
 
     def _opened(self, shard: Found) -> Store:
         from pipegen.ops.sources.stores.handles import opened

@@ -70,10 +70,12 @@ class StoredLabels:
             as_stored["classes"], as_stored["offset"], places = high - low + 1, low, values - low
         table: Ints = np.full(len(as_stored["classes"]) if values is None else as_stored["classes"], -1, np.int64)
         table[places] = indices
+        kept: Ints = np.zeros(column.total, bool)
+        kept[slice(None) if column.used is None else column.used] = stays
         message = f"`{name}` selects classes, so all {column.total:,} labels were read once"
         help_ = "they are read again if records change" if stays.all() else "records of other classes are left out of every split"
         notes = (*feature.chosen.notes(stored.as_texts().texts, None, field), *odd, Note("PG432", message, help_, field))
-        return cls(feature.model_copy(update=as_stored), classes, table, stays, notes)
+        return cls(feature.model_copy(update=as_stored), classes, table, kept, notes)
 
 
 def chosen(listing: Listing, stored: Mapping[str, StoredLabels], main: str | None) -> Listing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,7 @@ from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
-from pipegen.ops.sources.records.json_fields import field_of, list_in, taken_apart
+from pipegen.ops.sources.records.json_fields import field_of, list_in, optional_at, taken_apart
 from pipegen.ops.sources.records.member_names import MemberNames, is_hidden
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import Stored, how_stored
@@ -164,17 +165,40 @@ class GroupedSource(RecordSource):
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         return self._each(partial(self._field, name), name, shard, offsets, lengths)
 
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        path = self.path_of(name)
+        return self._each(lambda content: optional_at(content, path) if path else content, name, shard, offsets, lengths, optional=True)
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+        return self.keys_in(shards[index.first_filled].path)
+
+    def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
+        """Leaves out the records that have none of the features, but only the added key."""
+        import numpy as np
+
+        features = own.lengths.shape[1] // (1 + self.checked)
+        used: Ints = (index.lengths[:, :features] != ABSENT).any(1)
+        if int(used.sum()) != int(own.first[-1]):
+            raise OpError("PG430", "an archive changed while it was read", field="path", help="build the pipeline again")
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(used)])[index.first]
+        return replace(index, first=first, offsets=index.offsets[used], lengths=index.lengths[used])
+
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         return self._each(partial(list_in, path=taken_apart(key.split(";")[0])[1]), name, shard, offsets, lengths)
 
-    def _each(self, read: Callable[[bytes], Any], name: str, shard: Found, offsets: Ints, lengths: Ints) -> list[Any]:
-        """Calls a function with the member of a feature in each record."""
+    def _each(
+        self, read: Callable[[bytes], Any], name: str, shard: Found, offsets: Ints, lengths: Ints, *, optional: bool = False
+    ) -> list[Any]:
+        """Calls a function with the member of a feature in each record; with `optional`, returns `None` for records without it."""
         at = list(self.features).index(name)
         checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
         places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), checks, strict=True)
         found: list[Any] = []
         with Opened(shard.path) as stream:
             for row, (offset, length, check) in enumerate(places):
+                if length == ABSENT and optional:
+                    found.append(None)
+                    continue
                 if length == ABSENT:
                     message = f"{shard.path}#{row} lacks the member {self.key_of(name)!r} of `{name}`"
                     raise OpError("PG431", message, field=f"features.{name}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from pipegen.ops.sources.features.predicate_syntax import Rows as Columns
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.findings import Findings
@@ -308,6 +309,8 @@ class Indexed:
         index: The places of their records.
         notes: Findings.
         selects: What selects the records of a file beside its content, such as a table.
+        kept: Whether each record is used, bool; `None` for all.
+        cells: The columns of the records; set once they are indexed.
     """
 
     root: str
@@ -315,12 +318,21 @@ class Indexed:
     index: RecordIndex
     notes: tuple[Note, ...]
     selects: str = ""
+    kept: Ints | None = None
+    cells: Columns | None = None
 
     def kept_as(self, what: str, *about: object) -> str:
         """Names a kept column of these records: a hash of the files, of what selects records in them, and of `about`, as JSON."""
         files = [(shard.key, shard.path, shard.size, shard.mtime) for shard in self.shards]
         content = json.dumps((files, self.index.digests, self.selects, about)).encode()
         return f"{hashlib.blake2b(content, digest_size=16).hexdigest()}-{what}.{INDEXES}"
+
+    def of(self, values: Ints, files: Ints) -> Ints:
+        """Returns the values of the records of some files, file by file, of those of all records."""
+        import numpy as np
+
+        first = self.index.first
+        return np.concatenate([values[:0], *(values[first[file] : first[file + 1]] for file in files)])
 
     def place(self, record: int) -> str:
         """Names the place of a record."""

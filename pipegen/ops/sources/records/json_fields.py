@@ -62,6 +62,14 @@ def value_at(content: Any, path: tuple[str, ...], *, each: bool = False) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
+def optional_at(content: Any, path: tuple[str, ...]) -> Any:
+    """Returns a field of JSON as a Python value, `None` if it is missing; for errors see `value_at`."""
+    try:
+        return value_at(content, path)
+    except MissingFieldError:
+        return None
+
+
 def list_in(content: bytes, path: tuple[str, ...]) -> Any:
     """Returns the list in a member: a field of JSON, all of it, or an `.npy` file.
 

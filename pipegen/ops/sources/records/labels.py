@@ -89,6 +89,12 @@ class LabelColumn:
         return int(self._indexed.index.first[-1])
 
     @property
+    def used(self) -> Ints | None:
+        """The numbers of the records that `where` keeps; `None` for all."""
+        kept = self._indexed.kept
+        return None if kept is None else kept.nonzero()[0]
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The classes; if the spec does not give them, reads every label (`PG420` if one is invalid)."""
         given = self._feature.classes
@@ -120,14 +126,11 @@ class LabelColumn:
 
     def of(self, files: Ints) -> Ints:
         """Returns the class of every record of some shards, shard after shard, int32."""
-        import numpy as np
-
-        first = self._indexed.index.first
-        return np.concatenate([np.zeros(0, np.int32), *(self._found[0][first[file] : first[file + 1]] for file in files)])
+        return self._indexed.of(self._found[0], files)
 
     @cached_property
     def _found(self) -> tuple[Ints, tuple[str, ...], tuple[Note, ...], Mapping[str, int]]:
-        """The class of each record, the classes, findings about them, and the class of each stored text."""
+        """The class of each record (-1 without it in `where`), the classes, findings about them, and the class of each stored text."""
         import numpy as np
 
         feature = self._feature
@@ -140,30 +143,31 @@ class LabelColumn:
             raise OpError(error.code, error.message, field=field, help=error.help) from None
         first = np.unique(values.codes, return_index=True)[1]
         by_text = dict(zip(values.texts, indices[first].tolist(), strict=True))
-        return indices.astype(np.int32), names, tuple(notes), by_text
+        every: Ints = np.full(self.total, -1, np.int32)
+        every[slice(None) if self.used is None else self.used] = indices
+        return every, names, tuple(notes), by_text
 
     def place(self, row: int) -> str:
-        """Names a record's label in messages."""
-        return f"the label of {self._indexed.place(row)}"
+        """Names the label of one of the records that `where` keeps, in messages."""
+        return f"the label of {self._indexed.place(row if self.used is None else int(self.used[row]))}"
 
     def stored(self) -> Values:
-        """Reads all labels as they are stored.
+        """Reads the labels of all records that `where` keeps, as they are stored.
 
         Raises:
             OpError: `PG420` for values that cannot be labels, `PG431` if numbers and text are mixed but the reader needs one type.
         """
-        kept = self._kept()
-        if kept is not None:
-            return kept
-        shards = range(len(self._indexed.shards))
-        with ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores()))) as pool:
-            each = list(pool.map(self._read, shards))
-        every = [label for labels in each for label in labels]
-        if self._one_type:
-            self._check_types(every)
-        values = as_values(self._name, every)
-        self._keep(values)
-        return values
+        file = self._indexed.kept_as("labels", self._feature.key or self._name)
+        values = kept_values(self._folder, file, self.total)
+        if values is None:
+            with ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores()))) as pool:
+                each = list(pool.map(self._read, range(len(self._indexed.shards))))
+            every = [label for labels in each for label in labels]
+            if self._one_type:
+                self._check_types(every)
+            values = as_values(self._name, every)
+            keep_values(self._folder, file, values, "the labels of the records")
+        return values if self.used is None else values.take(self.used)
 
     def _check_types(self, every: Sequence[Any]) -> None:
         odd = next((row for row, value in enumerate(every) if type(value) is not type(every[0])), None)
@@ -175,32 +179,31 @@ class LabelColumn:
                 help_ = "write all labels as integers"
             raise OpError("PG431", message, field=f"features.{self._name}", help=help_)
 
-    @cached_property
-    def _file(self) -> str:
-        return self._indexed.kept_as("labels", self._feature.key or self._name)
 
-    def _kept(self) -> Values | None:
-        import numpy as np
+def kept_values(folder: Path | None, file: str, total: int) -> Values | None:
+    """Returns the values of `total` records in a folder for indexes, unless they are missing or damaged."""
+    import numpy as np
 
-        if self._folder is None:
-            return None
-        try:
-            with open_kept(self._folder, self._file) as stream:
-                content = stream.read()
-            head = content.index(b"\n", len(_MAGIC))
-            texts = json.loads(content[len(_MAGIC) : head])
-            found = np.frombuffer(content, "<i8", offset=head + 1)
-        except (OSError, ValueError):
-            return None
-        if not content.startswith(_MAGIC) or len(found) != self.total:
-            return None
-        if texts is None:
-            return Values(found, (), np.zeros(0, np.int64))
-        return Values(None, tuple(texts), found) if len(texts) and found.min() >= 0 and found.max() < len(texts) else None
+    if folder is None:
+        return None
+    try:
+        with open_kept(folder, file) as stream:
+            content = stream.read()
+        head = content.index(b"\n", len(_MAGIC))
+        texts = json.loads(content[len(_MAGIC) : head])
+        found = np.frombuffer(content, "<i8", offset=head + 1)
+    except (OSError, ValueError):
+        return None
+    if not content.startswith(_MAGIC) or len(found) != total:
+        return None
+    if texts is None:
+        return Values(found, (), np.zeros(0, np.int64))
+    return Values(None, tuple(texts), found) if len(texts) and found.min() >= 0 and found.max() < len(texts) else None
 
-    def _keep(self, values: Values) -> None:
-        if self._folder is None:
-            return
+
+def keep_values(folder: Path | None, file: str, values: Values, what: str) -> None:
+    """Keeps values in a folder for indexes, if any; `what` describes them in a warning."""
+    if folder is not None:
         texts, numbers = (values.texts, values.codes) if values.numbers is None else (None, values.numbers)
         content = [_MAGIC, json.dumps(texts).encode(), b"\n", numbers.astype("<i8").tobytes()]
-        keep_or_warn(self._folder, self._file, content, "the labels of the records")
+        keep_or_warn(folder, file, content, what)

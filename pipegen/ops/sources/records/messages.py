@@ -12,7 +12,7 @@ from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.records.json_fields import column_and_path, field_of, value_at
+from pipegen.ops.sources.records.json_fields import column_and_path, field_of, optional_at, value_at
 from pipegen.ops.sources.records.stored import how_field_stored, missing_key
 from pipegen.ops.sources.records.tf_example import read_example, read_key
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.tf_example import Buffer, Held, Value
 
 
-def check_content(content: str, features: Mapping[str, RecordFeature]) -> None:
+def check_content(content: str, features: Mapping[str, RecordFeature], where: str | None) -> None:
     """Raises `ValueError` if records of `bytes` should be more than one image file."""
     if content != "bytes":
         return
+    if where is not None:
+        raise PartError("with `content: bytes` a record has no keys to compare", "where", help="remove `where`")
     if len(features) > 1:
         raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(features)}")
     name, feature = next(iter(features.items()))
@@ -118,6 +120,15 @@ def values_in(record: Buffer, key: str, place: str) -> Any:
         return value_at(value.items[0], path)
     except ValueError as error:
         raise OpError("PG431", f"{place}, {key!r}: {error}") from None
+
+
+def cell_in(record: Buffer, key: str, place: str) -> Any:
+    """Reads a value of a record, under a key or in a field of its JSON; `None` without one."""
+    value, path = _found_in(record, key, place)
+    items = () if value is None else value.items
+    if not path or len(items) != 1:
+        return None if path or not items else items[0] if len(items) == 1 else list(items)
+    return optional_at(items[0], path)
 
 
 def label_in(record: Buffer, key: str, place: str) -> int | float | bytes:

@@ -12,7 +12,7 @@ from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.records.paths import written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.listing.strings import Ints
@@ -30,6 +30,8 @@ class RecordReader(Reader):
     """
 
     in_place = True
+    numbers: Callable[[str, Ints], Ints | None] | None = None
+    """Reads a single number of every record of some files; set by the source."""
 
     def __init__(self, shards: Sequence[Found], labels: Mapping[str, LabelColumn]) -> None:
         self.shards, self.label_columns = shards, labels
@@ -47,7 +49,13 @@ class RecordReader(Reader):
 
     def labels(self, files: Ints) -> Ints | None:
         main = main_label(self.label_columns)
-        return None if main is None else self.label_columns[main].of(files)
+        return None if main is None else self.column(main, files)
+
+    def column(self, name: str, files: Ints) -> Ints | None:
+        label = self.label_columns.get(name)
+        if label is not None:
+            return label.of(files)
+        return self.numbers(name, files) if self.numbers is not None else None
 
     def check(self) -> None:
         """Raises `DataError` if the size or modification time of a shard changed since it was indexed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,8 +16,10 @@ from pipegen.errors import OpError
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
+from pipegen.ops.sources.features.columns import read_numbers
 from pipegen.ops.sources.listing.base import Listing, Note
 from pipegen.ops.sources.listing.shards import Shards
+from pipegen.ops.sources.records.cells import RecordCells, where_of_records
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import compression, finding_notes, tallied, unpacking_help
@@ -24,6 +27,7 @@ from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords
 from pipegen.ops.sources.records.items import items_of_records
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
+from pipegen.ops.sources.records.reader import RecordReader
 
 if TYPE_CHECKING:
     import builtins
@@ -90,6 +94,15 @@ class RecordSource(DescribedRecords):
                 do not fit the features, `PG420` for invalid labels.
         """
         found = self._indexed(base, progress)
+        cells, notes = RecordCells(self, found, progress), tuple[Note, ...]()
+        found = replace(found, cells=cells)
+        if self.where is not None:
+            found, notes = where_of_records(self.where, cells, found)
+        made = self._chosen(found)
+        return replace(made, cells=cells.column if self.has_columns() else None, notes=(*made.notes, *notes))
+
+    def _chosen(self, found: Indexed) -> Listing:
+        """Returns the listing of indexed shards; `map` and `ignore` change labels and leave out records."""
         choosing = {name: self._labels(name, found) for name, feature in self.features.items() if feature.chosen}
         if not choosing:
             return self.listed(found)
@@ -102,14 +115,7 @@ class RecordSource(DescribedRecords):
     def _indexed(self, base: Path, progress: Callable[[int], None] | None) -> Indexed:
         beside: builtins.list[Note] = []
         root, shards = find_shards(str(base), self.path, self.shard_endings(), self.marks, beside, self.unpacks)
-        index = build_index(
-            shards,
-            self._index,
-            parts=len(self.parts()),
-            name=f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}",
-            folder=self._folder,
-            progress=progress,
-        )
+        index = self._index_of(root, shards, progress)
         notes = [_damaged(shard, damage) for shard, damage in zip(shards, index.damage, strict=True) if damage]
         found = [(shard.path, findings) for shard, findings in zip(shards, index.findings, strict=True)]
         empty = {place for place, rows in enumerate(index.rows) if not rows and not index.damage[place] and not found[place][1]}
@@ -123,6 +129,35 @@ class RecordSource(DescribedRecords):
             raise OpError("PG402", f"no record in {shards[0].path!r}{_others(len(shards) - 1)}", field="path", help=help_)
         self.examine(shards, index)
         return Indexed(root, shards, index, tuple(notes), self.selects())
+
+    def _index_of(self, root: str, shards: Sequence[Found], progress: Callable[[int], None] | None = None) -> RecordIndex:
+        name = f"{self.op}\0{self.indexed_from}\0{root}\0{self.parts()}{self.index_options()}"
+        return build_index(shards, self._index, parts=len(self.parts()), name=name, folder=self._folder, progress=progress)
+
+    def with_key(self, key: str, found: Indexed) -> tuple[RecordSource, str, RecordIndex]:
+        """Returns a source that also reads a key, as a label; the name of that feature; and the index of the same records for it.
+
+        Raises:
+            OpError: `PG421` if records with the key differ from those of the features; or as `index_shard`.
+        """
+        key = self.key_of_column(key)
+        name = next((name for name in self.read_features if self.features[name].keys is None and self.key_of(name) == key), None)
+        if name is not None:
+            return self, name, found.index
+        name = key if key not in self.features else f"{key} (a key)"
+        other = self.model_copy(update={"features": {**self.features, name: RecordFeature(kind="label", key=key)}})
+        other.keep_index_in(self._folder)
+        if (other.parts(), other.index_options()) == (self.parts(), self.index_options()):
+            return other, name, found.index
+        return other, name, self.same_records(other._index_of(found.root, found.shards), found.index)
+
+    def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
+        """Returns an index that has one more part, for the records of another index."""
+        return index
+
+    def key_of_column(self, column: str) -> str:
+        """Returns the key that a column names."""
+        return column
 
     def listed(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards, labels taken as stored; `PG420` for invalid ones."""
@@ -139,6 +174,8 @@ class RecordSource(DescribedRecords):
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
         reader = self.reader(shards, index, columns)
         reader.checksums = self.checksums
+        if isinstance(reader, RecordReader):
+            reader.numbers = partial(self._numbers, found)
         return Listing(
             found.root,
             [shard.key for shard in shards],  # type: ignore[arg-type]
@@ -152,7 +189,7 @@ class RecordSource(DescribedRecords):
                 **{name: column.names for name, column in columns.items() if name != main},
                 **{name: column.classes for name, column in items.items() if column.classes},
             },
-            shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows)),  # type: ignore[arg-type]
+            shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows), kept=found.kept),  # type: ignore[arg-type]
             type=type_,
         )
 
@@ -169,6 +206,26 @@ class RecordSource(DescribedRecords):
             return self.first_label(name, found.shards, found.index)
 
         return LabelColumn(name, self.features[name], found, read, first, self._folder, one_type=self.labels_of_one_type)
+
+    def _numbers(self, found: Indexed, name: str, files: Ints) -> Ints | None:
+        """Reads a single number of every record of some files, 0 for records that `where` leaves out; `None` for other features.
+
+        Raises:
+            OpError: `PG423` and `PG666` as for a table.
+        """
+        import numpy as np
+
+        feature = self.features.get(name)
+        if feature is None or found.cells is None or not kind_of(feature).numbers or feature.stored_shape not in ((), (1,)):
+            return None
+        field = f"features.{name}"
+        cells, used = found.cells.column(self.key_of(name), field), np.arange(int(found.index.first[-1]))
+        used = used if found.kept is None else used[found.kept]
+        about = lambda row: found.place(int(used[row])), field, feature.dtype
+        values = read_numbers([cells[row] for row in used.tolist()], *about, weights=kind_of(feature).weighs)
+        every: Ints = np.zeros(len(cells), values.dtype)
+        every[used] = values
+        return found.of(every, files)
 
     def _scanned(self, name: str, column: LabelColumn) -> builtins.list[Note]:
         """Reports that labels had to be read for their classes."""
@@ -243,6 +300,15 @@ class RecordSource(DescribedRecords):
             OpError: `PG431` for a record without the label.
         """
         raise NotImplementedError
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        """Reads a short value of a shard's records, `None` for a record without it; see `with_key`. The arguments are as for
+        `stored_labels`."""
+        return self.stored_labels(name, shard, offsets, lengths)
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+        """Returns the keys of the first record, for messages."""
+        return ()
 
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         """Reads the values under a key of a feature with any number of items, for a shard's records: a list of numbers or texts each,

@@ -105,6 +105,15 @@ class ArrowTables(Store):
             values = leaf.all()
             yield values if values is not None else self.read((key,), np.arange(*self._starts[batch : batch + 2]))[0]
 
+    def cells(self, key: str) -> Iterator[Any]:
+        for batch in range(len(self._batches)):
+            array = self._leaf(key, batch).array
+            try:
+                array.validate(full=True)
+            except ValueError as error:  # that of PyArrow
+                raise StoreError(f"the file is damaged: {one_line(error)}") from None
+            yield from array.to_pylist()
+
     def lists(self, key: str) -> Iterator[Any]:
         column, *path = [key] if key in self.schema.names else key.split(".")
         if column not in self.schema.names:
@@ -147,7 +156,7 @@ class _Leaf:
         if pa.types.is_dictionary(kind):
             array.validate(full=True)  # decoding does not check indices and offsets
             array, kind = array.dictionary_decode(), kind.value_type
-        self._array, self._size = array, len(array)
+        self.array, self._size = array, len(array)
         self._missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         self._numbers: Array | None = None
         self._offsets: Array | None = None
@@ -171,7 +180,7 @@ class _Leaf:
         if self._missing is not None and self._missing[row]:
             raise MissingValue("the record has no value here")
         if self._is_time:
-            return str(self._array[row].as_py()).encode()
+            return str(self.array[row].as_py()).encode()
         if self._numbers is not None:
             return self._numbers[row]
         if self._offsets is None:
@@ -191,10 +200,10 @@ class _Leaf:
     def shaped(self, row: int) -> Array | None:
         """Returns the lists of a row as an array; `None` if they differ in length, or are not numbers."""
         try:
-            found: Array = np.array(self._array[row].as_py())
+            found: Array = np.array(self.array[row].as_py())
         except (ValueError, IndexError):
             return None
-        leaf = _innermost(self._array.type)
+        leaf = _innermost(self.array.type)
         return found.astype(leaf.to_pandas_dtype()) if found.size and found.dtype.kind in "iufb" and _is_number(leaf) else None
 
 

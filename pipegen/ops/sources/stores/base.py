@@ -138,6 +138,10 @@ class Store:
         for start in range(0, self.rows, AT_ONCE):
             yield self.read((key,), np.arange(start, min(start + AT_ONCE, self.rows)))[0]
 
+    def cells(self, key: str) -> Iterator[Any]:
+        """Yields the values of a column as Python values, `None` for missing ones."""
+        return (value for values in self.whole(key) for value in values.tolist())
+
     def lists(self, key: str) -> Iterator[Any] | None:
         """Yields the list of each record under a key, for a format with columns of lists of any length; else returns `None`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -110,11 +111,18 @@ class SqliteRows(Store):
         return [_values([found[row][i] for row in ids], key, self._columns[key]) for i, key in enumerate(keys)]
 
     def whole(self, key: str) -> Iterator[Array]:
+        return (_values(some, key, self._columns[key]) for some in self._each(key))
+
+    def cells(self, key: str) -> Iterator[Any]:
+        return chain.from_iterable(self._each(key))
+
+    def _each(self, key: str) -> Iterator[Sequence[Any]]:
+        """Yields the values of a column, some at a time."""
         with self._lock:
             rows = self._open.execute(f"SELECT {_quoted(key)} FROM {_quoted(self._table)} ORDER BY rowid")  # noqa: S608
             try:
                 while some := rows.fetchmany(_MOST):
-                    yield _values([value for (value,) in some], key, self._columns[key])
+                    yield [value for (value,) in some]
             except sqlite3.Error as error:
                 raise StoreError(str(error)) from None
 

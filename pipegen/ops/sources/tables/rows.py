@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.ops.sources.features.predicate_syntax import matching, some
 from pipegen.ops.sources.listing.base import LeftOut, Note
-from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.listing.wording import count
 from pipegen.ops.sources.tables.join import Joined
-from pipegen.ops.sources.tables.predicate_syntax import parse_predicate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipegen.ops.sources.tables.features import TableFeature
     from pipegen.ops.sources.tables.table import Table
@@ -41,9 +40,9 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
             gone = LeftOut(table.num_rows - len(rows), "row whose key the joined table lacks", "rows whose key the joined table lacks")
             told = f"{count(gone.number, 'row')} of {table.num_rows:,} left out: {table.right.called} lacks the key"
             notes.append(Note("PG411", told, field="join.missing", left_out=(gone,)))
-        rows = _some(rows, table, "join.on", "has a key of the joined table")
+        rows = some(rows, table, "join.on", "has a key of the joined table")
     if where is not None:
-        rows = _where(table, where, rows)
+        rows = matching(table, where, rows)
     for name, feature in labels.items():
         if feature.chosen:
             field = f"features.{name}"
@@ -51,32 +50,9 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
             notes += feature.chosen.notes(cells, feature.separator, field)
             renamed = feature.chosen.renamed([cells[row] for row in rows], feature.separator)
             stays = feature.chosen.without_ignored(renamed, feature.separator)
-            rows = _some([rows[i] for i in stays], table, f"{field}.ignore", "has a class that `ignore` keeps")
+            rows = some([rows[i] for i in stays], table, f"{field}.ignore", "has a class that `ignore` keeps")
     table.require(rows)
     return (table if len(rows) == table.num_rows else table.only(rows)), tuple(notes)
-
-
-def _where(table: Table, where: str, rows: Sequence[int]) -> Sequence[int]:
-    predicate = parse_predicate(where)
-    unknown = Attempts()
-    for column in predicate.columns():
-        unknown.of(table.cells, column.name, ())
-    if unknown.errors:
-        raise OpErrors(dict.fromkeys(unknown.errors), table.column)
-    try:
-        kept = predicate.select(table, rows)
-    except OpError as error:
-        raise OpErrors([error], table.column) from None
-    names = dict.fromkeys(column.name for column in predicate.columns())
-    held = (f"the column `{name}` holds {quoted(sorted(set(table.cells(name, rows)[0])))}" for name in names)
-    return _some(kept, table, "where", "matches `where`", held)
-
-
-def _some(rows: Sequence[int], table: Table, field: str, what: str, help_: Iterable[str] = ()) -> Sequence[int]:
-    if not rows:
-        message = f"none of the {table.num_rows:,} rows of {table.called} {what}"
-        raise OpErrors([OpError("PG402", message, field=field, help=tuple(help_))], table.column)
-    return rows
 
 
 def row_keys(cells: Sequence[str]) -> list[str]:

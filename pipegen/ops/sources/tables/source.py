@@ -17,6 +17,7 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
+from pipegen.ops.sources.features.predicate_syntax import Where
 from pipegen.ops.sources.listing.base import Files, Listing, Note
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
@@ -27,7 +28,6 @@ from pipegen.ops.sources.tables.cell_paths import paths_of, where_instead, why_m
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.join import Join
 from pipegen.ops.sources.tables.nested import listed, points_of
-from pipegen.ops.sources.tables.predicate_syntax import Where
 from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
 from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
 

@@ -11,12 +11,13 @@ from pydantic import AfterValidator, Field, PlainSerializer, field_validator
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
+from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.tables.reading import TableReading
 from pipegen.ops.sources.tables.sql_run import LateError, Running
 from pipegen.ops.sources.tables.sql_snapshot import Snapshot, keep_snapshot, read_snapshot, snapshot_name
 from pipegen.ops.sources.tables.sql_text import refuse_writing
-from pipegen.ops.sources.tables.table import Table, text_of
+from pipegen.ops.sources.tables.table import Table
 from pipegen.terminal import Secretive, masked_address, without_secrets
 
 if TYPE_CHECKING:

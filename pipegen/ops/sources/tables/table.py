@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 from dataclasses import fields
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.mounts import content_of
-from pipegen.ops.sources.features.label_values import LIST, is_missing, label_texts
+from pipegen.ops.sources.features.label_values import is_missing, label_texts, text_of
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.records.findings import UNPACK, compression
@@ -56,6 +55,7 @@ class Table:
     width: int
     num_rows: int
     columns: Callable[[int], Iterable[Any]]
+    unit: ClassVar[str] = "rows"
 
     def has(self, wanted: str | int) -> bool:
         """Tells whether exactly one column has this name or number."""
@@ -175,10 +175,9 @@ class Table:
         Raises:
             OpError: As `column` and `require`.
         """
-        wanted = int(column) if self.names is None and column.isascii() and column.isdigit() else column
-        whole = self.column(wanted, "where")
-        self.require(rows, wanted)
-        return [whole[row] for row in rows], self.place_in(wanted)
+        whole = self.column(column, "where")
+        self.require(rows, column)
+        return [whole[row] for row in rows], self.place_in(column)
 
     def only(self, rows: Sequence[int]) -> Table:
         """Returns the table of some rows, which keep their places."""
@@ -205,7 +204,9 @@ class Table:
         return range(self.num_rows)
 
     def number(self, wanted: str | int, field: str) -> int:
-        """Returns the number of a column, or of the column of a JSON field; see `column`."""
+        """Returns the number of a column, which may be written as text without a header, or of the column of a JSON field; see `column`."""
+        if self.names is None and isinstance(wanted, str) and wanted.isascii() and wanted.isdigit():
+            wanted = int(wanted)
         if isinstance(wanted, int):
             if wanted < self.width:
                 return wanted
@@ -294,29 +295,6 @@ def as_text(table: Table) -> TextTable:
     rows = tuple(zip(*columns, strict=True))
     plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
     return TextTable(**plain, rows=rows, lines=tuple(range(1, table.num_rows + 1)))
-
-
-def text_of(value: Any) -> str:
-    """Converts a cell to text: "" for a missing value, integers without a fraction, `LIST` before each item of a list, JSON for an
-    object."""
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape").strip()
-    if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0):
-        items = [
-            LIST + (json.dumps(item, sort_keys=True, default=str) if isinstance(item, (dict, list)) else text_of(item)) for item in value
-        ]
-        return "".join(sorted(items) if isinstance(value, (set, frozenset)) else items)
-    if is_missing(value):
-        return ""
-    if isinstance(value, dict):
-        return json.dumps(value, default=str)
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "" if is_missing(value) else str(value)
 
 
 def find_table(base: str, path: str) -> str:
