@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
@@ -16,12 +16,28 @@ from pipegen.ops.sources.records.labels import keep_values, kept_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.index import Indexed
-    from pipegen.ops.sources.records.source import RecordSource
+    from pipegen.ops.sources.records.index import Indexed, RecordIndex
+    from pipegen.ops.sources.records.paths import Found
 
 _THREADS = 16
+
+
+class Celled(Protocol):
+    """A source of records, as far as its columns are read; see `RecordSource`."""
+
+    @property
+    def kept_in(self) -> Path | None: ...
+
+    def index_options(self) -> str: ...
+
+    def with_key(self, key: str, found: Indexed) -> tuple[Celled, str, RecordIndex]: ...
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]: ...
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]: ...
 
 
 class RecordCells:
@@ -35,7 +51,7 @@ class RecordCells:
 
     unit: ClassVar[str] = "records"
 
-    def __init__(self, source: RecordSource, found: Indexed, progress: Callable[[int], None] | None) -> None:
+    def __init__(self, source: Celled, found: Indexed, progress: Callable[[int], None] | None) -> None:
         self._source, self._found, self._progress = source, found, progress
         self._read: dict[str, tuple[str, ...]] = {}
         self.num_rows, self.called = int(found.index.first[-1]), repr(found.root)
