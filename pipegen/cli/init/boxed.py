@@ -37,7 +37,7 @@ from pipegen.ops.sources.listing.wording import count
 from pipegen.spec.models import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
@@ -50,6 +50,9 @@ _OUTLINES_WITHIN = 1 << 27
 _OTHERS = ("keypoint", "caption", "stuff", "panoptic", "image_info")
 """Words in the names of COCO files without boxes, or with the same boxes again."""
 _LOOKED_AT = 20
+_BOX_AND_SCORE = 6
+"""Numbers of a line of YOLO with a box and a confidence; an outline has more."""
+_POINTS = {"keypoints": "instances"}
 _BATCH = 16
 _YOLO_LINE = re.compile(r"\d+(\s+[\d.eE+-]+){4,}\s*\Z")
 
@@ -61,6 +64,8 @@ def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | N
         raise CannotRun(f"{path} has no boxes of images in its folder or below", "run `pipegen init` on the folder of the images")
     if parts is None:
         return None
+    if not all("keypoints" in arguments for _, arguments in parts.values()):
+        parts = {split: (op, {k: v for k, v in arguments.items() if k != "keypoints"}) for split, (op, arguments) in parts.items()}
     own = {split: sources()[op].model_validate(arguments) for split, (op, arguments) in parts.items()}
     with readable():
         listings = {split: source.list(Path.cwd(), progress) for split, source in own.items()}
@@ -101,10 +106,10 @@ def _coco(folder: str, files: Sequence[str]) -> dict[str, _Source] | None:
     plainest = [file for file in known if not any(word in file.lower() for word in _OTHERS)]
     found: dict[str, _Source] = {}
     for file in plainest or known:
-        images = _images_of(folder, os.path.join(folder, file))
+        images, points = _images_of(folder, os.path.join(folder, file))
         if images is not None:
             split = split_of(os.path.basename(file)) or split_of(os.path.dirname(file)) or ""
-            found.setdefault(split, ("coco", {"images": images, "annotations": os.path.join(folder, file)}))
+            found.setdefault(split, ("coco", {"images": images, "annotations": os.path.join(folder, file), **points}))
     if not found:
         return None
     return found if "train" in found and len(found) > 1 else {"": next(iter(found.values()))}
@@ -120,19 +125,28 @@ def _is_coco(file: str) -> bool:
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _COCO.search(head) is not None and b'"shapes"' not in head
 
 
-def _images_of(folder: str, file: str) -> str | None:
-    """Finds the folder of a file's first image; `None` if the file has no boxes, or its images are missing."""
+def _images_of(folder: str, file: str) -> tuple[str | None, dict[str, str]]:
+    """Finds the folder of a file's first image, `None` if the file has no boxes or its images are missing, and the argument that reads its
+    keypoints, if any."""
     try:
         content = read_json(file, 1 << 32, hook=lambda read: {k: v for k, v in read.items() if k != "segmentation"})
     except DamagedError as error:
         raise CannotRun(str(error)) from error
     lists = [content.get(name) if isinstance(content, dict) else None for name in ("images", "annotations", "categories")]
     if not all(isinstance(one, list) for one in lists) or not any(isinstance(a, dict) and "bbox" in a for a in lists[1] or ()):
-        return None
+        return None, {}
+    named = any(isinstance(category, dict) and category.get("keypoints") for category in lists[2] or ())
+    pointed = named and any(map(_has_points, lists[1] or ()))
     names = [str(image["file_name"]) for image in lists[0] or () if isinstance(image, dict) and "file_name" in image]
     places = [os.path.dirname(file), folder]
     places += [at for at, _ in some_folders(folder)]
-    return next((at for at in places for name in names[:_LOOKED_AT] if os.path.isfile(os.path.join(at, name))), None)
+    found = next((at for at in places for name in names[:_LOOKED_AT] if os.path.isfile(os.path.join(at, name))), None)
+    return found, dict(_POINTS) if pointed else {}
+
+
+def _has_points(annotation: Any) -> bool:
+    points = annotation.get("keypoints") if isinstance(annotation, dict) else None
+    return isinstance(points, list) and any(points[2::3])
 
 
 def _yolo(path: str) -> dict[str, _Source] | None:
@@ -141,17 +155,21 @@ def _yolo(path: str) -> dict[str, _Source] | None:
         about = described(os.path.dirname(path), path)
     except OpError:
         return None
-    firsts = (_head(file).partition(b"\n")[0].decode("utf-8", "replace") for file in _some_files(about.folder, ".txt"))
-    if not any(map(_YOLO_LINE.match, firsts)):
+    if not any(map(_YOLO_LINE.match, _first_lines(about.folder))):
         return None
+    arguments: dict[str, Any] = {"path": path, **(_POINTS if about.points is not None else {})}
     named = {split_of(name) or name: name for name in about.splits}
     if not named and os.path.isdir(f"{about.folder}/images"):
         named = {split_of(name) or "": name for name in sorted(os.listdir(f"{about.folder}/images"))}
         named.pop("", None)
     splits = {split: name for split, name in named.items() if all(map(os.path.exists, about.splits.get(name, ())))}
     if "train" not in splits or len(splits) < 2:
-        return {"": ("yolo", {"path": path})}
-    return {"": ("yolo", {"path": path, "split": splits})}
+        return {"": ("yolo", arguments)}
+    return {"": ("yolo", {**arguments, "split": splits})}
+
+
+def _first_lines(folder: str) -> Iterator[str]:
+    return (_head(file).partition(b"\n")[0].decode("utf-8", "replace") for file in _some_files(folder, ".txt"))
 
 
 def _voc(folder: str) -> dict[str, _Source] | None:
@@ -205,6 +223,7 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
     comments += about_sample(sample)
     comments += [plain(note.message) for listing in listings.values() for note in listing.notes]
     train = len(listings["train"].keys) if "train" in listings else round(0.8 * len(first.keys))
+    pointed = all("keypoints" in arguments for _, arguments in parts.values())
     images = count(sum(len(listing.keys) for listing in listings.values()), "image")
     return spec_of(
         f"{images} with {count(sum(counts.values()), 'box', 'boxes')} of {count(len(counts), 'class', 'classes')}",
@@ -215,7 +234,7 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
         decode=pixels_of(sample),
         sample=sample,
         steps=[FLIP.replace("left and right;", "left and right, boxes as well;"), RESCALE],
-        output=BOXES,
+        output=BOXES.replace("labels: labels", "labels: labels, keypoints: keypoints") if pointed else BOXES,
         errors=errors,
     )
 
@@ -225,10 +244,13 @@ def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:
     if op == "coco":
         with open(arguments["annotations"], "rb") as stream:
             return _OUTLINED.search(stream.read(_OUTLINES_WITHIN)) is not None
+    if op == "yolo":
+        about = described("", arguments["path"])
+        return about.points is None and any(len(line.split()) > _BOX_AND_SCORE for line in _first_lines(about.folder))
     return op == "labelme" or (op == "voc" and os.path.isdir(f"{arguments['path']}/SegmentationObject"))
 
 
 def _placed(arguments: Mapping[str, Any], spec_folder: str) -> dict[str, Any]:
     """Replaces absolute paths by those of the spec."""
-    paths = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    paths = {name: value for name, value in arguments.items() if isinstance(value, str) and name not in _POINTS}
     return {**arguments, **{name: (relative if os.path.isdir(path) else beside)(path, spec_folder) for name, path in paths.items()}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError, PartError
@@ -43,17 +44,7 @@ class Keypoints(FeatureKind):
         names, pairs = feature.names or (), feature.mirror_pairs or ()
         if feature.home is not None and not names:
             raise PartError(f"`{name}` is `with: {feature.home}`, and needs the `names` of each item's keypoints", name, "with")
-        twice = next((n for n in names if names.count(n) > 1), None)
-        if twice is not None:
-            raise PartError(f"duplicate keypoint name `{twice}` in `{name}`", name, "names")
-        paired = [n for pair in pairs for n in pair]
-        unknown = next((n for n in paired if n not in names), None)
-        if unknown is not None:
-            known = f"it has {', '.join(f'`{n}`' for n in names)}" if names else "give `names` first"
-            raise PartError(f"`mirror_pairs` of `{name}` has `{unknown}`, which is not in `names`", name, "mirror_pairs", help=known)
-        twice = next((n for n in paired if paired.count(n) > 1), None)
-        if twice is not None:
-            raise PartError(f"`mirror_pairs` of `{name}` has `{twice}` twice, but a keypoint has one mirror image", name, "mirror_pairs")
+        check_names(names, pairs, f" of `{name}`", name)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
         return (keypoints_type(feature.of or "image", rules_of(feature), home=feature.home),)
@@ -109,7 +100,8 @@ class Keypoints(FeatureKind):
 
         rules = x.details
         places = np.asarray(items[..., :2], np.float64)
-        found = np.concatenate([turned_points(places, orientation, sides - 1), items[..., 2:]], -1)
+        limits = np.ones_like(sides) if rules.relative else sides - 1  # type: ignore[attr-defined]
+        found = np.concatenate([turned_points(places, orientation, limits), items[..., 2:]], -1)
         found = np.where(items[..., 2:] > 0, found, 0)
         transposes, mirrored = TURNS[orientation]
         mirrors = (transposes + len(mirrored)) % 2 == 1
@@ -132,9 +124,14 @@ class Keypoints(FeatureKind):
     def needs_preparing(self, x: FeatureType) -> bool:
         return True
 
+    def prepared_type(self, x: FeatureType) -> FeatureType:
+        return x.with_(details=replace(x.details, relative=False))  # type: ignore[type-var]
+
     def prepare(self, items: tf.Tensor, size: Size, details: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        points = tf.cast(items, tf.float64)
-        return _kept(points[..., :2], items[..., 2] > 0, items[..., 2], size, details)
+        places = tf.cast(items[..., :2], tf.float64)
+        if details.relative:
+            places = places * tf.cast(tf.stack(size[::-1]), tf.float64) - 0.5
+        return _kept(places, items[..., 2] > 0, items[..., 2], size, details)
 
     def guide_boxes(self, items: tf.Tensor, there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         shape = tf.shape(items)
@@ -189,6 +186,21 @@ class Keypoints(FeatureKind):
         return sets if x.beside is not None else sets[0]
 
 
+def check_names(names: tuple[str, ...], pairs: tuple[tuple[str, str], ...], of: str, *path: str) -> None:
+    """Raises `PartError`, below `path`, for a name that is listed twice, and for pairs of other names."""
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise PartError(f"duplicate keypoint name `{twice}` in `names`{of}", *path, "names")
+    paired = [n for pair in pairs for n in pair]
+    unknown = next((n for n in paired if n not in names), None)
+    if unknown is not None:
+        known = f"it has {', '.join(f'`{n}`' for n in names)}" if names else "give `names` first"
+        raise PartError(f"`mirror_pairs`{of} has `{unknown}`, which is not in `names`", *path, "mirror_pairs", help=known)
+    twice = next((n for n in paired if paired.count(n) > 1), None)
+    if twice is not None:
+        raise PartError(f"`mirror_pairs`{of} has `{twice}` twice, but a keypoint has one mirror image", *path, "mirror_pairs")
+
+
 def rules_of(feature: Any) -> PointRules:
     """Makes the rules of keypoints from the arguments of a feature."""
     names = feature.names or ()
@@ -199,7 +211,7 @@ def rules_of(feature: Any) -> PointRules:
 def keypoints_type(of: str, rules: PointRules, *, most: int = 0, home: str | None = None) -> FeatureType:
     """Returns the type of keypoints on the image `of`; `most` is the most items that a record has, 0 if unknown."""
     if rules.each:
-        return FeatureType("keypoints", "float32", (None, len(rules.names), 3), of=of, most=0, beside=home, details=rules)
+        return FeatureType("keypoints", "float32", (None, len(rules.names) or None, 3), of=of, most=0, beside=home, details=rules)
     return FeatureType("keypoints", "float32", (None, 3), of=of, most=len(rules.names) or most, details=rules)
 
 

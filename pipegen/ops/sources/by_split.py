@@ -194,6 +194,7 @@ def _like(a: FeatureType, b: FeatureType) -> bool:
         and (a.file_channels, a.file_bits, a.file_size) == (b.file_channels, b.file_bits, b.file_size)
         and (a.of, a.ignore) == (b.of, b.ignore)
         and (not kind.categorical or a.classes == b.classes)
+        and all(getattr(a.details, name, None) == getattr(b.details, name, None) for name in ("format", "relative"))
     )
 
 

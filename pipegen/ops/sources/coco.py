@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from array import array
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.families.array_decoder import OutlineDecoder
-from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
-from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.sources.annotations.files import MOST_BYTES, DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.found import Found
+from pipegen.ops.sources.annotations.found import Found, PointNames
+from pipegen.ops.sources.annotations.outlined import OutlinedSource
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
-from pipegen.ops.sources.annotations.source import BoxedSource, known_sides, without_image, without_record
-from pipegen.ops.sources.listing.base import Note
-from pipegen.ops.sources.listing.wording import count, find_root, quoted
+from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
+from pipegen.ops.sources.annotations.source import known_sides, without_image, without_record
+from pipegen.ops.sources.listing.wording import find_root, quoted
 from pipegen.ops.sources.tables.table import find_table
-from pipegen.types import LARGEST_SIDE, FeatureType
+from pipegen.types import LARGEST_SIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from pipegen.ops.sources.listing.base import Parts
-    from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.transform import Transform
-    from pipegen.types import ElementType
 
 _MOST_SAID = 1000
-_CROWD = 255
-"""The value of pixels of a crowd in a mask of classes."""
 
 
 class _Annotation(NamedTuple):
-    """The parts of an annotation that are kept; its outline is packed, if masks are asked for."""
+    """The parts of an annotation that are kept; its outline and its keypoints are packed, if they are asked for."""
 
     id: Any
     image: Any
@@ -45,9 +39,10 @@ class _Annotation(NamedTuple):
     box: Any
     crowd: Any
     outline: Any = NONE
+    points: Any = None
 
 
-class Coco(BoxedSource):
+class Coco(PointedSource, OutlinedSource):
     """Images in a folder, and a COCO JSON file with the boxes on each.
 
     Classes are ordered by category id: COCO's 80 categories, whose ids go up to 90, are 0 to 79. `crowd` is 1 for the box of a crowd.
@@ -63,55 +58,6 @@ class Coco(BoxedSource):
     annotations: Annotated[str, Field(min_length=1)]
     """JSON file, such as `annotations/instances_train2017.json`, relative to the spec's file. Its boxes are `[left, top, width,
     height]` in pixels."""
-    masks: Literal["instances", "classes"] | None = None
-    """Adds a `mask` to each image, drawn from the outlines (`segmentation`) of the kept boxes: polygons, or COCO's run-length encoding.
-    `instances`: the number of the box whose outline covers a pixel. `classes`: 0 is background, 1 the first class; pixels of crowds only
-    are 255, the mask's `ignore`. Smaller objects cover larger ones, and all cover crowds. Masks are drawn in Python each time an image is
-    read, as by pycocotools."""
-
-    def _type(self, classes: int | None, most: int) -> ElementType:
-        found = super()._type(classes, most)
-        if self.masks == "classes":
-            return found.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_CROWD, classes=classes and classes + 1))
-        return self._with_instances(found) if self.masks else found
-
-    def decoders(self) -> Mapping[str, Transform]:
-        return {"mask": OutlineDecoder(format="coco")} if self.masks else {}
-
-    def drawn(self, found: Found) -> tuple[Found, Sequence[Note]]:
-        """Keeps the boxes that a mask can distinguish, and packs the outlines of each image; see `BoxedSource.drawn`."""
-        if found.outlines is None:
-            return found, ()
-        import numpy as np
-
-        if self.masks == "classes" and len(found.names) > MOST_INSTANCES:
-            message = f"a mask can hold {MOST_INSTANCES} classes, but there are {len(found.names):,}"
-            raise OpError("PG478", message, field="masks", help="choose fewer by `classes`, or merge some by `map`")
-        notes: list[Note] = []
-        if self.masks == "instances":
-            found, notes = _told_apart(found)
-        assert found.outlines is not None  # noqa: S101 - the outlines stay
-        own, outlines = found.outlines
-        bare = np.flatnonzero(own == NONE)
-        if len(own) and len(bare) == len(own):
-            message = f"none of {count(len(own), 'box', 'boxes')} has an outline: the annotations have no `segmentation`"
-            raise OpError("PG475", message, field="masks", help="remove `masks`, or use a file with outlines")
-        if len(bare):
-            first = f"{found.places(int(bare[0]))} has no outline, so its mask does not show it"
-            message = f"{first}; {len(bare):,} of {len(own):,} boxes lack an outline"
-            notes.append(Note("PG477", message, "annotate their outlines, or remove their images"))
-        firsts = np.concatenate([[0], np.cumsum(found.lengths())])
-        numbers = np.arange(len(own)) - np.repeat(firsts[:-1], found.lengths()) + 1
-        crowds = found.items["crowd"] > 0
-        values = numbers if self.masks == "instances" else np.where(crowds, _CROWD, found.classes + 1)
-        objects = list(zip(own.tolist(), values.tolist(), crowds.tolist(), strict=True))
-        ends = firsts.tolist()
-        packed = [
-            outlines.packed(int(height), int(width), objects[start:end])
-            for (width, height), start, end in zip(found.sides.tolist(), ends, ends[1:], strict=False)
-        ]
-        items = dict(found.items) | ({number_name("boxes"): numbers.astype(np.float32)} if self.masks == "instances" else {})
-        return replace(found, items=items, packed={"mask": Packed.hold(packed)}), notes
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
         import numpy as np
@@ -119,7 +65,7 @@ class Coco(BoxedSource):
         root = find_root(str(base), self.images, field="images")
         file = _file(str(base), self.annotations)
         try:
-            content = _Content(file, Outlines() if self.masks else None)
+            content = _Content(file, Outlines() if self.masks else None, pointed=self.keypoints is not None)
         except DamagedError as error:
             raise damaged([str(error)], "annotations") from None
         if content.wrong:
@@ -146,6 +92,13 @@ class Coco(BoxedSource):
         ]
         categories = {i: number for number, i in enumerate(content.categories)}
         xywh = np.array([a.box for a in known], np.float64).reshape(-1, 4)
+        names = tuple(dict.fromkeys(name for own in content.points.values() for name in own))
+        points = _placed([(a.points, content.points.get(a.category, ())) for a in known], names)
+        places = lambda i: f"the annotation {known[i].id!r} of {file}"  # noqa: E731
+        points, wrong = checked_points(points, places)
+        if wrong:
+            raise damaged(wrong, "annotations")
+        pointed = {POINTS: points} if self.keypoints else {}
         found = Found(
             keys,
             known_sides([content.images[i][1] for i in ids]),
@@ -153,8 +106,9 @@ class Coco(BoxedSource):
             np.concatenate([xywh[:, :2], xywh[:, :2] + xywh[:, 2:]], 1),
             np.array([categories[a.category] for a in known], np.int64),
             tuple(content.categories.values()),
-            lambda i: f"the annotation {known[i].id!r} of {file}",
-            {"crowd": np.array([bool(a.crowd) for a in known], np.float32)},
+            places,
+            {"crowd": np.array([bool(a.crowd) for a in known], np.float32), **pointed},
+            points=PointNames(names) if self.keypoints else None,
             missing=tuple(lost),
             outlines=None if content.outlines is None else (np.array([a.outline for a in known], np.int64), content.outlines),
         )
@@ -186,17 +140,19 @@ class _Content:
         images: Path, width and height (if known) of each image, by id.
         categories: Class names by id, ids rising.
         annotations: Boxes in file order.
+        points: The names of the keypoints of each category that has some, by id, if they are asked for.
         outlines: Outlines of the boxes, if masks are asked for.
         wrong: What is wrong with the file, one sentence each.
     """
 
-    def __init__(self, file: str, outlines: Outlines | None = None) -> None:
+    def __init__(self, file: str, outlines: Outlines | None = None, *, pointed: bool = False) -> None:
         self.file, self.wrong, self.outlines = file, [], outlines  # type: str, list[str], Outlines | None
-        content = read_json(file, MOST_BYTES, partial(_slim, outlines))
+        content = read_json(file, MOST_BYTES, partial(_slim, outlines, pointed))
         if not isinstance(content, dict) or not all(isinstance(content.get(k), list) for k in ("images", "annotations", "categories")):
             raise DamagedError(f"{file} is not a COCO annotation file: it needs the lists `images`, `annotations` and `categories`")
         self.images = self._images(content["images"])
         self.categories = self._categories(content["categories"])
+        self.points = self._points(content["categories"]) if pointed else {}
         self.annotations = self._annotations(content["annotations"])
 
     def _say(self, list_: str, number: int, what: str) -> None:
@@ -239,6 +195,21 @@ class _Content:
         rising = sorted(found, key=lambda key: (isinstance(key, str), key))
         return {key: found[key] for key in rising}
 
+    def _points(self, listed: list[Any]) -> dict[Any, tuple[str, ...]]:
+        """Reads the names of the keypoints of each category."""
+        found: dict[Any, tuple[str, ...]] = {}
+        for number, category in enumerate(listed):
+            names = category.get("keypoints") if isinstance(category, dict) else None
+            if not isinstance(names or [], list) or not all(isinstance(name, str) and name for name in names or ()):
+                self._say("categories", number, "needs `keypoints` as a list of names")
+            elif len({*(names or ())}) < len(names or ()):
+                self._say("categories", number, "has a name in its `keypoints` twice")
+            elif names and _is_id(category.get("id")):
+                found[category.get("id")] = tuple(names)
+        if not found and not self.wrong:
+            self.wrong.append(f"{self.file} has no keypoints: no category lists their names in `keypoints`")
+        return found
+
     def _annotations(self, listed: list[Any]) -> list[_Annotation]:
         found = []
         for number, one in enumerate(listed):
@@ -249,6 +220,8 @@ class _Content:
                 self._say("annotations", number, f"has the unknown `category_id` {one.category!r}; the file has {known}")
             elif (box := numbers(one.box, 4)) is None:
                 self._say("annotations", number, "needs a `bbox` of four numbers")
+            elif (told := self._wrong_points(one)) is not None:
+                self._say("annotations", number, f"(`id` {one.id!r}) {told}")
             else:
                 found.append(one._replace(box=box, outline=self._outline(number, one)))
         far = self.outlines.finish() if self.outlines is not None else ()
@@ -257,6 +230,19 @@ class _Content:
             told = f"the annotation {places.get(int(outline))!r} has an outline more than {FARTHEST:,} pixels from the corner of its image"
             self.wrong.append(f"{self.file}: {told}; write x and y of its points, in pixels")
         return found
+
+    def _wrong_points(self, one: _Annotation) -> str | None:
+        """Says what is wrong with the number of keypoints of an annotation, or with their values."""
+        names = self.points.get(one.category, ())
+        if one.points is None or (not names and isinstance(one.points, array) and not any(one.points)):
+            return None
+        if not names:
+            return f"has `keypoints`, but its category {self.categories[one.category]!r} lists no names of keypoints"
+        if not isinstance(one.points, array):
+            return "needs `keypoints` as a list of numbers"
+        if len(one.points) != 3 * len(names):
+            return f"has {len(one.points)} numbers in `keypoints`; {len(names)} keypoints need {3 * len(names)}: x, y and visibility each"
+        return None
 
     def _outline(self, number: int, one: _Annotation) -> int:
         """Returns the number of an outline; takes those stored as runs, since the image sizes are known now."""
@@ -277,30 +263,27 @@ def _is_id(key: Any) -> bool:
     return isinstance(key, (int, str)) and not isinstance(key, bool)
 
 
-def _told_apart(found: Found) -> tuple[Found, list[Note]]:
-    """Keeps, of each image, the largest boxes that a mask can distinguish."""
+def _placed(sets: list[tuple[Any, tuple[str, ...]]], names: tuple[str, ...]) -> Any:
+    """Puts sets of keypoints with some of the names in the order of all, float64 `(sets, names, 3)`; others are absent."""
     import numpy as np
 
-    edges, lengths = found.boxes, found.lengths()
-    areas = (edges[:, 2] - edges[:, 0]) * (edges[:, 3] - edges[:, 1])
-    order = np.lexsort((-areas, found.records))
-    rank: Ints = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    left = int((rank >= MOST_INSTANCES).sum())
-    if not left:
-        return found, []
-    most = int(lengths.argmax())
-    first = f"{found.keys[most]} has {int(lengths[most])} boxes; a mask can hold {MOST_INSTANCES}"
-    many = count(int((lengths > MOST_INSTANCES).sum()), "image")
-    message = f"{first}; the smallest are left out, {count(left, 'box', 'boxes')} of {many}"
-    return found.only(np.flatnonzero(rank < MOST_INSTANCES)), [Note("PG477", message, "remove `masks` to keep all boxes", "masks")]
+    found: Any = np.zeros((len(sets), len(names), 3))
+    for own in dict.fromkeys(some for points, some in sets if points is not None and some):
+        which = [i for i, (points, some) in enumerate(sets) if points is not None and some == own]
+        values = np.array([sets[i][0] for i in which]).reshape(len(which), len(own), 3)
+        found[np.ix_(which, [names.index(name) for name in own])] = values
+    return found
 
 
-def _slim(outlines: Outlines | None, read: dict[str, Any]) -> Any:
+def _slim(outlines: Outlines | None, pointed: bool, read: dict[str, Any]) -> Any:
     """Drops the unused parts of an annotation while reading: the outlines of a large file would fill the memory."""
     if "image_id" in read and "bbox" in read and "category_id" in read:
         category = read["category_id"]
         outline = NONE if outlines is None else outlines.take(read.get("segmentation"))
         known = category if _is_id(category) else None
-        return _Annotation(read.get("id"), read["image_id"], known, read["bbox"], read.get("iscrowd"), outline)
+        points = read.get("keypoints") or None if pointed else None
+        if isinstance(points, list):
+            with suppress(TypeError, OverflowError):
+                points = array("d", points)
+        return _Annotation(read.get("id"), read["image_id"], known, read["bbox"], read.get("iscrowd"), outline, points)
     return read

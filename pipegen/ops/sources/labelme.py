@@ -48,9 +48,9 @@ class Labelme(BoxedSource):
     """`instances`: a `mask` for each image with a file. Each pixel holds the number of the box whose outline covers it; later shapes cover
     earlier ones. Outlines are drawn in Python each time an image is read."""
 
-    def _type(self, classes: int | None, most: int) -> ElementType:
-        found = super()._type(classes, most)
-        return self._with_instances(found) if self.masks else found
+    def _type(self, found: Found | None) -> ElementType:
+        type_ = super()._type(found)
+        return self._with_instances(type_) if self.masks else type_
 
     def decoders(self) -> Mapping[str, Transform]:
         return {"mask": OutlineDecoder(format="labelme", options=(("most", MOST_INSTANCES),))} if self.masks else {}

@@ -68,11 +68,11 @@ class Voc(BoxedSource):
     def split_names(self) -> tuple[str, ...] | None:
         return tuple(self.split) if isinstance(self.split, Mapping) else None
 
-    def _type(self, classes: int | None, most: int) -> ElementType:
-        found = super()._type(classes, most)
+    def _type(self, found: Found | None) -> ElementType:
+        type_ = super()._type(found)
         if self.masks == "classes":
-            return found.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_OPEN, classes=_CLASSES))
-        return self._with_instances(found, _OPEN) if self.masks == "instances" else found
+            return type_.replace(mask=FeatureType("mask", "string", (), of="image", ignore=_OPEN, classes=_CLASSES))
+        return self._with_instances(type_, _OPEN) if self.masks == "instances" else type_
 
     def decoders(self) -> Mapping[str, Transform]:
         """Returns the decoder of masks, whose values are indices of a palette."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import cycle
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -11,9 +13,14 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text
+from pipegen.ops.sources.annotations.found import PointNames
+from pipegen.ops.sources.annotations.outlined import OutlinedSource
+from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.pairs import below, files_below, listed_images, without_ending
-from pipegen.ops.sources.annotations.source import BoxedSource, gathered, known_sides, without_listed, without_own_image
-from pipegen.ops.sources.annotations.yolo_names import Described, described
+from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
+from pipegen.ops.sources.annotations.sizes import sides_of
+from pipegen.ops.sources.annotations.source import gathered, known_sides, without_listed, without_own_image
+from pipegen.ops.sources.annotations.yolo_names import Described, Pose, described
 from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.transform import SplitName
@@ -35,13 +42,13 @@ _FAR = 4.0
 _MOST_SAID = 1000
 
 
-class Yolo(BoxedSource):
+class Yolo(PointedSource, OutlinedSource):
     """Images, each with a text file of lines with a class and a box: `0 0.5 0.5 0.2 0.4`. The box is its centre, width and height as
     fractions of the image.
 
     The text file of `images/train/1.jpg` is `labels/train/1.txt`; without a folder `images` it lies beside the image. A missing or empty
-    file means that the image has no boxes. A line with three points or more is an outline, and gives the box around it. `data.yaml` or
-    `classes.txt` holds the class names.
+    file means that the image has no boxes. A line with three points or more is an outline, and gives the box around it. If `data.yaml` has
+    `kpt_shape`, keypoints follow the box. `data.yaml` or `classes.txt` holds the class names.
     """
 
     op: ClassVar[str] = "yolo"
@@ -57,12 +64,21 @@ class Yolo(BoxedSource):
         return tuple(self.split) if isinstance(self.split, Mapping) else None
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
+        import numpy as np
+
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
         missing: builtins.list[Missing] = []
         keys, parts, folders = self._images(about, root, images, missing)
         boxes: list[tuple[int, tuple[float, ...], str]] = []
+        points: list[Sequence[float]] = []
+        own: list[int] = []
+        outlines = Outlines()
+        sides: list[tuple[float, float] | None] = [None] * len(keys)
+        if self.masks:
+            read = (sides_of(f"{root}/{key}") for key in keys)
+            sides = [(1, 1) if one is None else one.upright for one in read]  # an unreadable image is an error when it is read
         places: list[str] = []
         wrong: list[str] = []
         files = [_labels_of(f"{root}/{key}") for key in keys]
@@ -75,18 +91,46 @@ class Yolo(BoxedSource):
                 for line, words in enumerate(map(str.split, read_text(files[record]).splitlines()), 1):
                     if words:
                         where = f"{files[record]}:{line}"
-                        name, box = _box(words, about.names, where)
+                        name, box, outline, joints = _object(words, about, where)
                         boxes.append((record, box, name))
+                        points.append(joints)
                         places.append(where)
+                        width, height = sides[record] or (1, 1)
+                        whole = [x * side for x, side in zip(outline, cycle((width, height)), strict=False)]
+                        own.append(outlines.take([whole]) if self.masks and outline else NONE)
             except DamagedError as error:
                 if len(wrong) < _MOST_SAID:
                     wrong.append(str(error))
+        far = {*outlines.finish().tolist()}
+        wrong += [
+            f"{place} has an outline more than {FARTHEST:,} pixels from its image" for place, i in zip(places, own, strict=True) if i in far
+        ]
+        pose = self._pose(about) if self.keypoints else None
+        if pose is not None:
+            joints_, more = checked_points(_sets(points, pose), places.__getitem__)
+            wrong += more
         if wrong:
             raise damaged(wrong, "path", sum(there))
         names = about.names or tuple(sorted({name for _, _, name in boxes}, key=int))
         missing += without_own_image(_alone(root, images, folders), root, "text file")
-        sides = known_sides([None] * len(keys))
-        return root, gathered(keys, sides, boxes, names, places.__getitem__, {}, beside, missing, relative=True), parts
+        items = {} if pose is None else {POINTS: joints_}
+        found = gathered(keys, known_sides(sides), boxes, names, places.__getitem__, items, beside, missing, relative=True)
+        drawn = (np.array(own, np.int64), outlines) if self.masks else None
+        return root, replace(found, outlines=drawn, points=pose and PointNames(pose.names, pose.pairs)), parts
+
+    def _pose(self, about: Described) -> Pose:
+        """Returns the keypoints by `data.yaml`, which `names` names if that has no names."""
+        pose = about.points
+        if pose is None:
+            message = f"{self.path!r} has no keypoints: its `data.yaml` has no `kpt_shape`"
+            raise OpError("PG475", message, field="keypoints", help="add it, such as `kpt_shape: [17, 3]`, or remove `keypoints`")
+        if not pose.numbered or self.names is None:
+            return pose
+        if len(self.names) != len(pose.names):
+            message = f"`names` has {count(len(self.names), 'name')}, but `kpt_shape` says {count(len(pose.names), 'keypoint')}"
+            raise OpError("PG256", message, field="names", help="name each keypoint, in the order of the files")
+        named = dict(zip(pose.names, self.names, strict=True))
+        return pose._replace(names=self.names, pairs=pose.pairs and tuple((named[a], named[b]) for a, b in pose.pairs))
 
     def _images(
         self, about: Described, root: str, keys: builtins.list[str], lost: builtins.list[Missing]
@@ -199,21 +243,47 @@ def _has_boxes(file: str) -> bool:
     return len(words) >= 5 and all(finite(word.decode("ascii", "replace")) is not None for word in words)
 
 
-def _box(words: Sequence[str], names: tuple[str, ...], where: str) -> tuple[str, tuple[float, ...]]:
+def _object(words: Sequence[str], about: Described, where: str) -> tuple[str, tuple[float, ...], Sequence[float], Sequence[float]]:
+    """Returns the class and the box of a line, and its outline or its keypoints, if any."""
     values: list[Any] = [finite(word) for word in words]
+    shown, names = repr(" ".join(words)[:80]), about.names
     if None in values or len(values) < 5:
-        raise DamagedError(f"{where} needs a class and a box, five numbers or more; got {' '.join(words)[:80]!r}")
+        raise DamagedError(f"{where} needs a class and a box, five numbers or more; got {shown}")
     number = values[0]
     if number != int(number) or number < 0 or (names and number >= len(names)):
         known = f"; the {count(len(names), 'class', 'classes')} are 0 to {len(names) - 1}" if names else ""
         raise DamagedError(f"{where} has the invalid class {words[0]}{known}")
     name = names[int(number)] if names else str(int(number))
-    if len(values) <= 6:  # a model's confidence may follow the box
-        x, y, width, height = values[1:5]
-        if max(values[1:5]) > _FAR:
-            raise DamagedError(f"{where} has a box in pixels; use fractions of the image, from 0 to 1: {' '.join(words)[:80]!r}")
-        return name, (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-    if len(values) % 2 == 0:
-        raise DamagedError(f"{where} has an outline of {len(values) - 1} numbers; it needs pairs")
-    xs, ys = values[1::2], values[2::2]
-    return name, (min(xs), min(ys), max(xs), max(ys))
+    many = 0 if about.points is None else len(about.points.names) * about.points.columns
+    if len(values) > 6 and not many:
+        outline = values[1:]
+        if len(outline) % 2:
+            raise DamagedError(f"{where} has an outline of {len(outline)} numbers; it needs pairs")
+        if max(outline) > _FAR:
+            raise DamagedError(f"{where} has an outline in pixels; use fractions of the image, from 0 to 1: {shown}")
+        xs, ys = outline[::2], outline[1::2]
+        return name, (min(xs), min(ys), max(xs), max(ys)), outline, ()
+    points = values[5 : 5 + many]
+    if len(points) not in (0, 1, many) or len(values) > 6 + many:  # a model's confidence may follow
+        said = f"`kpt_shape` asks for {5 + many}: a class, a box and {many} of keypoints"
+        raise DamagedError(f"{where} has {len(values)} numbers, but {said}")
+    x, y, width, height = values[1:5]
+    places = [value for i, value in enumerate(points) if about.points is not None and i % about.points.columns < 2]
+    if max(values[1:5] + places) > _FAR:
+        what = "a box" if max(values[1:5]) > _FAR else "keypoints"
+        raise DamagedError(f"{where} has {what} in pixels; use fractions of the image, from 0 to 1: {shown}")
+    return name, (x - width / 2, y - height / 2, x + width / 2, y + height / 2), (), points if len(points) > 1 else ()
+
+
+def _sets(given: Sequence[Sequence[float]], pose: Pose) -> Any:
+    """Makes sets of keypoints with visibility, float64 `(boxes, names, 3)`; without a visibility, negative ones and zeros are absent."""
+    import numpy as np
+
+    found: Any = np.zeros((len(given), len(pose.names), 3))
+    own = [i for i, points in enumerate(given) if points]
+    read = np.array([given[i] for i in own]).reshape(len(own), len(pose.names), pose.columns)
+    if pose.columns == 2:
+        absent = (read < 0).any(-1) | (read == 0).all(-1)
+        read = np.concatenate([read, np.where(absent, 0, 2)[..., None]], -1)
+    found[own] = read
+    return found

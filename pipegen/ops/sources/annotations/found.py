@@ -27,6 +27,14 @@ _ROUNDED = {False: 1.0, True: 0.005}
 
 
 @dataclass(frozen=True)
+class PointNames:
+    """Names of keypoints in the order of their columns, and those that a mirror swaps; `None` if the annotations do not say."""
+
+    names: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True)
 class Found:
     """Images of a source and their boxes, as stored.
 
@@ -43,7 +51,8 @@ class Found:
         relative: Whether edges are fractions of the image, from 0 to 1.
         beside: The path of a further file of each image, by feature.
         outlines: The number of each box's outline, int64 `(boxes,)`, if these are read, and the outlines.
-        packed: Content of each image in place of a file, by feature.
+        own: Columns of the images: content in place of a file, or points, by feature.
+        points: The names of the keypoints, if these are read.
         missing: Images without files, and annotations without images.
     """
 
@@ -59,7 +68,8 @@ class Found:
     relative: bool = False
     beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     outlines: tuple[Ints, Outlines] | None = None
-    packed: Mapping[str, Packed] = field(default_factory=dict)
+    own: Mapping[str, Packed | Ragged] = field(default_factory=dict)
+    points: PointNames | None = None
     missing: tuple[Missing, ...] = ()
 
     def only(self, kept: Ints) -> Found:
@@ -83,7 +93,7 @@ class Found:
 
         lengths = self.lengths()
         items = {"boxes": self.boxes.astype(np.float32), "labels": self.classes.astype(np.int64), **self.items}
-        return {**{name: Ragged(values, lengths) for name, values in items.items()}, **self.packed}
+        return {**{name: Ragged(values, lengths) for name, values in items.items()}, **self.own}
 
 
 def on_image(found: Found) -> tuple[Found, list[Note]]:

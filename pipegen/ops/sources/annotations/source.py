@@ -26,6 +26,7 @@ from pipegen.ops.sources.listing.wording import count
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
@@ -62,9 +63,14 @@ class BoxedSource(KeepsBoxes, Source):
 
     def infer(self) -> ElementType:
         """Infers an encoded image, its boxes, and their features."""
-        return self._type(len(self.classes) if isinstance(self.classes, tuple) else self.classes, 0)
+        return self._type(None)
 
-    def _type(self, classes: int | None, most: int) -> ElementType:
+    def _type(self, found: Found | None) -> ElementType:
+        """Infers the type of records, from the arguments alone or with what was found."""
+        classes = len(self.classes) if isinstance(self.classes, tuple) else self.classes
+        most = 0
+        if found is not None:
+            classes, most = len(found.names) or None, max(1, int(found.lengths().max(initial=0)))
         rules = replace(self.rules(self.form), empty="refuse" if self.empty == "refuse" else "allow")
         features = {
             "image": FeatureType("image", "string", ()),
@@ -90,9 +96,9 @@ class BoxedSource(KeepsBoxes, Source):
         """
         raise NotImplementedError
 
-    def drawn(self, found: Found) -> tuple[Found, Sequence[Note]]:
-        """Adds masks of the remaining boxes, if the listing holds masks, and notes."""
-        return found, ()
+    def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
+        """Adds what depends on the remaining boxes, such as their masks, and notes."""
+        return found, []
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images, with boxes in columns; see `Source.list` and `find`."""
@@ -100,9 +106,11 @@ class BoxedSource(KeepsBoxes, Source):
 
         root, found, parts = self.find(base, progress)
         notes = [*found.notes, *_other_sizes(root, found)]
-        found, of_classes = chosen(found, self._about(), self.classes)
+        of_classes: builtins.list[Note] = []
+        if found.names or not found.own:  # else points alone
+            found, of_classes = chosen(found, self._about(), self.classes)
         found, of_boxes = on_image(found)
-        found, of_masks = self.drawn(found)
+        found, others = self.finished(found)
         columns: dict[str, Any] = found.columns()
         if self.empty == "refuse" and not found.lengths().all():
             bare = found.keys[int(np.argmin(found.lengths()))]
@@ -113,8 +121,8 @@ class BoxedSource(KeepsBoxes, Source):
         images = as_sizes([_size_of(f"{root}/{key}") for key in keys])
         sizes: Ints = sum((files.sizes.astype("int64") for files in beside.values()), start=images)
         known = {"labels": found.names}
-        type_ = self._type(len(found.names), max(1, int(found.lengths().max(initial=0))))
-        listing = Listing(root, keys, None, found.names, sizes, (*notes, *of_classes, *of_boxes, *of_masks), parts, columns=columns)
+        type_ = self._type(found)
+        listing = Listing(root, keys, None, found.names, sizes, (*notes, *of_classes, *of_boxes, *others), parts, columns=columns)
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
         kept = np.flatnonzero(found.lengths()) if self.empty == "drop" else np.arange(len(keys))

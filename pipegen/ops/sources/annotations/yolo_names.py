@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, read_text
@@ -17,6 +17,16 @@ _MOST = 1 << 22
 _SPLITS = ("train", "val", "valid", "validation", "test")
 
 
+class Pose(NamedTuple):
+    """The keypoints of each box: their names, those that a mirror swaps (`None` if the file does not say), whether the names are numbers
+    since the file has none, and the numbers of each: 2 for x and y, 3 with a visibility."""
+
+    names: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...] | None
+    numbered: bool
+    columns: int
+
+
 @dataclass(frozen=True)
 class Described:
     """The description of a dataset.
@@ -25,11 +35,13 @@ class Described:
         folder: Its absolute folder.
         names: Class names in index order, if given.
         splits: Folders of images, or files that list them, for each named split.
+        points: The keypoints of each box, if there are some.
     """
 
     folder: str
     names: tuple[str, ...] = ()
     splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    points: Pose | None = None
 
 
 def described(base: str, path: str) -> Described:
@@ -83,7 +95,32 @@ def _from_yaml(folder: str, file: str) -> Described:
     root = os.path.normpath(os.path.join(folder, own)) if isinstance(own, str) else folder
     root = root if os.path.isdir(root) else folder
     splits = {name: _places(content[name], root, folder) for name in _SPLITS if content.get(name)}
-    return Described(root, _checked(file, [str(name) for name in names]), {name: places for name, places in splits.items() if places})
+    placed = {name: places for name, places in splits.items() if places}
+    return Described(root, _checked(file, [str(name) for name in names]), placed, _pose(file, content))
+
+
+def _pose(file: str, content: dict[str, Any]) -> Pose | None:
+    """Reads the shape, the names and the mirror images of keypoints."""
+    shape, flipped, named = (content.get(key) for key in ("kpt_shape", "flip_idx", "kpt_names"))
+    if shape is None:
+        return None
+    if not isinstance(shape, list) or len(shape) != 2 or not all(type(x) is int for x in shape) or shape[0] < 1 or shape[1] not in (2, 3):
+        raise DamagedError(f"{file}: `kpt_shape` must be the number of keypoints, and 2 (x, y) or 3 (and visibility): [17, 3]")
+    many = shape[0]
+    lists = list(named.values()) if isinstance(named, dict) else [] if named is None else [named]
+    lists = lists if lists and all(one == lists[0] for one in lists) else []  # classes may name them differently
+    names = tuple(map(str, lists[0])) if lists and isinstance(lists[0], list) else tuple(map(str, range(many)))
+    if len({*names}) != many or len(names) != many:
+        raise DamagedError(f"{file}: `kpt_names` must list {many} different names, as many as `kpt_shape` says")
+    if flipped is None:
+        return Pose(names, None, not lists, shape[1])
+    if not isinstance(flipped, list) or any(type(i) is not int for i in flipped) or sorted(flipped) != [*range(many)]:
+        raise DamagedError(f"{file}: `flip_idx` must hold each of the numbers 0 to {many - 1} once")
+    odd = next((i for i, other in enumerate(flipped) if flipped[other] != i), None)
+    if odd is not None:
+        raise DamagedError(f"{file}: `flip_idx` says that {odd} becomes {flipped[odd]} in a mirror, but not the reverse")
+    pairs = tuple((names[i], names[other]) for i, other in enumerate(flipped) if i < other)
+    return Pose(names, pairs, not lists, shape[1])
 
 
 def _checked(file: str, names: list[str]) -> tuple[str, ...]:

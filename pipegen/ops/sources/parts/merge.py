@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.kinds.ragged import Ragged, joined
+from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_rows.rows import common_type, mismatch
 from pipegen.ops.sources.features.columns import Labels, classes_used, with_classes
 from pipegen.ops.sources.listing.base import Files, Listing, Note, Parts
@@ -115,10 +116,15 @@ def _columns(split: str, listing: Listing, first: Listing, reference: str) -> tu
         if counts_classes(listing, name) and listing.column_classes != first.column_classes:
             message = f"`{split}` and `{reference}` have different classes, which number the pixels of `{name}`"
             notes.append(Note("PG408", message, "name them in both: `classes: […]`", split, "error"))
-        here, there = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))
-        if here != there and not listing.numbered:
-            message = f"`{split}`: `{name}` has the shape {here}, but {there} in `{reference}`"
+        shape, due = (own.shape[2 if isinstance(own, Ragged) else 1 :] for own in (listing.columns[name], first.columns[name]))
+        if shape != due and not listing.numbered:
+            message = f"`{split}`: `{name}` has the shape {shape}, but {due} in `{reference}`"
             notes.append(Note("PG210", message, field=split, severity="error"))
+        elif listing.type and first.type and name in first.type and kind_of(first.type[name]).points:
+            here, there = (kind_of(own[name]).arguments_of(own[name]) for own in (listing.type, first.type))
+            if here != there:
+                message = f"`{split}`: `{name}` has other names or mirror pairs than in `{reference}`"
+                notes.append(Note("PG210", message, "give both the same `names` and `mirror_pairs`", split, "error"))
     return values, notes
 
 

@@ -1,0 +1,99 @@
+"""`PointedSource`, the base of sources whose boxes, or images, have keypoints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import model_validator
+
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError, PartError
+from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_places
+from pipegen.ops.kinds.keypoints import check_names, keypoints_type
+from pipegen.ops.sources.annotations.found import Found, PointNames
+from pipegen.ops.sources.annotations.source import BoxedSource
+from pipegen.ops.sources.features.any_kind import NamesPoints
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import count, quoted
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable
+
+    from pipegen.types import ElementType
+
+POINTS = "keypoints"
+
+
+class PointedSource(NamesPoints, BoxedSource):
+    """Images with boxes, each of which may have a set of named keypoints."""
+
+    keypoints: Literal["instances"] | None = None
+    """`instances`: a set of named `keypoints` for each box, with `(x, y, visibility)` for each name. The names are those of the
+    annotations, or of `names`. A mirror swaps names that differ by left and right, such as `left_eye` and `right_eye`, unless
+    `mirror_pairs` names others."""
+
+    @model_validator(mode="after")
+    def _named_points(self) -> PointedSource:
+        if self.keypoints is None:
+            given = next((name for name in NamesPoints.model_fields if getattr(self, name) is not None), None)
+            if given is not None:
+                raise PartError(f"`{given}` is for keypoints, which this source does not read", given, help="add `keypoints: instances`")
+        if self.names is not None:
+            check_names(self.names, self.mirror_pairs or (), "")
+        return self
+
+    def _type(self, found: Found | None) -> ElementType:
+        type_ = super()._type(found)
+        if self.keypoints is None:
+            return type_
+        rules = self._point_rules(PointNames(()) if found is None or found.points is None else found.points)
+        return type_.replace(**{POINTS: keypoints_type("image", rules, home="boxes")})
+
+    def _point_rules(self, stored: PointNames) -> PointRules:
+        names = self.names or stored.names
+        pairs = self.mirror_pairs
+        if pairs is None:
+            pairs = pairs_by_name(names) if stored.pairs is None else stored.pairs
+            pairs = tuple(pair for pair in pairs if {*pair} <= {*names})
+        return PointRules(names, swapped_places(names, pairs), self.outside or "remove", each=True, relative=self.form.startswith("rel_"))
+
+    def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
+        """Orders the keypoints by `names`."""
+        found, notes = super().finished(found)
+        if found.points is None:
+            return found, notes
+        import numpy as np
+
+        values: Any = found.items[POINTS]
+        if not values[..., 2].any():
+            message = f"none of {count(len(values), 'box', 'boxes')} has keypoints"
+            raise OpError("PG475", message, field="keypoints", help="remove `keypoints`, or use annotations with keypoints")
+        stored = found.points.names
+        try:
+            check_names(self.names or stored, self.mirror_pairs or (), "")
+        except PartError as error:
+            raise OpError("PG256", str(error), field="mirror_pairs", help=error.help) from None
+        if self.names is not None:
+            at = [stored.index(name) if name in stored else len(stored) for name in self.names]
+            lacking = [name for name in self.names if name not in stored]
+            if lacking:
+                near = closest(lacking[0], list(stored))
+                message, help_ = f"`names` lists {quoted(lacking)}, which the annotations lack", f"they have {quoted(stored)}"
+                notes.append(Note("PG403", message, f"is {near!r} meant?" if near else help_, "names"))
+            values = np.concatenate([values, np.zeros_like(values[:, :1])], 1)[:, at]
+        return replace(found, items={**found.items, POINTS: values}), notes
+
+
+def checked_points(values: Any, places: Callable[[int], str]) -> tuple[Any, builtins.list[str]]:
+    """Checks sets of keypoints, float64 `(n, names, 3)`; returns them as float32, absent ones as zeros, and what is wrong with any."""
+    import numpy as np
+
+    seen = values[..., 2]
+    odd = ~(np.isin(seen, (0, 1, 2)) & np.isfinite(values).all(-1))
+    wrong = []
+    for i in np.flatnonzero(odd.any(1)).tolist():
+        shown = ", ".join(f"{number:g}" for number in values[i][odd[i]][0])
+        wrong.append(f"{places(i)} has the keypoint [{shown}]; use x, y and the visibility: 0 for absent, 1 for hidden, 2 for visible")
+    return np.where(seen[..., None] > 0, values, 0).astype(np.float32), wrong
