@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import pipegen
 from pipegen.cli.commands import app
+from pipegen.ops.registry import sources
 from pipegen.phases.compilation import collect_data, inspect
 
 EXAMPLE: dict[str, Any] = {"image/encoded": jpeg("24x16"), "image/class/label": 2, "box": [0.5, 1.0]}
@@ -237,7 +238,9 @@ def test_boxes_are_found_and_read(
     WRITERS["tfrecord"](tmp_path / "a.tfrecord", [record | own(i) for i in range(9)])
     result = CliRunner().invoke(app, ["init", "a.tfrecord", "-o", "a.pipegen.yaml"], prog_name="pipegen")
     assert result.exit_code == 0, result.output
-    features = yaml.safe_load((tmp_path / "a.pipegen.yaml").read_text())["source"]["tfrecord"]["features"]
+    source = yaml.safe_load((tmp_path / "a.pipegen.yaml").read_text())["source"]["tfrecord"]
+    assert source.get("layout") == ("object_detection" if "keys" in boxes else None)
+    features = sources()["tfrecord"].written_out(source)["features"]
     expected = {"image": {"kind": "image", "key": "image/encoded"}, "boxes": boxes, **({"labels": labels} if labels is not None else {})}
     assert features == expected
     x, y = next(iter(pipegen.build("a.pipegen.yaml", runtime={"jit": "never"}).train))
