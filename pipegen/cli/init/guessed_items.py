@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import suppress
 from itertools import product
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Listing
 
     Features = dict[str, dict[str, Any]]
+    Lists = Callable[[Features], Listing]
 
 _FORMATS = ("rel_xyxy", "rel_yxyx", "xyxy", "xywh", "yxyx")
 """Formats of boxes, in the order in which they are chosen: `xywh` fits almost all boxes."""
 _BOXES = re.compile(r"(?:^|[/._])b?(?:ound(?:ing)?_?)?box(?:es)?$", re.IGNORECASE)
-_SIDES = ("xmin", "ymin", "xmax", "ymax")
+_SIDES = {
+    ("xmin", "ymin", "xmax", "ymax"): "xyxy", ("x_min", "y_min", "x_max", "y_max"): "xyxy", ("x1", "y1", "x2", "y2"): "xyxy",
+    ("left", "top", "right", "bottom"): "xyxy", ("x", "y", "w", "h"): "xywh", ("x", "y", "width", "height"): "xywh",
+}  # fmt: skip
+"""Ends of four keys of boxes, and what formats of these end with."""
 _NAMES = ("text", "name")
 _WORDS = ("label", "class", "target", "categor", *_NAMES)
 _MIRRORED = ("left", "right")
@@ -52,32 +58,35 @@ def boxes_among(keys: Sequence[str], several: str) -> tuple[dict[str, Any], list
     `several` is the argument for four keys.
     """
     known = set(keys)
-    four = next((key[: -len(_SIDES[0])] for key in keys if key.endswith(_SIDES[0]) and {key[:-4] + s for s in _SIDES} <= known), None)
+    fours = (([key[: len(key) - len(sides[0])] + side for side in sides] for key in keys if key.endswith(sides[0])) for sides in _SIDES)
+    four = next((found for each in fours for found in each if known.issuperset(found)), None)
     one = next((key for key in keys if _BOXES.search(key)), None)
     if four is None and one is None:
         return {}, []
-    found = {several: [four + side for side in _SIDES]} if four is not None else {several.rstrip("s"): one}
-    folder = re.sub(r"[^/.]*$", "", four.rstrip("/._") if four is not None else one or "")
+    found = {several: four} if four is not None else {several.rstrip("s"): one}
+    folder = re.sub(r"[^/.]*$", "", os.path.commonprefix(four).rstrip("/._") if four is not None else one or "")
     near = [key for key in keys if key.startswith(folder) and any(word in key[len(folder) :].lower() for word in _WORDS)]
     return found, sorted(near, key=lambda key: (any(word in key for word in _NAMES), len(key)))
 
 
 def boxed(
-    op: str, arguments: Mapping[str, Any], features: Features, keys: Sequence[str], argument: str = "key"
-) -> tuple[Features, list[str], str | None]:
+    lists: Lists, features: Features, keys: Sequence[str], argument: str = "key", formats: Sequence[str] = _FORMATS
+) -> tuple[Features, list[str]]:
     """Describes the boxes of a source, and a label of each, by the first format that fits; empty if none does.
 
-    Returns the features, remarks that name other formats that fit, and a key of names of the labels, if they are numbers.
+    Returns the features, and remarks: the other formats that fit, or what does not.
 
     Args:
-        op: The source.
-        arguments: Its arguments without `features`.
+        lists: Lists the records with some features.
         features: The features that are known.
         keys: Keys, or columns, that may be boxes or labels.
         argument: The argument of a feature that names one.
+        formats: Formats to try.
     """
     found, near = boxes_among(keys, f"{argument}s")
-    formats = [form for form in _FORMATS if found and not (f"{argument}s" in found and form.endswith("yxyx"))]
+    four = found.get(f"{argument}s")
+    named = next((form for sides, form in _SIDES.items() if four and all(map(str.endswith, four, sides))), "")
+    formats = [form for form in formats if found and form.removeprefix("rel_").startswith(named)]
     tried = [{"labels": {"kind": "label", "with": "boxes", **_named(argument, key, "labels")}} for key in near]
     keyed = {name: value for name, value in found.items() if (name, value) != (argument, "boxes")}
     fitting: list[Features] = []
@@ -87,57 +96,55 @@ def boxed(
         if fitting and more != {name: own for name, own in fitting[0].items() if name != "boxes"}:
             break
         try:
-            listed(op, arguments, features | guess)
+            lists(features | guess)
             fitting.append(guess)
         except (OpError, OSError, ValueError) as error:
             problem = error
     if not fitting:
         said = problem.message if isinstance(problem, OpError) else problem
-        return {}, [plain(f"The boxes are not read: {said}")] if found else [], None
+        return {}, [plain(f"The boxes are not read: {said}")] if found else []
     others = ", ".join(f"`{guess['boxes']['format']}`" for guess in fitting[1:])
     remarks = [f"The boxes fit `{fitting[0]['boxes']['format']}`, but also {others}: look at `pipegen preview`"] if others else []
-    label = fitting[0].get("labels", {}).get(argument)
-    names = next((key for key in near if key != label and any(word in key for word in _NAMES)), None)
-    return fitting[0], remarks, names if label is not None else None
+    return fitting[0], remarks
+
+
+def keys_read(features: Features, argument: str = "key") -> set[str]:
+    """Returns the keys, or columns, that features are read from."""
+    return {key for name, feature in features.items() for key in feature.get(f"{argument}s", [feature.get(argument, name)])}
 
 
 def _named(argument: str, key: str, name: str) -> dict[str, str]:
     return {argument: key} if key != name else {}
 
 
-def listed(op: str, arguments: Mapping[str, Any], features: Features) -> Listing:
+def listed(op: str, arguments: Mapping[str, Any], base: str, features: Features) -> Listing:
     """Lists the records of a source; for errors see `Source.list`."""
-    return sources()[op].model_validate({**arguments, "features": features}).list(Path.cwd())
+    return sources()[op].model_validate({**arguments, "features": features}).list(Path(base).absolute())
 
 
-def with_classes(
-    features: Features, listing: Listing, lists: Callable[[Features], Listing], names: str | None, argument: str = "key"
-) -> Features:
+def with_classes(lists: Lists, features: Features, keys: Sequence[str], argument: str = "key") -> tuple[Features, Listing]:
     """Adds the classes of the labels of boxes if these are numbers, and the offset: their names if those are stored, else their number.
 
-    Args:
-        features: The features.
-        listing: Their listing.
-        lists: Lists the records with other features.
-        names: The key of the names of the labels.
-        argument: The argument of a feature for a key.
+    Returns the listing of the features, too. The arguments are those of `boxed`.
     """
+    listing = lists(features)
     classes, values = listing.column_classes.get("labels", ()), cast("Any", listing.columns.get("labels"))
     if not classes or not all(name.isdecimal() for name in classes):
-        return features
+        return features, listing
     numbers = values.values.tolist()
     offset = {"offset": 1} if 0 not in numbers else {}
     found: Any = len(classes) - len(offset)
+    near = [key for key in boxes_among(keys, f"{argument}s")[1] if any(word in key for word in _NAMES)]
     with suppress(OpError, OSError, ValueError):
-        if names is not None:
+        for names in near[:1]:
             named = lists(features | {"labels": {"kind": "label", "with": "boxes", argument: names}})
             texts = named.column_classes["labels"]
             pairs = dict(zip(numbers, (texts[i] for i in cast("Any", named.columns["labels"]).values.tolist()), strict=True))
             if sorted(pairs) == list(range(len(offset), len(classes))) and len({*pairs.values()}) == len(pairs):
                 found = [pairs[number] for number in sorted(pairs)]
     if isinstance(found, int) and not offset:
-        return features
-    return features | {"labels": features["labels"] | {"classes": found, **offset}}
+        return features, listing
+    return features | {"labels": features["labels"] | {"classes": found, **offset}}, listing
 
 
 def by_layout(op: str, features: Features) -> tuple[dict[str, str], Features]:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.guessed_items import boxed, by_layout, fields_of, listed, with_classes
+from pipegen.cli.init.guessed_items import boxed, boxes_among, by_layout, fields_of, keys_read, listed, with_classes
 from pipegen.cli.init.spec import (
     BOXES,
     MAY_FLIP,
@@ -233,14 +233,12 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
             return first_archive(classes, only, spec_folder)
         shard = next((shard for shard in shards if shard.size), shards[0])
         held, whole, own = _look(op, shard, asked.options)
-        features, remarks, names = _chosen(op, shard, held, whole, own)
-        read = {key for name, feature in features.items() for key in feature.get("keys", [feature.get("key", name)])}
+        features, remarks = _chosen(op, shard, held, whole, own)
+        read = keys_read(features)
         others = [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in read and (what != IMAGE or not features)]
         if not features:
             raise CannotRun(f"{path}: the first record has no image; it has {', '.join(others) or 'no features'}")
-        lists = partial(listed, op, {"path": os.path.abspath(path), **own})
-        listing = lists(features)
-        features = with_classes(features, listing, lists, names)
+        features, listing = with_classes(partial(listed, op, {"path": os.path.abspath(path), **own}, ""), features, list(held))
     except (OpError, OSError, ValueError) as error:
         raise CannotRun(f"{path}: {error.message if isinstance(error, OpError) else error}") from None
     count, output = shards_of(listing).total, ""
@@ -355,25 +353,24 @@ def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
     return held, whole
 
 
-def _chosen(
-    op: str, shard: Found, held: Mapping[str, str], whole: set[str], own: Mapping[str, Any]
-) -> tuple[Features, list[str], str | None]:
-    """Chooses the features, with comments on the choice, and the key of names of the labels of boxes."""
+def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own: Mapping[str, Any]) -> tuple[Features, list[str]]:
+    """Chooses the features, with comments on the choice."""
     images = [key for key, what in held.items() if what == IMAGE]
     images = [key for key in images if key.rpartition(".")[0] not in images]  # not the bytes inside a struct that is an image
     if not images:
-        return {}, [], None
+        return {}, []
     image, remarks = image_among(images)
     features: Features = {"image": {"kind": "image"} | ({"key": image} if image != "image" else {})}
-    boxes, doubts, names = boxed(op, {"path": shard.path, **own}, features, [key for key in held if key not in images])
-    taken = {feature.get("key") for feature in boxes.values()} | {names}
-    likely = [key for key in held if key in whole - taken]
+    others = [key for key in held if key not in images]
+    boxes, doubts = boxed(partial(listed, op, {"path": shard.path, **own}, ""), features, others)
+    near = {*boxes_among(others, "keys")[1]} if boxes else set()
+    likely = [key for key in held if key in whole - near]
     usual = [key for key in likely if last_of(key) in LABEL_KEYS]
     seen = {} if len(usual) == 1 else dict(_counted(op, shard, features, key, own) for key in (usual or likely)[:_MOST_TRIED])
     label, more = label_among(seen, usual) if usual or not boxes else (None, [])
     if label is not None:
         features["label"] = {"kind": "label"} | ({"key": label} if label != "label" else {})
-    return features | boxes, [*remarks, *more, *doubts], names
+    return features | boxes, [*remarks, *more, *doubts]
 
 
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
