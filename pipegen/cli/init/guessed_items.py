@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import suppress
 from itertools import product
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     Features = dict[str, dict[str, Any]]
     Lists = Callable[[Features], Listing]
 
-_FORMATS = ("rel_xyxy", "rel_yxyx", "xyxy", "xywh", "yxyx")
+FORMATS = ("rel_xyxy", "rel_yxyx", "xyxy", "xywh", "yxyx")
 """Formats of boxes, in the order in which they are chosen: `xywh` fits almost all boxes."""
 _BOXES = re.compile(r"(?:^|[/._])b?(?:ound(?:ing)?_?)?box(?:es)?$", re.IGNORECASE)
 _SIDES = {
@@ -64,13 +63,13 @@ def boxes_among(keys: Sequence[str], several: str) -> tuple[dict[str, Any], list
     if four is None and one is None:
         return {}, []
     found = {several: four} if four is not None else {several.rstrip("s"): one}
-    folder = re.sub(r"[^/.]*$", "", os.path.commonprefix(four).rstrip("/._") if four is not None else one or "")
+    folder = re.sub(r"[^/.]*$", "", re.sub(r"[/._]*[^/._]*$", "", four[0]) if four is not None else one or "")
     near = [key for key in keys if key.startswith(folder) and any(word in key[len(folder) :].lower() for word in _WORDS)]
     return found, sorted(near, key=lambda key: (any(word in key for word in _NAMES), len(key)))
 
 
 def boxed(
-    lists: Lists, features: Features, keys: Sequence[str], argument: str = "key", formats: Sequence[str] = _FORMATS
+    lists: Lists, features: Features, keys: Sequence[str], argument: str = "key", formats: Sequence[str] = FORMATS
 ) -> tuple[Features, list[str]]:
     """Describes the boxes of a source, and a label of each, by the first format that fits; empty if none does.
 

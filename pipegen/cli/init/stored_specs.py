@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
-from pipegen.cli.init.guessed_items import boxed, fields_of, listed, with_classes
+from pipegen.cli.init.guessed_items import FORMATS, boxed, fields_of, listed, with_classes
 from pipegen.cli.init.spec import BOXES, MAY_FLIP, ONLY_BOXES, RESCALE, about_sample, batch_for, beside, block, parts_of, pixels_of, spec_of
 from pipegen.ops.sources.tables.table import text_of
 
@@ -125,8 +125,8 @@ def first_prepared(folder: str, spec_folder: str) -> Written:
     given = {"name": prepared.reference, "data_dir": beside(prepared.data_dir, spec_folder), "split": split}
     counted = f" in {len(class_names(prepared, label)):,} classes" if label is not None else ", without labels"
     lists = partial(listed, "tfds", {**given, "split": first, "data_dir": os.path.abspath(prepared.data_dir)}, "")
-    formats = {"formats": ["rel_yxyx"]} if any(described_as(prepared, key, "BBoxFeature") for key in prepared.features) else {}
-    boxes, doubts = boxed(lists, _features(image, None, "key"), list(prepared.features), **formats)
+    own = any(described_as(prepared, key, "BBoxFeature") for key in prepared.features)
+    boxes, doubts = boxed(lists, _features(image, None, "key"), list(prepared.features), formats=["rel_yxyx"] if own else FORMATS)
     return spec_of(
         f"{rows:,} records of `{first}`{counted}",
         [*remarks, *more, *doubts],
