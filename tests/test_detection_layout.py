@@ -8,6 +8,7 @@ from pipes import batches
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 import record_files as files
 import test_items_in_records as same
@@ -131,3 +132,28 @@ def test_the_schema_of_editors_takes_it() -> None:
     assert not list(check.iter_errors(spec_of("a", None)))
     assert not list(check.iter_errors(spec_of("a", WRITTEN_OUT, layout=None)))
     assert list(check.iter_errors(spec_of("a", None, layout=None)))
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("form", ["tfrecord", "webdataset"])
+def test_prepared_shards_that_moved_without_their_description(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`init` finds what they hold; the boxes are those of the store."""
+    monkeypatch.chdir(tmp_path)
+    files.write_tfrecord(tmp_path / "a.tfrecord", records())
+    named = {"labels": {"kind": "label", "classes": list(same.CLASSES)}}
+    spec = {**spec_of("a.tfrecord", named), "transforms": [{"resize": {"size": [24, 24]}}], "shuffle": "none"}
+    Path("a.pipegen.yaml").write_text(yaml.safe_dump(spec))
+    assert CliRunner().invoke(app, ["prepare", "a.pipegen.yaml", "store", "--format", form], prog_name="pipegen").exit_code == 0
+    (tmp_path / "moved").mkdir()
+    for shard in (tmp_path / "store").glob("train-*"):
+        shard.rename(tmp_path / "moved" / shard.name)
+    said = CliRunner().invoke(app, ["init", "moved"], prog_name="pipegen")
+    assert said.exit_code == 0, said.output
+    written = yaml.safe_load(Path("moved.pipegen.yaml").read_text())
+    written = {key: written[key] for key in ("pipegen", "source")} | {
+        key: spec[key] for key in ("transforms", "shuffle", "output", "batch")
+    }
+    moved, whole = (pipegen.build(one, runtime={"jit": "never"}) for one in (written, spec))
+    for (_, *found), (_, *due) in zip(batches(moved.train), batches(whole.train), strict=True):
+        for one, other in zip(found, due, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4 if form == "tfrecord" else 0)

@@ -34,6 +34,7 @@ _NAMES = ("text", "name")
 _WORDS = ("label", "class", "target", "categor", *_NAMES)
 _MIRRORED = ("left", "right")
 _LEAST_POINTS = 2
+_ARRAY = ".npy"
 OBJECTS = "object_detection"
 
 
@@ -59,11 +60,11 @@ def boxes_among(keys: Sequence[str], several: str) -> tuple[dict[str, Any], list
     known = set(keys)
     fours = (([key[: len(key) - len(sides[0])] + side for side in sides] for key in keys if key.endswith(sides[0])) for sides in _SIDES)
     four = next((found for each in fours for found in each if known.issuperset(found)), None)
-    one = next((key for key in keys if _BOXES.search(key)), None)
+    one = next((key for key in keys if _BOXES.search(key.removesuffix(_ARRAY))), None)
     if four is None and one is None:
         return {}, []
     found = {several: four} if four is not None else {several.rstrip("s"): one}
-    folder = re.sub(r"[^/.]*$", "", re.sub(r"[/._]*[^/._]*$", "", four[0]) if four is not None else one or "")
+    folder = re.sub(r"[^/.]*$", "", re.sub(r"[/._]*[^/._]*$", "", four[0]) if four is not None else (one or "").removesuffix(_ARRAY))
     near = [key for key in keys if key.startswith(folder) and any(word in key[len(folder) :].lower() for word in _WORDS)]
     return found, sorted(near, key=lambda key: (any(word in key for word in _NAMES), len(key)))
 
@@ -133,14 +134,14 @@ def with_classes(lists: Lists, features: Features, keys: Sequence[str], argument
     numbers = values.values.tolist()
     offset = {"offset": 1} if 0 not in numbers else {}
     found: Any = len(classes) - len(offset)
-    near = [key for key in boxes_among(keys, f"{argument}s")[1] if any(word in key for word in _NAMES)]
-    with suppress(OpError, OSError, ValueError):
-        for names in near[:1]:
-            named = lists(features | {"labels": {"kind": "label", "with": "boxes", argument: names}})
-            texts = named.column_classes["labels"]
-            pairs = dict(zip(numbers, (texts[i] for i in cast("Any", named.columns["labels"]).values.tolist()), strict=True))
-            if sorted(pairs) == list(range(len(offset), len(classes))) and len({*pairs.values()}) == len(pairs):
-                found = [pairs[number] for number in sorted(pairs)]
+    for key in boxes_among(keys, f"{argument}s")[1]:
+        if isinstance(found, int) and any(word in key for word in _NAMES):
+            with suppress(OpError, OSError, ValueError):
+                named = lists(features | {"labels": {"kind": "label", "with": "boxes", argument: key}})
+                texts = named.column_classes["labels"]
+                pairs = dict(zip(numbers, (texts[i] for i in cast("Any", named.columns["labels"]).values.tolist()), strict=True))
+                if sorted(pairs) == list(range(len(offset), len(classes))) and len({*pairs.values()} - {*classes}) == len(pairs):
+                    found = [pairs[number] for number in sorted(pairs)]
     if isinstance(found, int) and not offset:
         return features, listing
     return features | {"labels": features["labels"] | {"classes": found, **offset}}, listing

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _STEPS = 256.0
 """Moved points are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
 _HORIZON = 1e-6
+_SHAPES = ((2,), (3,))
 _FAR = 1e7
 """Largest coordinate of a point, in pixels: a perspective can put one at infinity."""
 
@@ -32,7 +33,7 @@ class Keypoints(FeatureKind):
 
     name = "keypoints"
     plural = "keypoints"
-    arguments = ("of", "columns", "names", "mirror_pairs", "outside")
+    arguments = ("of", "columns", "shape", "names", "mirror_pairs", "outside")
     storage = "ragged"
     needs_image = True
     output = "output: {{y: {}}}"
@@ -43,6 +44,10 @@ class Keypoints(FeatureKind):
         names, pairs = feature.names or (), feature.mirror_pairs or ()
         if feature.home is not None and not names:
             raise PartError(f"`{name}` is `with: {feature.home}`, and needs the `names` of each item's keypoints", name, "with")
+        if getattr(feature, "shape", None) not in (None, *_SHAPES):
+            raise PartError("`shape` of keypoints is `[2]`, x and y of each point, or `[3]`, with the visibility", name, "shape")
+        if names and getattr(feature, "shape", None) is not None:
+            raise PartError(f"`shape` is for keypoints without `names`, and `{name}` has some", name, "shape", help="remove `shape`")
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
             raise PartError(f"duplicate keypoint name `{twice}` in `{name}`", name, "names")

@@ -175,10 +175,14 @@ def _shape(feature: AnyKind, row: Any, items: int | None) -> tuple[int, ...]:
             raise ValueError(f"it has {count(row.size, 'number')}, which is no multiple of 4")
         return (4,)
     if kind.points:
-        names = feature.names or ()
+        names, shape = feature.names or (), getattr(feature, "shape", None)
         sets = items if items is not None else 1
-        if not names and row.size:
-            raise ValueError("points without `names` must be stored as a list of lists, such as [[x, y], [x, y]]")
+        if not names and row.size and shape is None:
+            raise ValueError("points without `names` need `shape: [2]`, x and y one after another, or `[3]`, with the visibility")
+        if not names and shape is not None:
+            if row.size % shape[0]:
+                raise ValueError(f"it has {count(row.size, 'number')}, which is no multiple of {shape[0]}")
+            return tuple(shape)
         width = row.size // (sets * len(names)) if sets and names else 3
         if width not in (2, 3) or width * sets * len(names) != row.size:
             raise ValueError(f"it has {count(row.size, 'number')} for {count(sets * len(names), 'point')}, which have 2 or 3 each")
@@ -201,7 +205,7 @@ class _Kept:
         feature = source.features[name]
         of = feature.home and source.features[feature.home].keys_of(feature.home)
         self._folder, self._records, self._name = source.kept_in, int(found.index.first[-1]), name
-        self._file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names)
+        self._file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names, feature.shape)
 
     def read(self) -> Ragged | None:
         """Returns the items, unless they are missing or damaged."""
