@@ -29,6 +29,7 @@ from pipegen.cli.init.spec import (
     beside,
     block,
     parts_of,
+    plain,
     relative,
     spec_of,
 )
@@ -242,6 +243,7 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
     except (OpError, OSError, ValueError) as error:
         raise CannotRun(f"{path}: {error.message if isinstance(error, OpError) else error}") from None
     count, output = shards_of(listing).total, ""
+    remarks += [plain(note.message) for note in listing.notes if note.severity == "error"]
     if "boxes" in features:
         output = BOXES if "labels" in features else ONLY_BOXES
     if "label" in features:
