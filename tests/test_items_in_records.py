@@ -495,3 +495,40 @@ def test_a_renamed_feature_of_a_mix_has_its_items(tmp_path: Path) -> None:
     two = {"source": {"mds": {**source, "features": own}}, "weight": 1, "features": {"boxes": "frames"}}
     spec = spec_of({"mix": {"epoch": "longest", "parts": {"one": one, "two": two}}})
     expect(pipegen.build(spec, runtime={"jit": "never"}), "train", COUNT)
+
+
+@pytest.mark.parametrize("width", [2, 3])
+@pytest.mark.parametrize("op", ["tfrecord", "webdataset", "csv"])
+def test_points_one_after_another_have_a_shape(op: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any number of points, without names, as numbers: x, y, x, y, …, or with the visibility."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    rng = np.random.default_rng(7)
+    points = [np.concatenate([rng.integers(0, 15, (i % 4, 2)), np.full((i % 4, 1), 2)], 1)[:, :width].astype(float) for i in range(COUNT)]
+    held = [{"image": r["image"], "parts": np.ravel(own).tolist()} for r, own in zip(records(), points, strict=True)]
+    features: dict[str, dict[str, Any]] = {"image": {"kind": "image"}, "parts": {"kind": "keypoints", "shape": [width]}}
+    path = tmp_path / "a.csv"
+    if op == "csv":
+        (tmp_path / "i").mkdir()
+        for i, record in enumerate(held):
+            (tmp_path / "i" / f"{i}.png").write_bytes(record["image"])
+        path.write_text("image,parts\n" + "".join(f"i/{i}.png,{' '.join(map(str, r['parts']))}\n" for i, r in enumerate(held)))
+    elif op == "tfrecord":
+        files.write_tfrecord(path, held)
+    else:
+        files.write_tar(path, map(in_json, held))
+        features = {"image": {"kind": "image", "key": "image"}, "parts": {**features["parts"], "key": "json.parts"}}
+    own = {"output": {"x": "image", "y": ["parts", "parts_valid"]}}
+    found = pipegen.build(spec_of({op: {"path": str(path), "features": features}}, **own), runtime={"jit": "never"})
+    import io
+
+    from PIL import Image
+
+    images = np.stack([np.asarray(Image.open(io.BytesIO(r["image"]))) for r in held])
+    plain = {"arrays": {"features": {"image": {"kind": "image"}, "parts": {"kind": "keypoints"}}}}
+    expected = pipegen.build(spec_of(plain, **own), data={"image": images, "parts": points}, runtime={"jit": "never"})
+    equal(batches(found.train), batches(expected.train))
+    for shape, message in (([5 - width], "multiple of|visibility"), ([4], r"is `\[2\]`, x and y"), (None, r"need `shape: \[2\]`")):
+        wrong = {**features, "parts": {**features["parts"], "shape": shape}}
+        wrong["parts"] = {key: value for key, value in wrong["parts"].items() if value is not None}
+        with pytest.raises((pipegen.SpecError, DataError), match=message):
+            pipegen.build(spec_of({op: {"path": str(path), "features": wrong}}, **own))

@@ -130,7 +130,7 @@ def build_source(value: Any, place: Place) -> Source | None:
         here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), ", with tables"))
     if _features_not_yet(given.get("features"), _feature_fields(cls), here.at("features")):
         return None
-    result: Source | None = check(cls, {k: v for k, v in given.items() if k not in later}, here)
+    result: Source | None = check(cls, cls.written_out({k: v for k, v in given.items() if k not in later}), here)
     return None if later else result
 
 

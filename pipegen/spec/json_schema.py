@@ -96,7 +96,7 @@ def _model(schema: dict[str, Any], model: type[Model]) -> dict[str, Any]:
     properties = {name: _documented(_tidy(inner, literal=literal), docs.get(name)) for name, inner in schema.get("properties", {}).items()}
     if model is PipelineSpec:
         properties["pipegen"] = _documented({"const": 1}, docs["pipegen"])
-    kept: dict[str, Any] = {key: schema[key] for key in ("type", "required", "additionalProperties") if key in schema}
+    kept: dict[str, Any] = {key: schema[key] for key in ("type", "required", "anyOf", "additionalProperties") if key in schema}
     return {"description": inspect.cleandoc(model.__doc__ or ""), **kept, "properties": properties}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 import pipegen
 from pipegen.cli.commands import app
+from pipegen.ops.registry import sources
 from pipegen.phases.compilation import collect_data, inspect
 
 EXAMPLE: dict[str, Any] = {"image/encoded": jpeg("24x16"), "image/class/label": 2, "box": [0.5, 1.0]}
@@ -237,10 +239,100 @@ def test_boxes_are_found_and_read(
     WRITERS["tfrecord"](tmp_path / "a.tfrecord", [record | own(i) for i in range(9)])
     result = CliRunner().invoke(app, ["init", "a.tfrecord", "-o", "a.pipegen.yaml"], prog_name="pipegen")
     assert result.exit_code == 0, result.output
-    features = yaml.safe_load((tmp_path / "a.pipegen.yaml").read_text())["source"]["tfrecord"]["features"]
+    source = yaml.safe_load((tmp_path / "a.pipegen.yaml").read_text())["source"]["tfrecord"]
+    assert source.get("layout") == ("object_detection" if "keys" in boxes else None)
+    features = sources()["tfrecord"].written_out(source)["features"]
     expected = {"image": {"kind": "image", "key": "image/encoded"}, "boxes": boxes, **({"labels": labels} if labels is not None else {})}
     assert features == expected
     x, y = next(iter(pipegen.build("a.pipegen.yaml", runtime={"jit": "never"}).train))
     assert set(y) == {"boxes", "there"} | ({"labels"} if labels is not None else set())
     assert y["there"].numpy().any()
     assert float(y["boxes"].numpy().max()) <= max(x.shape[1:3])
+
+
+def objects(row: int) -> list[dict[str, Any]]:
+    return [{"bbox": [10.0 + k, 8.0, 5.0, 6.0], "category": ("cat", "dog", "owl")[(row + k) % 3]} for k in range(1 + row % 3)]
+
+
+def in_one_list(row: int) -> dict[str, Any]:
+    return {"boxes": json.dumps([one["bbox"] for one in objects(row)]), "labels": json.dumps([one["category"] for one in objects(row)])}
+
+
+def in_four_columns(row: int) -> dict[str, Any]:
+    left, top, width, height = objects(row)[0]["bbox"]
+    return {"xmin": left, "ymin": top, "xmax": left + width, "ymax": top + height, "class": objects(row)[0]["category"]}
+
+
+LABELS = {"kind": "label", "with": "boxes"}
+IN_TABLES = {
+    "lists.csv": (in_one_list, {"boxes": {"kind": "boxes", "format": "xywh"}, "labels": LABELS}),
+    "columns.csv": (
+        in_four_columns,
+        {"boxes": {"kind": "boxes", "format": "xyxy", "columns": list(SIDES)}, "labels": {**LABELS, "column": "class"}},
+    ),
+    "objects.jsonl": (
+        lambda row: {"objects": objects(row)},
+        {"boxes": {"kind": "boxes", "format": "xywh", "column": "objects.bbox"}, "labels": {**LABELS, "column": "objects.category"}},
+    ),
+    "json.csv": (
+        lambda row: {"about": json.dumps({"objects": objects(row)})},
+        {
+            "boxes": {"kind": "boxes", "format": "xywh", "column": "about.objects.bbox"},
+            "labels": {**LABELS, "column": "about.objects.category"},
+        },
+    ),
+    "points.csv": (
+        lambda row: {"left_x": 3 + row, "left_y": 4, "right_x": 9, "right_y": 5},
+        {
+            "points": {
+                "kind": "keypoints",
+                "columns": ["left_x", "left_y", "right_x", "right_y"],
+                "names": ["left", "right"],
+                "mirror_pairs": [["left", "right"]],
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("file", IN_TABLES)
+def test_boxes_and_points_in_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    made, expected = IN_TABLES[file]
+    for row in range(12):
+        Path(f"{row}.jpg").write_bytes(jpeg("24x16"))
+    rows = [{"file": f"{row}.jpg", **made(row)} for row in range(12)]
+    if file.endswith(".csv"):
+        with open(file, "w", newline="", encoding="utf-8") as out:
+            writer = csv.DictWriter(out, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        Path(file).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    ((_, source),) = init(file).items()
+    assert source["features"] == {"image": {"kind": "image", "column": "file"}, **expected}
+    text = Path(f"{file}.pipegen.yaml").read_text(encoding="utf-8")
+    assert ("output: {x: image, y: points}" if file == "points.csv" else "output: {x: image, y: {boxes: boxes, labels: labels,") in text
+
+
+def test_labels_of_a_list_are_not_those_of_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first record has one object, others have more, one lacks the list, and the last shard has a class of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    for shard in range(2):
+        rows = [{**DETECTION, "image/object/class/label": [1 + (i + shard) % (2 + shard)] * (1 + i % 2)} for i in range(9)]
+        for i, row in enumerate(rows):
+            count = 1 + i % 2
+            row |= {key: value[:count] for key, value in IN_KEYS.items()} | {"image/object/class/text": [b"x"] * count}
+        WRITERS["tfrecord"](tmp_path / "d" / f"{shard}.tfrecord", rows)
+    assert init("d") == {"tfrecord": {"path": "d", "layout": "object_detection", "features": {"labels": {"kind": "label", "classes": 3}}}}
+    rows[4].pop("image/object/bbox/xmin")
+    WRITERS["tfrecord"](tmp_path / "b.tfrecord", rows)
+    assert init("b.tfrecord")["tfrecord"]["features"] == {"image": {"kind": "image", "key": "image/encoded"}}
+    text = Path("b.tfrecord.pipegen.yaml").read_text(encoding="utf-8")
+    assert "# The boxes are not read: " in text
+    assert "b.tfrecord#4 has no list 'image/object/bbox/xmin'" in text
+    whole = (tmp_path / "d" / "0.tfrecord").read_bytes()
+    Path("cut.tfrecord").write_bytes(whole[: len(whole) // 2])
+    CliRunner().invoke(app, ["init", "cut.tfrecord"], prog_name="pipegen")
+    assert "cut.tfrecord' is damaged at byte" in Path("cut.pipegen.yaml").read_text(encoding="utf-8")

@@ -172,7 +172,7 @@ def _check_folder(folder: str) -> None:
 
 
 def _name_of(folder: str) -> str:
-    if os.path.isfile(os.path.join(folder, INFO)):  # a version of a dataset, which is named after the folder above
+    if os.path.isfile(os.path.join(folder, FEATURES)):  # a version of a dataset, which is named after the folder above
         folder = os.path.dirname(os.path.abspath(folder))
     name = os.path.basename(os.path.abspath(folder))
     name = os.path.splitext(name)[0] if name.lower().endswith(_FILES) and os.path.isfile(folder) else name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipegen.cli.init.spec import plain
 from pipegen.frozen import dataclass
@@ -129,22 +129,6 @@ def image_among(keys: Sequence[str], argument: str = "key") -> tuple[str, list[s
     added = f"`{name if name != 'image' else 'other'}: {flow({'kind': 'image', argument: plain(others[0])})}`"
     are = "is an image" if len(others) == 1 else "are images"
     return chosen, [f"`image` reads {_quoted(chosen)}; {_listed(others)} {are}, too: {added} adds one"]
-
-
-_BOXES = re.compile(r"(?:^|[/._])b?(?:ound(?:ing)?_?)?box(?:es)?$", re.IGNORECASE)
-_SIDES = ("xmin", "ymin", "xmax", "ymax")
-
-
-def boxes_among(keys: Sequence[str]) -> tuple[dict[str, Any], str | None]:
-    """Guesses the keys of boxes, one or four, as arguments of a feature (empty without any), and the key of a label of each."""
-    four = next((key[: -len(_SIDES[0])] for key in keys if key.endswith(_SIDES[0]) and {key[:-4] + s for s in _SIDES} <= set(keys)), None)
-    one = next((key for key in keys if _BOXES.search(key)), None)
-    if four is None and one is None:
-        return {}, None
-    found = {"keys": [four + side for side in _SIDES]} if four is not None else {"key": one}
-    folder = re.sub(r"[^/.]*$", "", four.rstrip("/._") if four is not None else one or "")
-    near = [key for key in keys if folder and key.startswith(folder) and any(word in key[len(folder) :].lower() for word in _WORDS)]
-    return found, min(near, key=lambda key: ("text" in key, len(key)), default=None)
 
 
 @dataclass(frozen=True)

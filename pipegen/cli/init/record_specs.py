@@ -10,14 +10,14 @@ import sqlite3
 from contextlib import closing, suppress
 from dataclasses import field
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records, spread
-from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, boxes_among, image_among, label_among, last_of
+from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
+from pipegen.cli.init.guessed_items import boxed, boxes_among, by_layout, fields_of, keys_read, listed, with_classes
 from pipegen.cli.init.spec import (
     BOXES,
     MAY_FLIP,
@@ -29,6 +29,7 @@ from pipegen.cli.init.spec import (
     beside,
     block,
     parts_of,
+    plain,
     relative,
     spec_of,
 )
@@ -40,9 +41,10 @@ from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.base import shards_of
-from pipegen.ops.sources.mds import read_columns
+from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives.archive import open_archive
 from pipegen.ops.sources.records.inflated import index_inflated
+from pipegen.ops.sources.records.json_fields import JSON
 from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.tf_example import read_example
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.records.archives.archive import Archive
+    from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.source import RecordSource
     from pipegen.ops.sources.stores.base import Store
@@ -65,25 +68,37 @@ if TYPE_CHECKING:
 IMAGE = "image"
 _DIGITS = re.compile(rb"(\d+)(?!.*\d)")
 _FIRST = 50
-"""Number of keys of a database to examine."""
+"""Number of keys of a database, or of records of a file, to examine."""
 
 Held = tuple[dict[str, str], set[str], dict[str, Any]]
 """Content of each key, in words; keys that may be labels; further arguments of the source."""
 
 
-def _of_example(record: bytes, options: dict[str, Any]) -> Held:
-    """Examines a record: an encoded image, or a `tf.Example`."""
-    if sniff(record) is not None:
+def _of_examples(records: Sequence[bytes], options: dict[str, Any]) -> Held:
+    """Examines records: an encoded image, or a `tf.Example` each."""
+    if sniff(records[0]) is not None:
         return {"image": IMAGE}, set(), {**options, "content": "bytes"}
-    held, whole = {}, set()
-    for key, value in read_example(record).items():
-        first = value.items[0] if len(value.items) == 1 else None
-        held[key] = f"{len(value.items)} of type {value.held}"
-        if isinstance(first, bytes) and sniff(first) is not None:
+    held: dict[str, str] = {}
+    whole: set[str] = set()
+    examples = [read_example(record) for record in records]
+    for key in dict.fromkeys(key for example in examples for key in example):
+        values = [example[key] for example in examples if key in example]
+        lengths, first = {len(value.items) for value in values}, next((value for value in values if value.items), values[0])
+        held[key] = f"{len(first.items) if len(lengths) == 1 else 'lists'} of type {first.held}"
+        if lengths == {1} and isinstance(first.items[0], bytes) and sniff(first.items[0]) is not None:
             held[key] = IMAGE
-        elif len(value.items) == 1 and value.held in ("int", "bytes"):
+        elif lengths == {1} and len(values) == len(examples) and first.held in ("int", "bytes"):
             whole.add(key)
+            _add_fields(key, first.items[0], held, whole)
     return held, whole, options
+
+
+def _add_fields(key: str, content: Any, held: dict[str, str], whole: set[str]) -> None:
+    """Adds the fields of JSON to what a record holds; single values may be labels."""
+    for path, value in fields_of(key, content):
+        if path != key:
+            held[path] = "a field of JSON"
+            whole |= {path} if type(value) in (int, str) else set()
 
 
 def _sqlite(path: str) -> Held:
@@ -124,6 +139,7 @@ def _lmdb(path: str) -> Held:
         held[pattern] = IMAGE if sniff(content) is not None else f"{len(content):,} bytes"
         if content.strip().lstrip(b"-").isdigit() or content.strip().isalpha():
             whole.add(pattern)
+        _add_fields(pattern, content, held, whole)
         if len(held) == _FIRST:
             break
     return held, whole, {}
@@ -135,12 +151,14 @@ def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
     from pipegen.ops.sources.stores.base import BYTES
 
     try:
-        held, whole = {}, set()
+        held: dict[str, str] = {}
+        whole: set[str] = set()
         for key, column in store.columns().items():
             held[key] = f"{column.dtype} {list(column.shape)}" if column.shape else column.dtype
             if column.dtype == BYTES and store.rows:
                 content = store.read((key,), np.zeros(1, np.int64))[0][0]
                 held[key] = IMAGE if isinstance(content, bytes) and sniff(content) is not None else held[key]
+                _add_fields(key, content, held, whole)
             elif _pixels(column.dtype, column.shape):
                 held[key] = IMAGE
             if not column.shape and held[key] != IMAGE and not column.dtype.startswith("float"):
@@ -218,20 +236,22 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         shard = next((shard for shard in shards if shard.size), shards[0])
         held, whole, own = _look(op, shard, asked.options)
         features, remarks = _chosen(op, shard, held, whole, own)
-        read = {key for name, feature in features.items() for key in feature.get("keys", [feature.get("key", name)])}
+        read = keys_read(features)
         others = [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in read and (what != IMAGE or not features)]
         if not features:
             raise CannotRun(f"{path}: the first record has no image; it has {', '.join(others) or 'no features'}")
-        arguments = {"path": os.path.abspath(path), "features": features, **own}
-        listing = sources()[op].model_validate(arguments).list(Path.cwd())
+        features, listing = with_classes(partial(listed, op, {"path": os.path.abspath(path), **own}, ""), features, list(held))
     except (OpError, OSError, ValueError) as error:
         raise CannotRun(f"{path}: {error.message if isinstance(error, OpError) else error}") from None
     count, output = shards_of(listing).total, ""
+    remarks += [plain(note.message) for note in listing.notes if note.severity == "error"]
     if "boxes" in features:
         output = BOXES if "labels" in features else ONLY_BOXES
     if "label" in features:
         features["label"] |= _classes(listing)
     sample = sample_of_records(listing, "image")
+    layout, features = by_layout(op, features)
+    own = {**own, **layout}
     splits = _splits(shards)
     source = ["source:", *(["  by_split:"] if splits else block(op, {"path": beside(path, spec_folder), **own}, features))]
     for split, pattern in splits.items():
@@ -281,33 +301,45 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
 
         from pipegen.ops.sources.stores.array_records import ArrayRecords
 
-        return _of_example(bytes(ArrayRecords(shard.path).read(("",), np.zeros(1, np.int64))[0][0]), {})
+        store = ArrayRecords(shard.path)
+        return _of_examples(list(map(bytes, store.read(("",), np.arange(min(store.rows, _FIRST)))[0])), {})
     if op == "tfrecord":
-        return _of_example(_first_record(shard, options), options)
+        return _of_examples(_first_of(shard, options), options)
     if op == "mds":
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
-        pictured = {"jpeg", "png"}
-        held = {name: IMAGE if how in pictured else how for name, how in zip(columns.names, columns.encodings, strict=True)}
-        return held, {name for name, how in held.items() if how == "int" or how.startswith(("int", "uint")) or how == "str"}, {}
+            index = index_mds(shard.path, shard.size, columns.names)
+            first = list(map(stream.pread, index.lengths[0].tolist(), index.offsets[0].tolist())) if len(index.offsets) else []
+        held = dict(zip(columns.names, columns.encodings, strict=True))
+        whole = {name for name, how in held.items() if how == "int" or how.startswith(("int", "uint")) or how == "str"}
+        for name, content in zip(columns.names, first, strict=False):
+            if held[name] in ("jpeg", "png") or (held[name] == "bytes" and sniff(content) is not None):
+                held[name] = IMAGE
+            elif held[name] == "json":
+                _add_fields(name, content, held, whole)
+        return held, whole, {}
     members, damage = (tar_members if op == "webdataset" else zip_members)(shard.path, shard.size)
     if not members:
         raise ValueError(damage or "the archive is empty")
-    return (*_members(members.names), {})
+    return (*_members(members, shard.path), {})
 
 
-def _first_record(shard: Found, options: dict[str, Any]) -> bytes:
+def _first_of(shard: Found, options: dict[str, Any]) -> list[bytes]:
     index = (index_inflated if options else partial(index_tfrecord, size=shard.size))(shard.path)
     if not len(index.offsets):
         raise ValueError(index.damage or "the file holds no record")
     with gzip.open(shard.path) if options else open(shard.path, "rb") as stream:
-        stream.seek(int(index.offsets[0, 0]))
-        return stream.read(int(index.lengths[0, 0]))
+        found = []
+        for offset, length in zip(index.offsets[:_FIRST, 0].tolist(), index.lengths[:_FIRST, 0].tolist(), strict=True):
+            stream.seek(offset)
+            found.append(stream.read(length))
+        return found
 
 
-def _members(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
-    stem, held, whole = None, {}, set()
-    for path in names:
+def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
+    stem, held = None, {}
+    whole: set[str] = set()
+    for place, path in enumerate(members.names):
         folder, _, name = path.rpartition("/")
         own, dot, key = name.partition(".")
         if not dot or not own or name.startswith("."):
@@ -318,6 +350,9 @@ def _members(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
         held[key] = IMAGE if key.lower() in IMAGE_EXTENSIONS else key.rpartition(".")[2]
         if key.lower() in LABEL_KEYS or held[key].lower() in _TEXTS:
             whole.add(key)
+        if held[key].lower() == JSON and members.sizes[place] == members.lengths[place]:
+            with Opened(file) as stream:
+                _add_fields(key, stream.pread(int(members.lengths[place]), int(members.offsets[place])), held, whole)
     return held, whole
 
 
@@ -329,40 +364,16 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
         return {}, []
     image, remarks = image_among(images)
     features: Features = {"image": {"kind": "image"} | ({"key": image} if image != "image" else {})}
-    likely = [key for key in held if key in whole]
+    others = [key for key in held if key not in images]
+    boxes, doubts = boxed(partial(listed, op, {"path": shard.path, **own}, ""), features, others)
+    near = {*boxes_among(others, "keys")[1]} if boxes else set()
+    likely = [key for key in held if key in whole - near]
     usual = [key for key in likely if last_of(key) in LABEL_KEYS]
     seen = {} if len(usual) == 1 else dict(_counted(op, shard, features, key, own) for key in (usual or likely)[:_MOST_TRIED])
-    label, more = label_among(seen, usual)
+    label, more = label_among(seen, usual) if usual or not boxes else (None, [])
     if label is not None:
         features["label"] = {"kind": "label"} | ({"key": label} if label != "label" else {})
-    boxes, doubts = _boxed(op, shard, features, list(held), own)
     return features | boxes, [*remarks, *more, *doubts]
-
-
-_FORMATS = ("rel_xyxy", "rel_yxyx", "xyxy", "xywh", "yxyx")
-"""Formats of boxes, in the order in which they are chosen: `xywh` fits almost all boxes."""
-
-
-def _boxed(op: str, shard: Found, features: Features, keys: Sequence[str], own: Mapping[str, Any]) -> tuple[Features, list[str]]:
-    """Describes the boxes of records, and a label of each, by the first format that fits those of a shard; empty if none does. Remarks
-    name the other formats that fit."""
-    arguments, label = boxes_among(keys)
-    formats = [form for form in _FORMATS if arguments and not ("keys" in arguments and form.endswith("yxyx"))]
-    tried = [{"labels": {"kind": "label", "with": "boxes", "key": label}}] if label is not None else []
-    fitting: list[Features] = []
-    for more, form in product([*tried, {}], formats):
-        found: Features = {"boxes": {"kind": "boxes", "format": form, **arguments}, **more}
-        if fitting and more.keys() != fitting[0].keys() - {"boxes"}:
-            break
-        with suppress(OpError, OSError, ValueError):
-            listing = sources()[op].model_validate({"path": shard.path, "features": features | found, **own}).list(Path.cwd())
-            names, items = listing.column_classes.get("labels", ()), cast("Any", listing.columns.get("labels"))
-            if "0" in names and 0 not in items.values:  # they are counted from 1
-                found["labels"] |= {"classes": len(names) - 1, "offset": 1}
-            fitting.append(found)
-    others = ", ".join(f"`{found['boxes']['format']}`" for found in fitting[1:])
-    remarks = [f"The boxes fit `{fitting[0]['boxes']['format']}`, but also {others}: look at `pipegen preview`"] if others else []
-    return (fitting[0] if fitting else {}), remarks
 
 
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:

@@ -25,6 +25,7 @@ MAY_FLIP = "  # - random_flip  # where a mirrored image means the same"
 ROTATION = "  - random_rotation: {degrees: 10}"
 BOXES = "output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  # left, top, right, bottom; false `there` is padding"
 ONLY_BOXES = BOXES.replace(" labels: labels,", "")
+POINTS = "output: {x: image, y: points}  # x, y and visibility of each point; a visibility of 0 is an absent point"
 OUTPUT = "output: {x: image, y: mask}  # the mask holds the class index of each pixel"
 PARTS = "parts: {train: 0.8, validation: 0.2}"
 STRATIFIED = f"{PARTS}, stratify: label"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
-from pipegen.cli.init.spec import MAY_FLIP, RESCALE, about_sample, batch_for, beside, block, parts_of, pixels_of, spec_of
+from pipegen.cli.init.guessed_items import FORMATS, boxed, fields_of, listed, with_classes
+from pipegen.cli.init.spec import BOXES, MAY_FLIP, ONLY_BOXES, RESCALE, about_sample, batch_for, beside, block, parts_of, pixels_of, spec_of
 from pipegen.ops.sources.features.label_values import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pipegen.cli.init.spec import Written
 
@@ -38,23 +39,30 @@ def first_parquet(file: str, spec_folder: str) -> Written:
     paths = [i for i, cells in texts.items() if cells and all(map(is_image_path, cells))]
     if not (pictures or paths) or not table.num_rows:
         raise CannotRun(f"no column of {file} contains images", "add a column of encoded images or of image paths")
-    column, remarks = image_among([names[i] for i in pictures or paths], "column")
+    whole = [names[i] for i in pictures or paths]
+    column, remarks = image_among([name for name in whole if name.rpartition(".")[0] not in whole], "column")
     sample = Sample()
     if pictures:
         reader = table.reader({"image": names.index(column)})
         sample = sample_of_bytes(reader.take("image", row) for row in spread(table.num_rows, _SAMPLE))
     cells_of = {names[i]: set(cells) for i, cells in texts.items() if i not in paths}
     seen = {name: Values(len(own), table.num_rows, not all(map(_is_number, own))) for name, own in cells_of.items() if "" not in own}
-    label, more = _label(seen, "column")
+    keys = [path for i in texts for path, _ in fields_of(names[i], next((cell for cell in table.columns(i) if cell is not None), None))]
+    keys = list(dict.fromkeys([*(names[i] for i in texts), *keys]))
+    lists = partial(listed, "parquet", {"path": os.path.abspath(file)}, "")
+    features = _features(column, None, "column", pixels_of(sample))
+    boxes, doubts = boxed(lists, features, keys, "column")
+    label, more = _label(seen, "column") if not boxes else (None, [])
+    features = with_classes(lists, features | boxes, keys, "column")[0] if boxes else _features(column, label, "column", pixels_of(sample))
     return spec_of(
         f"{table.num_rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
-        [*about_sample(sample), *remarks, *more],
-        ["source:", *block("parquet", {"path": beside(file, spec_folder)}, _features(column, label, "column", pixels_of(sample)))],
+        [*about_sample(sample), *remarks, *more, *doubts],
+        ["source:", *block("parquet", {"path": beside(file, spec_folder)}, features)],
         batch_for(table.num_rows),
         splits=parts_of("parquet", table.num_rows) + (", stratify: label" if label is not None else ""),
         sample=sample,
         steps=[RESCALE] if label is None else [MAY_FLIP, RESCALE],
-        output=_without(label),
+        output=_without(label, boxes),
     )
 
 
@@ -102,7 +110,7 @@ def first_zarr(folder: str, spec_folder: str) -> Written:
 
 def first_prepared(folder: str, spec_folder: str) -> Written:
     """Writes the spec of a dataset prepared by TensorFlow Datasets; see `first_parquet`."""
-    from pipegen.ops.sources.dataset_folders.tfds import class_names, read_prepared
+    from pipegen.ops.sources.dataset_folders.tfds import class_names, described_as, read_prepared
 
     with readable():
         prepared = read_prepared(os.path.abspath(folder))
@@ -116,19 +124,31 @@ def first_prepared(folder: str, spec_folder: str) -> Written:
     rows = sum(prepared.splits[first])
     given = {"name": prepared.reference, "data_dir": beside(prepared.data_dir, spec_folder), "split": split}
     counted = f" in {len(class_names(prepared, label)):,} classes" if label is not None else ", without labels"
+    lists = partial(listed, "tfds", {**given, "split": first, "data_dir": os.path.abspath(prepared.data_dir)}, "")
+    own = any(described_as(prepared, key, "BBoxFeature") for key in prepared.features)
+    boxes, doubts = boxed(lists, _features(image, None, "key"), list(prepared.features), formats=["rel_yxyx"] if own else FORMATS)
     return spec_of(
         f"{rows:,} records of `{first}`{counted}",
-        [*remarks, *more],
-        ["source:", *block("tfds", given, _unusual(image, label))],
+        [*remarks, *more, *doubts],
+        ["source:", *block("tfds", given, _features(image, label, "key") | boxes if boxes else _unusual(image, label))],
         batch_for(rows),
         sample=_declared(prepared.features[image]),
-        output=_without(label),
+        output=_without(label, boxes),
     )
+
+
+def _fields(key: str, about: Any) -> Iterator[str]:
+    """Yields the keys of a column of Hugging Face, or of the fields of a struct or a list of structs."""
+    inner = about[0] if isinstance(about, list) else about
+    inner = inner.get("feature", inner) if isinstance(inner, dict) else {}
+    fields = {} if not isinstance(inner, dict) or "_type" in inner else {k: v for k, v in inner.items() if isinstance(v, (dict, list))}
+    yield from (path for name, own in fields.items() for path in _fields(f"{key}.{name}", own))
+    if not fields:
+        yield key
 
 
 def first_saved(folder: str, spec_folder: str) -> Written:
     """Writes the spec of a dataset of Hugging Face, saved by its library or from the Hub; see `first_parquet`."""
-    from pipegen.ops.registry import sources
     from pipegen.ops.sources.dataset_folders.hub import find_saved
 
     with readable():
@@ -143,20 +163,22 @@ def first_saved(folder: str, spec_folder: str) -> Written:
         image, remarks = image_among(pictures)
         label, more = _usual_label(of_type("ClassLabel") or [name for name in ("label",) if name in saved.features])
         first, second = _two_splits(saved.files)
-        given: dict[str, Any] = {"path": os.path.abspath(folder), "split": first, "features": _features(image, label, "key")}
-        rows = sources()["huggingface"].model_validate(given).list(Path.cwd())
+        lists = partial(listed, "huggingface", {"path": os.path.abspath(folder), "split": first}, "")
+        keys = [path for key, about in saved.features.items() for path in _fields(key, about) if key != image]
+        boxes, doubts = boxed(lists, _features(image, None, "key"), keys)
+        rows = lists(_features(image, label, "key"))
     count, sample = rows.shards.total if rows.shards is not None else len(rows.keys), sample_of_records(rows, "image")
     split = {"train": first, "validation": second} if second is not None else first
     given = {"path": beside(folder, spec_folder), **({"split": split} if split != "train" else {})}
     counted = f" in {len(rows.class_names):,} classes" if rows.class_names else ", without labels"
     return spec_of(
         f"{count:,} records of `{first}`{counted}",
-        [*about_sample(sample), *remarks, *more],
-        ["source:", *block("huggingface", given, _unusual(image, label))],
+        [*about_sample(sample), *remarks, *more, *doubts],
+        ["source:", *block("huggingface", given, _features(image, label, "key") | boxes if boxes else _unusual(image, label))],
         batch_for(count),
         splits=parts_of("huggingface", count) if second is None else "",
         sample=sample,
-        output=_without(label),
+        output=_without(label, boxes),
     )
 
 
@@ -199,7 +221,9 @@ def _declared(about: Mapping[str, Any]) -> Sample:
     return sample
 
 
-def _without(label: str | None) -> str:
+def _without(label: str | None, boxes: Mapping[str, Any] | None = None) -> str:
+    if boxes:
+        return BOXES if "labels" in boxes else ONLY_BOXES
     return "" if label is not None else "output: {x: image, y: null}  # there are no labels"
 
 

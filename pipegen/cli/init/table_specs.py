@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from contextlib import suppress
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
 from pipegen.cli.init.guessed_columns import LABELS, Column, columns_of, is_image_path, unused
+from pipegen.cli.init.guessed_items import boxed, fields_of, keys_read, listed, points_among, with_classes
 from pipegen.cli.init.pairs import classes_of, is_called_mask, masks_of
 from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import (
+    BOXES,
     FLIP,
     MAY_FLIP,
+    ONLY_BOXES,
     OUTPUT,
     PARTS,
+    POINTS,
     RESCALE,
     ROTATION,
     STRATIFIED,
@@ -25,6 +32,7 @@ from pipegen.cli.init.spec import (
     block,
     by_split,
     pixels_of,
+    plain,
     spec_of,
 )
 from pipegen.errors import OpError
@@ -33,15 +41,17 @@ from pipegen.ops.sources.array_rows.npz import read_array, read_arrays
 from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
+from pipegen.ops.sources.features.label_values import LIST
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
 from pipegen.ops.sources.tables.table import WHITESPACE, as_text, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipegen.cli.init.pairs import Levels
     from pipegen.cli.init.spec import Written
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.tables.table import TextTable
     from pipegen.types import FeatureType
 
@@ -172,7 +182,12 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
         return {"kind": kind, "column": called, **({"root": beside(root, spec_folder)} if root is not None else {})}
 
     features: Features = {"image": {**feature("image", image), **pixels_of(sample)}}
-    summary, splits, steps = f"{rows:,} rows", "", [RESCALE]
+    summary, splits, steps, output = f"{rows:,} rows", "", [RESCALE], OUTPUT if levels is not None else ""
+    items, doubts = ({}, []) if levels is not None else _items(partial(listed, op, arguments, spec_folder), features, table, image)
+    read = keys_read(items, "column")
+    if items:
+        label, splits = None, PARTS
+        output = (BOXES if "labels" in items else ONLY_BOXES) if "boxes" in items else POINTS
     if mask is not None and levels is not None:
         summary, splits = f"{summary}, each with a mask", PARTS
         features["mask"] = {**feature("mask", mask), **classes_of(levels)}
@@ -181,10 +196,28 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
         summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED
         features["label"] = feature("label", label)
         steps.insert(0, MAY_FLIP)
-    remarks = unused(columns_of(table), {c for c in (image, mask, label) if c is not None})
-    source = ["source:", *block(op, arguments, features, remarks)]
-    output = OUTPUT if levels is not None else ""
-    return spec_of(summary, [], source, batch_for(rows), splits=splits, sample=sample, steps=steps, output=output)
+    known = {i for i, name in enumerate(table.names or ()) if any(key == name or key.startswith(f"{name}.") for key in read)}
+    remarks = unused(columns_of(table), known | {c for c in (image, mask, label) if c is not None})
+    source = ["source:", *block(op, arguments, features | items, remarks)]
+    return spec_of(summary, doubts, source, batch_for(rows), splits=splits, sample=sample, steps=steps, output=output)
+
+
+def _items(lists: Callable[[Features], Listing], features: Features, table: TextTable, image: int) -> tuple[Features, list[str]]:
+    """Describes the boxes of a table, or the keypoints, if it has any, with remarks on them."""
+    cells = {name: next((row[i] for row in table.rows if row[i]), "") for i, name in enumerate(table.names or ()) if i != image}
+    lists_in = {name: f"[{','.join(cell.split(LIST)[1:])}]" if cell.startswith(f"{LIST}{{") else cell for name, cell in cells.items()}
+    keys = list(dict.fromkeys([*cells, *(path for name, cell in lists_in.items() for path, _ in fields_of(name, cell))]))
+    found, doubts = boxed(lists, features, keys, "column")
+    if not found and (points := points_among(list(cells))):
+        with suppress(OpError, OSError, ValueError):
+            lists(features | {"points": points})
+            return {"points": points}, doubts
+    if found:
+        found = {name: own for name, own in with_classes(lists, features | found, keys, "column")[0].items() if name != "image"}
+        files = Counter(row[image] for row in table.rows)
+        file, most = files.most_common(1)[0]
+        doubts += [f"{plain(file)} is in {most:,} rows: each row is an example of its own"] if most > 1 else []
+    return found, doubts
 
 
 def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _STEPS = 256.0
 """Moved points are rounded to this fraction of a pixel, so that the last bit of a matrix makes no difference."""
 _HORIZON = 1e-6
+_SHAPES = ((2,), (3,))
 _FAR = 1e7
 """Largest coordinate of a point, in pixels: a perspective can put one at infinity."""
 
@@ -33,7 +34,7 @@ class Keypoints(FeatureKind):
 
     name = "keypoints"
     plural = "keypoints"
-    arguments = ("of", "columns", "names", "mirror_pairs", "outside")
+    arguments = ("of", "columns", "shape", "names", "mirror_pairs", "outside")
     storage = "ragged"
     needs_image = True
     output = "output: {{y: {}}}"
@@ -44,6 +45,10 @@ class Keypoints(FeatureKind):
         names, pairs = feature.names or (), feature.mirror_pairs or ()
         if feature.home is not None and not names:
             raise PartError(f"`{name}` is `with: {feature.home}`, and needs the `names` of each item's keypoints", name, "with")
+        if getattr(feature, "shape", None) not in (None, *_SHAPES):
+            raise PartError("`shape` of keypoints is `[2]`, x and y of each point, or `[3]`, with the visibility", name, "shape")
+        if names and getattr(feature, "shape", None) is not None:
+            raise PartError(f"`shape` is for keypoints without `names`, and `{name}` has some", name, "shape", help="remove `shape`")
         check_names(names, pairs, f" of `{name}`", name)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
@@ -60,8 +65,13 @@ class Keypoints(FeatureKind):
         from pipegen.ops.sources.listing.wording import count
 
         names, sets = len(feature.names or ()), 1 if items is None else items
+        shape: tuple[int, ...] | None = getattr(feature, "shape", None)
+        if not names and shape is not None:
+            if numbers % shape[0]:
+                raise ValueError(f"it has {count(numbers, 'number')}, which is no multiple of {shape[0]}")
+            return shape
         if not names and numbers:
-            raise ValueError("points without `names` must be stored as a list of lists, such as [[x, y], [x, y]]")
+            raise ValueError("points without `names` need `shape: [2]`, x and y one after another, or `[3]`, with the visibility")
         width = numbers // (sets * names) if sets and names else 3
         if width not in (2, 3) or width * sets * names != numbers:
             raise ValueError(f"it has {count(numbers, 'number')} for {count(sets * names, 'point')}, which have 2 or 3 each")

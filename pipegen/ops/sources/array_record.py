@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-from pydantic import model_validator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
-from pipegen.ops.sources.records.messages import bytes_in, cell_in, check_content, check_keys, first_keys, label_in, layout_of, values_in
+from pipegen.ops.sources.records.examples import ExampleSource
+from pipegen.ops.sources.records.messages import bytes_in, cell_in, check_keys, first_keys, label_in, layout_of, values_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Store
 
 
-class ArrayRecord(StoreSource):
+class ArrayRecord(ExampleSource, StoreSource):
     """ArrayRecord files. Each record is a `tf.Example` whose keys hold the features, or, with `content: bytes`, the only feature itself.
     Needs the library `array-record`: `pip install 'pipegen[array-record]'`. A key may name a field of JSON text: `about.label`.
 
@@ -35,14 +34,6 @@ class ArrayRecord(StoreSource):
     labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
-
-    content: Literal["example", "bytes"] = "example"
-    """Content of a record: a `tf.Example`, or the `bytes` of the only feature, such as a JPEG file."""
-
-    @model_validator(mode="after")
-    def _one_of_bytes(self) -> ArrayRecord:
-        check_content(self.content, self.features, self.where)
-        return self
 
     def store(self) -> type[Store]:
         from pipegen.ops.sources.stores.array_records import ArrayRecords

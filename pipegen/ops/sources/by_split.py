@@ -61,7 +61,7 @@ class BySplit(Source):
             ((name, arguments),) = choice.items()
             if name not in sources():
                 raise ValueError(f"`{split}`: unknown source {name!r}; known: {', '.join(sources())}")
-            parts[split] = sources()[name].model_validate(arguments or {})
+            parts[split] = sources()[name].model_validate(sources()[name].written_out(arguments or {}))
         return {"parts": parts}
 
     @model_serializer

@@ -38,7 +38,7 @@ def _read(value: Any) -> Any:
         raise ValueError(f"unknown source `{name}`")
     if hasattr(cls, "from_yaml"):
         return cls.from_yaml(given)
-    return cls.model_validate_json(json.dumps(given), strict=True)
+    return cls.model_validate_json(json.dumps(cls.written_out(given)), strict=True)
 
 
 def _written(source: Source) -> dict[str, Any]:

@@ -6,15 +6,14 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import model_validator
-
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.sources.records.crc32c import masked_crc32c
+from pipegen.ops.sources.records.examples import ExampleSource
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import InflatedReader, index_inflated, inflate, inflated_size
 from pipegen.ops.sources.records.json_fields import JSON_FIELDS
-from pipegen.ops.sources.records.messages import bytes_in, cell_in, check_content, check_keys, first_keys, label_in, layout_of, values_in
+from pipegen.ops.sources.records.messages import bytes_in, cell_in, check_keys, first_keys, label_in, layout_of, values_in
 from pipegen.ops.sources.records.reader import MappedReader
 from pipegen.ops.sources.records.source import RecordSource
 
@@ -36,7 +35,7 @@ _SMALL = 4096
 _BLOCK = 1 << 18
 
 
-class TFRecord(RecordSource):
+class TFRecord(ExampleSource, RecordSource):
     """TFRecord files. Each record is a `tf.Example` whose keys hold the features, or, with `content: bytes`, the only feature itself. A key
     may name a field of JSON text: `about.label`, `about.boxes`. The field gives a label, a weight, a tensor, boxes or keypoints.
 
@@ -50,19 +49,12 @@ class TFRecord(RecordSource):
     suffixes: ClassVar[tuple[str, ...]] = (".tfrecord", ".tfrecords", ".tfrec")
     unpacks: ClassVar[Mapping[str, str]] = {"gzip": ".gz"}
 
-    content: Literal["example", "bytes"] = "example"
-    """Content of a record: a `tf.Example`, or the `bytes` of the only feature, such as a JPEG file."""
     verify: bool = False
     """Whether reading checks the checksum of each record, with TensorFlow's own reader, which takes twice as long."""
 
     compression: Literal["none", "gzip"] = "none"
     """`gzip` for compressed files. A file is then unpacked as a whole: shuffling permutes the files, then the records within a window of
     several files."""
-
-    @model_validator(mode="after")
-    def _one_of_bytes(self) -> TFRecord:
-        check_content(self.content, self.features, self.where)
-        return self
 
     def reads_addresses(self) -> bool:
         return self.compression == "none"

@@ -252,6 +252,11 @@ class Source(Model):
     places: ClassVar[frozenset[str]] = frozenset()
     """Arguments that are paths relative to the spec's file, besides `path` and `root`."""
 
+    @classmethod
+    def written_out(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Replaces arguments that stand for others by those, before they are checked; see `ExampleSource`."""
+        return given
+
     def infer(self) -> ElementType:
         """Infers the type of a record before any step, from the arguments alone."""
         raise NotImplementedError

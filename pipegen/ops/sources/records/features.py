@@ -34,7 +34,8 @@ class RecordFeature(AnyKind, EncodedFeature):
     """For boxes, in place of `key`: the keys of their four numbers, in the order of `format`, with a list of one number per box each:
     `[bbox/xmin, bbox/ymin, bbox/xmax, bbox/ymax]`."""
     shape: Annotated[tuple[Side, ...], Field(max_length=8)] | None = None
-    """Shape of a tensor, such as `[17, 3]`; by default one number."""
+    """Shape of a tensor, such as `[17, 3]`; by default one number. For keypoints without `names` that are numbers one after another: `[2]`
+    for x and y, `[3]` with the visibility."""
 
     @model_validator(mode="after")
     def _consistent(self) -> RecordFeature:

@@ -179,7 +179,7 @@ class _Kept:
         feature = source.features[name]
         of = feature.home and source.features[feature.home].keys_of(feature.home)
         self._folder, self._records, self._name = source.kept_in, int(found.index.first[-1]), name
-        self._file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names)
+        self._file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names, feature.shape)
 
     def read(self) -> Ragged | None:
         """Returns the items, unless they are missing or damaged."""
