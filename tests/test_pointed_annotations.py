@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import pipegen
+from pipegen.cli.commands import app
 
 pytestmark = pytest.mark.tf
 
@@ -75,7 +77,23 @@ def write_yolo(folder: Path, held: list[Record], *, extra: str = "flip_idx: [2, 
     return {"yolo": {"path": str(folder), "keypoints": "instances"}}
 
 
-WRITERS: dict[str, Callable[[Path, list[Record]], dict[str, Any]]] = {"coco": write_coco, "yolo": write_yolo}
+def write_labelme(folder: Path, held: list[Record], *, of: str = "instances") -> dict[str, Any]:
+    """Points are counted from the corner of the image; a box and its points have a group, and none is hidden."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, one in enumerate(held):
+        Image.fromarray(one["image"]).save(folder / f"{i:02d}.png")
+        shapes: list[Any] = []
+        for group, (box, name, points) in enumerate(zip(one["boxes"].tolist(), one["labels"], one["points"].tolist(), strict=True)):
+            shapes.append({"label": name, "points": [box[:2], box[2:]], "shape_type": "rectangle", "group_id": group})
+            for joint, (x, y, seen) in zip(NAMED, points, strict=True):
+                if seen and (of == "instances" or group == 0):
+                    shapes.append({"label": joint, "points": [[x + 0.5, y + 0.5]], "shape_type": "point", "group_id": group})
+        about = {"imagePath": f"{i:02d}.png", "imageWidth": WIDTH, "imageHeight": HEIGHT}
+        (folder / f"{i:02d}.json").write_text(json.dumps({**about, "shapes": shapes}))
+    return {"labelme": {"path": str(folder), "keypoints": of}}
+
+
+WRITERS: dict[str, Callable[[Path, list[Record]], dict[str, Any]]] = {"coco": write_coco, "labelme": write_labelme, "yolo": write_yolo}
 RELATIVE = {"yolo"}
 
 
@@ -104,8 +122,12 @@ def arrays_of(held: list[Record], *, relative: bool) -> tuple[dict[str, Any], di
 
 
 @cache
-def as_arrays(relative: bool) -> list[tuple[Any, ...]]:
-    source, data = arrays_of(records(), relative=relative)
+def as_arrays(op: str) -> list[tuple[Any, ...]]:
+    held = records()
+    if op == "labelme":  # which has no hidden points
+        for one in held:
+            one["points"][..., 2] = np.where(one["points"][..., 2] > 0, 2, 0)
+    source, data = arrays_of(held, relative=op in RELATIVE)
     return batches(pipegen.build(spec_of(source), data=data, runtime={"jit": "never"}).train)
 
 
@@ -121,7 +143,7 @@ def equal(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None
 def test_batches_are_those_of_arrays(op: str, cache_: str, tmp_path: Path) -> None:
     runtime = {"jit": "never", "cache": {"disk": str(tmp_path / "cache")} if cache_ == "disk" else cache_}
     pipe = pipegen.build(spec_of(WRITERS[op](tmp_path, records())), runtime=runtime, allow_write=[str(tmp_path)])
-    expected = as_arrays(op in RELATIVE)
+    expected = as_arrays(op)
     assert sum(len(np.unique(batch[3])) for batch in expected) > 20
     for _ in range(2):
         equal(batches(pipe.train), expected)
@@ -145,7 +167,7 @@ def same_rows(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]], man
 @pytest.mark.parametrize("op", WRITERS)
 def test_splits_and_several_sources(op: str, tmp_path: Path) -> None:
     """Splits by hash, a place for each split, and a mix of two places."""
-    held, expected, runtime = records(), as_arrays(op in RELATIVE), {"jit": "never"}
+    held, expected, runtime = records(), as_arrays(op), {"jit": "never"}
     source, first, second = (WRITERS[op](tmp_path / str(i), some) for i, some in enumerate((held, held[:8], held[8:])))
     pipe = pipegen.build(spec_of(source, splits={"parts": {"train": 7, "validation": 5}, "method": "random"}), runtime=runtime)
     same_rows(batches(pipe.train), expected, 7)
@@ -167,13 +189,13 @@ def test_splits_and_several_sources(op: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("op", WRITERS)
-def test_a_store_a_picture_and_a_table(op: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_a_picture_and_a_table(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     spec = spec_of(WRITERS[op](tmp_path / "data", records()), splits={"parts": {"train": 11, "validation": 1}, "method": "random"})
     (tmp_path / "spec.pipegen.yaml").write_text(json.dumps(spec))
-    checked = cli("validate", "spec.pipegen.yaml", "--data")
-    assert checked.exit_code == 0, checked.output
-    assert cli("report", "spec.pipegen.yaml", "-o", "report.html").exit_code == 0
+    for words in (["validate", "spec.pipegen.yaml", "--data"], ["report", "spec.pipegen.yaml", "-o", "report.html"]):
+        done = CliRunner().invoke(app, words, prog_name="pipegen")
+        assert done.exit_code == 0, done.output
     pipe = pipegen.build(spec, runtime={"jit": "never"})
     assert len(np.unique(np.asarray(pipe.preview("train", rows=4, draws=1)))) > 30
     rows = [json.loads(line) for line in pipe.export("out").table.read_text().splitlines()]
@@ -181,3 +203,34 @@ def test_a_store_a_picture_and_a_table(op: str, cli: Cli, tmp_path: Path, monkey
     assert [{*one} for row in rows for one in row["keypoints"]] == [{*NAMED}] * sum(int(batch[-1].sum()) for batch in due)
     store = pipegen.prepare(spec, tmp_path / "store")
     same_rows(batches(pipegen.build(store.spec, runtime={"jit": "never"}).train), due, 11)
+
+
+def test_points_of_an_image_and_those_without_a_box(tmp_path: Path) -> None:
+    """One set for an image, of which some have no point; a mask beside it; a second point of a name; a point of no group."""
+    held = records()
+    source = write_labelme(tmp_path / "a", held, of="image")
+    output = {"x": "image", "y": ["keypoints", "boxes"]}
+    found = batches(pipegen.build(spec_of(source, output=output), runtime={"jit": "never"}).train)
+    points = np.stack([one["points"][0] if len(one["points"]) else np.zeros((3, 3)) for one in held]).astype(np.float32)
+    points[..., 2] = np.where(points[..., 2] > 0, 2, 0)
+    feature = {"kind": "keypoints", "names": [*NAMED], "mirror_pairs": [["left_ear", "right_ear"]]}
+    arrays = {"arrays": {"features": {"image": {"kind": "image"}, "keypoints": feature}}}
+    data = {"image": np.stack([one["image"] for one in held]), "keypoints": points}
+    due = batches(pipegen.build(spec_of(arrays, output={"x": "image", "y": "keypoints"}), data=data, runtime={"jit": "never"}).train)
+    equal([batch[:2] for batch in found], due)
+    masked = {"labelme": {**source["labelme"], "masks": "instances", "names": ["nose", "left_ear"]}}
+    pipe = pipegen.build(spec_of(masked, output={"x": "image", "y": ["keypoints", "mask", "boxes"]}), runtime={"jit": "never"})
+    for batch, other in zip(batches(pipe.train), due, strict=True):
+        np.testing.assert_array_equal(batch[1][:, 0], other[1][:, 1])
+
+    file = tmp_path / "a" / "03.json"
+    about = json.loads(file.read_text())
+    about["shapes"].append({"label": "tail", "points": [[3, 4]], "shape_type": "point", "group_id": None})
+    file.write_text(json.dumps(about))
+    (tmp_path / "spec.pipegen.yaml").write_text(json.dumps(spec_of({"labelme": {**source["labelme"], "keypoints": "instances"}})))
+    told = CliRunner().invoke(app, ["validate", str(tmp_path / "spec.pipegen.yaml"), "--data"], prog_name="pipegen")
+    assert "has no `group_id` that one shape with an area has, too" in " ".join(told.output.split())
+    about["shapes"].append(about["shapes"][-1])
+    file.write_text(json.dumps(about))
+    with pytest.raises(pipegen.SpecError, match=r"is the second point 'tail' of its image"):
+        pipegen.build(spec_of(source, output=output))

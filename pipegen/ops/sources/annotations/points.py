@@ -11,6 +11,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_places
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.sources.annotations.found import Found, PointNames
 from pipegen.ops.sources.annotations.source import BoxedSource
 from pipegen.ops.sources.features.any_kind import NamesPoints
@@ -49,7 +50,7 @@ class PointedSource(NamesPoints, BoxedSource):
         if self.keypoints is None:
             return type_
         rules = self._point_rules(PointNames(()) if found is None or found.points is None else found.points)
-        return type_.replace(**{POINTS: keypoints_type("image", rules, home="boxes")})
+        return type_.replace(**{POINTS: keypoints_type("image", rules, home="boxes" if rules.each else None)})
 
     def _point_rules(self, stored: PointNames) -> PointRules:
         names = self.names or stored.names
@@ -57,7 +58,13 @@ class PointedSource(NamesPoints, BoxedSource):
         if pairs is None:
             pairs = pairs_by_name(names) if stored.pairs is None else stored.pairs
             pairs = tuple(pair for pair in pairs if {*pair} <= {*names})
-        return PointRules(names, swapped_places(names, pairs), self.outside or "remove", each=True, relative=self.form.startswith("rel_"))
+        return PointRules(
+            names,
+            swapped_places(names, pairs),
+            self.outside or "remove",
+            each=self.keypoints == "instances",
+            relative=self.form.startswith("rel_"),
+        )
 
     def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
         """Orders the keypoints by `names`."""
@@ -66,11 +73,11 @@ class PointedSource(NamesPoints, BoxedSource):
             return found, notes
         import numpy as np
 
-        values: Any = found.items[POINTS]
+        each, stored = POINTS in found.items, found.points.names
+        values: Any = found.items[POINTS] if each else found.own[POINTS].values.reshape(-1, len(stored), 3)
         if not values[..., 2].any():
-            message = f"none of {count(len(values), 'box', 'boxes')} has keypoints"
+            message = f"none of {count(len(values), *(('box', 'boxes') if each else ('image',)))} has keypoints"
             raise OpError("PG475", message, field="keypoints", help="remove `keypoints`, or use annotations with keypoints")
-        stored = found.points.names
         try:
             check_names(self.names or stored, self.mirror_pairs or (), "")
         except PartError as error:
@@ -83,7 +90,10 @@ class PointedSource(NamesPoints, BoxedSource):
                 message, help_ = f"`names` lists {quoted(lacking)}, which the annotations lack", f"they have {quoted(stored)}"
                 notes.append(Note("PG403", message, f"is {near!r} meant?" if near else help_, "names"))
             values = np.concatenate([values, np.zeros_like(values[:, :1])], 1)[:, at]
-        return replace(found, items={**found.items, POINTS: values}), notes
+        if each:
+            return replace(found, items={**found.items, POINTS: values}), notes
+        column = Ragged(values.reshape(-1, 3), np.full(len(values), values.shape[1]))
+        return replace(found, own={**found.own, POINTS: column}), notes
 
 
 def checked_points(values: Any, places: Callable[[int], str]) -> tuple[Any, builtins.list[str]]:
