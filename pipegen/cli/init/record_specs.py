@@ -131,7 +131,7 @@ def _lmdb(path: str) -> Held:
 def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
     import numpy as np
 
-    from pipegen.ops.sources.stores.base import BYTES
+    from pipegen.ops.sources.stores.field_types import BYTES
 
     try:
         held, whole = {}, set()

@@ -37,7 +37,7 @@ class StoredMessages(StoredRows):
 
     def examine(self) -> None:
         """Opens the first file; `PG440` without the library, `PG570` if it is damaged."""
-        from pipegen.ops.sources.stores.base import MissingLibrary, StoreError
+        from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
 
         try:
             self._store(0)

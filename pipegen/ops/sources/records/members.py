@@ -45,11 +45,6 @@ class Members:
         return self.lengths if self.checks is None else np.where(self.checks > 0, self.checks >> 32, self.lengths)
 
 
-def endings(members: Members) -> list[str]:
-    """Lists the endings of the first members of an archive, for messages."""
-    return sorted({name.rpartition("/")[2].partition(".")[2] for name in members.names[:1000]})
-
-
 def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
     """Decompresses a member; see `Members.checks`. With `whole`, checks the checksum of stored members, too.
 

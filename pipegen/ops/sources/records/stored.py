@@ -1,35 +1,53 @@
-"""How a feature is stored, as found in the first record."""
+"""Checks that a feature can be built from what is stored under its key."""
 
 from __future__ import annotations
 
-import io
 import math
 from typing import TYPE_CHECKING
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
-from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.records.json_fields import field_of
+from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL
+from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipegen.ops.sources.records.features import RecordFeature
+    from pipegen.ops.sources.stores.field_types import FieldType
+
+PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
+"""Dtypes of images that are arrays, with the interval of their values."""
 
 
-@dataclass(frozen=True)
-class Stored:
-    """The storage of a feature, as in the first record.
+def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, where: str = "", *, arrays: bool = False) -> None:
+    """Raises `PG431` if a feature cannot be built from the values of a key.
 
-    Attributes:
-        head: The bytes before the numbers: the header of an `.npy` file.
-        dtype: The dtype of the numbers.
+    Args:
+        name: The feature.
+        feature: Its arguments.
+        key: The key.
+        held: The type of its values.
+        where: Which records have it, after the key in messages.
+        arrays: Whether images may be arrays.
     """
-
-    head: bytes = b""
-    dtype: str = ""
+    kind, wanted = kind_of(feature), feature.stored_shape
+    numbers = held.numeric or held.dtype == NUMERAL
+    if kind.pictured:
+        fits = (held.dtype == BYTES and not held.shape and not held.path) or (arrays and held.dtype in PIXELS and len(held.shape) in (2, 3))
+        due = "the bytes of an image file" + ", or an array of uint8, uint16 or float32" * arrays
+    elif kind.labels:
+        fits, due = bool(held.dtype) and math.prod(held.shape) == 1, "one class index or class name"
+    else:
+        fits = numbers and math.prod(held.shape) == math.prod(wanted)
+        due = f"numbers of shape {list(wanted)}" if wanted else "one number"
+    if fits:
+        return
+    suits = kind.numbers and numbers and not kind.weighs
+    help_ = write(f"shape: {list(held.shape)}", "arguments", "{} keeps them as they are") if suits else None
+    raise OpError("PG431", f"{key!r}{where} holds {held}, but `{name}` needs {due}", field=feature.key_field(name), help=help_)
 
 
 def missing_key(message: str, feature: RecordFeature, name: str, key: str, known: Sequence[str], listed: str) -> OpError:
@@ -37,49 +55,3 @@ def missing_key(message: str, feature: RecordFeature, name: str, key: str, known
     near = closest(key, known)
     help_ = listed if near is None else (write(f"key: {near}", "arguments", "is {} meant?"), listed)
     return OpError("PG431", message, field=feature.key_field(name), help=help_)
-
-
-def how_field_stored(name: str, feature: RecordFeature, column: str, path: tuple[str, ...], content: bytes) -> Stored:
-    """Finds how a field of JSON is stored, from its column in the first record; `PG431` if it is missing or unfit."""
-    field = f"features.{name}.key"
-    if kind_of(feature).pictured:
-        raise OpError("PG431", f"`{name}` is an image, but a field of the JSON in {column!r} holds text or numbers", field=field)
-    try:
-        content = field_of(content, path)
-    except ValueError as error:
-        raise OpError("PG431", f"the column {column!r} of the first record: {error}", field=field) from None
-    return how_stored(name, feature, content, field)
-
-
-def how_stored(name: str, feature: RecordFeature, content: bytes, field: str) -> Stored:
-    """Finds how a feature is stored from the bytes of one; `PG431` if they do not fit."""
-    import numpy as np
-
-    kind = kind_of(feature)
-    if kind.pictured or kind.labels:
-        return Stored()
-    wanted = math.prod(feature.stored_shape)
-    if not content.startswith(b"\x93NUMPY"):
-        try:
-            numbers = [float(word) for word in content.split()]
-        except ValueError:
-            numbers = []
-        if len(numbers) == wanted == 1:
-            return Stored(dtype="text")
-        due = "a number as text" if wanted == 1 else "an `.npy` file"
-        message = f"`{name}` needs {due}, but the first record holds {content[:20]!r}"
-        raise OpError("PG431", message, field=field)
-    stream = io.BytesIO(content)
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(stream)
-    except Exception as error:  # NumPy evaluates the header as Python, which raises anything
-        raise OpError("PG431", f"`{name}` of the first record is not an `.npy` file: {error}", field=field) from None
-    if dtype.hasobject or dtype.kind not in "biuf" or (fortran and len(shape) > 1) or dtype.byteorder == ">":
-        raise OpError("PG431", f"`{name}` holds {dtype}{' in Fortran order' * fortran}; supported are numbers in C order", field=field)
-    if math.prod(shape) != wanted:
-        help_ = write(f"shape: [{', '.join(map(str, shape))}]", "arguments", "{} is what it has") if not kind.weighs and shape else None
-        message = f"`{name}` of the first record has the shape {shape}, but the spec says {feature.stored_shape}"
-        raise OpError("PG431", message, field=field, help=help_)
-    return Stored(head=content[: stream.tell()], dtype=dtype.name)

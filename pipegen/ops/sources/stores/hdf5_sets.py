@@ -14,18 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.base import (
-    BYTES,
-    TEXT,
-    Extents,
-    MissingLibrary,
-    Store,
-    Stored,
-    StoreError,
-    Unsuitable,
-    byte_strings,
-    one_line,
-)
+from pipegen.ops.sources.stores.base import Extents, Store, byte_strings, one_line
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, StoreError, Unsuitable
 from pipegen.ops.sources.stores.hdf5_whole import check_beside, check_end, check_found, check_set
 
 if TYPE_CHECKING:
@@ -108,7 +98,7 @@ class Hdf5Sets(Store):
             except (OSError, RuntimeError, ValueError, KeyError) as error:
                 raise StoreError(one_line(error)) from None
 
-    def columns(self) -> Mapping[str, Stored]:
+    def columns(self) -> Mapping[str, FieldType]:
         return {key: held.stored for key, held in self._sets.items()}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
@@ -195,7 +185,7 @@ class _Set:
         at_once: Number of records unpacked together.
     """
 
-    stored: Stored
+    stored: FieldType
     at_once = 1
 
     def read(self, rows: Array) -> Array:
@@ -276,13 +266,11 @@ class _ByLibrary(_Set):
         return np.array(found, self.stored.dtype).reshape(len(rows), *self.stored.shape)
 
 
-def _stored(one: Any) -> Stored:
+def _stored(one: Any) -> FieldType:
     import h5py
 
     if h5py.check_vlen_dtype(one.dtype) is not None or one.dtype.kind == "V":
-        return Stored(BYTES)
+        return FieldType(BYTES)
     if h5py.check_string_dtype(one.dtype) is not None:
-        return Stored(TEXT)
-    names: dict[str, int] | None = h5py.check_enum_dtype(one.dtype)
-    classes = tuple(sorted(names, key=names.__getitem__)) if names and sorted(names.values()) == list(range(len(names))) else ()
-    return Stored(one.dtype.newbyteorder("=").name, tuple(one.shape[1:]), classes)
+        return FieldType(TEXT)
+    return FieldType(one.dtype.newbyteorder("=").name, tuple(one.shape[1:]))

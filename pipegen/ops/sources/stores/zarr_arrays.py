@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings, known
+from pipegen.ops.sources.stores.base import Store, byte_strings, known
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,7 +86,7 @@ class ZarrArrays(Store):
         found = [one for key in self._keys if key in self._sets for one in _missing(self._path, key, self._sets[key])]
         return {"unwritten": (len(dict(found)), found[0][1])} if found else {}
 
-    def columns(self) -> Mapping[str, Stored]:
+    def columns(self) -> Mapping[str, FieldType]:
         return {key: _stored(one) for key, one in self._sets.items()}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
@@ -168,9 +169,9 @@ def _kind(one: Any) -> str | None:
     return TEXT if "vlen-utf8" in said or one.dtype.kind == "U" else None
 
 
-def _stored(one: Any) -> Stored:
+def _stored(one: Any) -> FieldType:
     kind = None if one.dtype.kind in "biuf" else _kind(one)
-    return Stored(kind) if kind is not None else Stored(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
+    return FieldType(kind) if kind is not None else FieldType(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
 
 
 def _said(error: Exception) -> str:

@@ -75,7 +75,7 @@ def list_in(content: bytes, path: tuple[str, ...]) -> Any:
     return found
 
 
-def field_of(content: bytes, path: tuple[str, ...]) -> bytes:
+def field_of(content: Any, path: tuple[str, ...]) -> bytes:
     """Returns a field as a member of its own would store it: text and numbers as text, lists of numbers as a float32 `.npy` file.
 
     Raises:

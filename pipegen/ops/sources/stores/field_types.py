@@ -1,0 +1,120 @@
+"""`FieldType`, the type of what is stored under a key, and errors of stores. Imported without NumPy."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from pipegen.frozen import dataclass
+from pipegen.lazy import how_to_install
+from pipegen.ops.sources.stores.json_fields import field_of, list_in
+
+BYTES, TEXT, NUMERAL = "bytes", "text", "numeral"
+"""Dtypes of byte strings, such as encoded images, of texts, and of numbers that are written as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """Type of the values under a key of records.
+
+    Attributes:
+        dtype: A NumPy dtype's name, `BYTES`, `TEXT` or `NUMERAL`; empty if no feature can be built from it.
+        shape: The shape of one record's value.
+        head: Bytes before the numbers of each value: the header of an `.npy` file.
+        path: Path of the field in the JSON that the value holds, if it is one.
+        called: The storage in words, for messages; by default dtype and shape.
+    """
+
+    dtype: str = BYTES
+    shape: tuple[int, ...] = ()
+    head: bytes = b""
+    path: tuple[str, ...] = ()
+    called: str = ""
+
+    @property
+    def encoded(self) -> bool:
+        """Whether values are byte strings."""
+        return self.dtype in (BYTES, TEXT, NUMERAL)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether values are arrays of numbers."""
+        return not self.encoded and bool(self.dtype)
+
+    def __str__(self) -> str:
+        one = {BYTES: "byte strings", TEXT: "text", NUMERAL: "a number as text"}.get(self.dtype, f"one {self.dtype}")
+        if self.called or self.path:
+            return self.called or "a field of JSON"
+        return f"{one.removeprefix('one ')} of shape {list(self.shape)}" if self.shape else one
+
+    @classmethod
+    def of_member(cls, content: bytes, path: tuple[str, ...] = ()) -> FieldType:
+        """Returns the type of a member of an archive by its content, or that of its field: an `.npy` file, a number as text, or bytes."""
+        import numpy as np
+
+        if not content.startswith(b"\x93NUMPY"):
+            try:
+                is_number = len([float(word) for word in content.split()]) == 1
+            except ValueError:
+                is_number = False
+            return cls(NUMERAL if is_number else BYTES, path=path, called="" if is_number else f"{content[:20]!r}")
+        stream = io.BytesIO(content)
+        try:
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(stream)
+        except Exception as error:  # NumPy evaluates the header as Python, which raises anything
+            return cls("", called=f"an invalid `.npy` file ({error})")
+        if dtype.hasobject or dtype.kind not in "biuf" or (fortran and len(shape) > 1) or dtype.byteorder == ">":
+            return cls("", called=f"{dtype}{' in Fortran order' * fortran}, not numbers in C order")
+        return cls(dtype.name, shape, content[: stream.tell()], path)
+
+    def member(self, content: bytes) -> bytes:
+        """Returns the value, or its field as a member of its own would store it; `ValueError` without one."""
+        return field_of(content, self.path) if self.path else content
+
+    def label(self, content: bytes) -> Any:
+        """Reads the label in a value: a number, or text as bytes; `ValueError` without one."""
+        return self._numbers(content)[0].item() if self.numeric else self.member(content)
+
+    def list(self, content: bytes) -> Any:
+        """Reads the list in a value: an array, or a list of JSON; `ValueError` without one."""
+        return self._numbers(content).reshape(self.shape) if self.numeric else list_in(content, self.path)
+
+    def _numbers(self, content: bytes) -> Any:
+        import numpy as np
+
+        return np.frombuffer(content, np.dtype(self.dtype).newbyteorder("<"))
+
+
+class StoreError(ValueError):
+    """A file of records cannot be opened, or one of its records cannot be read. The message is one line without the name of the file."""
+
+
+class MissingValue(StoreError):
+    """A record's value in a column is null."""
+
+
+class Unsuitable(StoreError):
+    """A complete file whose records cannot be read one by one, or only with more arguments.
+
+    Attributes:
+        field: The argument of the source that it concerns.
+        help: What to do.
+    """
+
+    def __init__(self, message: str, help_: str, field: str = "path") -> None:
+        super().__init__(message)
+        self.field, self.help = field, help_
+
+
+class MissingLibrary(StoreError):
+    """The library that reads a format cannot be imported.
+
+    Attributes:
+        help: What to do.
+    """
+
+    def __init__(self, library: str, extra: str, error: ImportError) -> None:
+        super().__init__(f"{library}, which cannot be imported: {error}")
+        self.help = how_to_install(library, extra, error)
