@@ -25,8 +25,7 @@ from pipegen.frozen import dataclass
 from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
 from pipegen.ops.sources.listing.base import Files, Listing, Source
-from pipegen.ops.sources.listing.fetched_reader import FetchedFileReader
-from pipegen.ops.sources.listing.reader import FileReader
+from pipegen.ops.sources.listing.reader import FetchedFileReader, FileReader
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.spec.addresses import fetched, replaced
 from pipegen.spec.units import format_bytes

@@ -324,8 +324,9 @@ class StoreReader(RecordReader):
         if values.dtype == object:
             raise StoreError(f"`{name}` holds bytes, but numbers in the first file")
         stored = values
+        other = kind.numbers and math.prod(values.shape[1:]) != math.prod(feature.stored_shape)
         with np.errstate(all="ignore"):
-            values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if kind.numbers else held.shape))
+            values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if other else held.shape))
         if kind.numbers and not kind.weighs:
             self._check_whole(name, stored, values)
         if kind.weighs and not (values >= 0).all():

@@ -7,7 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.listing.blocks import Window
+from pipegen.ops.sources.listing.blocks import BytesBlock, Window
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.reader import RecordReader
@@ -15,7 +15,6 @@ from pipegen.ops.sources.records.reader import RecordReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.blocks import Block
     from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
@@ -90,16 +89,6 @@ def inflate(path: str, size: int, *, whole: bool = False) -> bytes:
     return content
 
 
-class _Inflated:
-    """The unpacked content of a file."""
-
-    def __init__(self, content: bytes) -> None:
-        self.content, self.nbytes = content, len(content)
-
-    def take(self, rows: Ints) -> Any:
-        raise NotImplementedError  # the index has the places of records
-
-
 class InflatedReader(RecordReader):
     """Messages of compressed files, read by a call into Python and parsed in the graph.
 
@@ -145,20 +134,15 @@ class InflatedReader(RecordReader):
         import numpy as np
 
         found: Any = np.empty(len(rows), object)
-        for place, (shard, row) in enumerate(zip(shards.tolist(), rows.tolist(), strict=True)):
-            content = self._content(shard)
-            number = int(self.index.first[shard]) + row
-            offset = int(self.index.offsets[number, 0])
-            found[place] = content[offset : offset + int(self.index.lengths[number, 0])]
+        for shard in np.unique(shards).tolist():
+            here = shards == shard
+            found[here] = self._window.get(shard, "", self._load).take(rows[here])
         return found
 
-    def _content(self, shard: int) -> bytes:
-        def load(number: int, _: str) -> Block:
-            return _Inflated(inflate(self.shards[number].path, inflated_size(self.index, number), whole=True))
-
-        held: Any = self._window.get(shard, "", load)
-        content: bytes = held.content
-        return content
+    def _load(self, shard: int, _: str) -> BytesBlock:
+        content = inflate(self.shards[shard].path, inflated_size(self.index, shard), whole=True)
+        places = zip(*(part[:, 0].tolist() for part in self.index.of(shard)), strict=True)
+        return BytesBlock([content[offset : offset + length] for offset, length in places])
 
 
 def inflated_size(index: RecordIndex, shard: int) -> int:
