@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pipegen.ops.sources.stores.base import Store, byte_strings
 from pipegen.ops.sources.stores.field_types import BYTES, FieldType, MissingLibrary, StoreError
@@ -19,8 +19,6 @@ _OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
 
 class ArrayRecords(Store):
     """An ArrayRecord file: byte strings in compressed chunks with checksums, and an index of them at its end."""
-
-    library: ClassVar[str] = "array_record"
 
     def __init__(self, path: str) -> None:
         try:

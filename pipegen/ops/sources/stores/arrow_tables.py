@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,6 @@ _END, _OLD_END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
 class ArrowTables(Store):
     """An uncompressed Arrow file or stream. Fields of structs are named `outer.inner`; images, which Hugging Face stores as bytes and path,
     by the outer name only."""
-
-    library: ClassVar[str] = "pyarrow"
 
     def __init__(self, path: str) -> None:
         try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.field_types import StoreError
+from pipegen.ops.sources.stores.field_types import StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,6 @@ class Store:
 
     rows: int
     at_once: int = 1
-    library: ClassVar[str] = ""
 
     def __init__(self, path: str) -> None:
         raise NotImplementedError
@@ -140,6 +139,15 @@ def known(columns: Mapping[str, FieldType], key: str) -> FieldType:
     if key not in columns:
         raise InternalError(f"the store has no column {key!r}")
     return columns[key]
+
+
+def row_count(arrays: Mapping[str, int], keys: Sequence[str], what: str) -> int:
+    """Returns the number of records, given the rows of each array; `Unsuitable` if those under `keys` differ. `what` they are, in words."""
+    asked = {key: rows for key, rows in arrays.items() if key in keys}
+    if len(set(asked.values())) > 1:
+        message = f"its {what} differ in length: {', '.join(f'`{key}` has {rows:,} rows' for key, rows in asked.items())}"
+        raise Unsuitable(message, "row i of each must be one example", "features")
+    return next(iter(arrays.values()), 0)
 
 
 def one_line(error: Exception) -> str:

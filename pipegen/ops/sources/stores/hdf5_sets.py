@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import struct
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.base import Extents, Store, byte_strings, one_line
-from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, StoreError, Unsuitable
+from pipegen.ops.sources.stores.base import Extents, Store, byte_strings, one_line, row_count
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, StoreError
 from pipegen.ops.sources.stores.hdf5_whole import check_beside, check_end, check_found, check_set
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ class Hdf5Sets(Store):
         keys: The datasets of records; by default all in the file.
     """
 
-    library: ClassVar[str] = "h5py"
-
     def __init__(self, path: str, *keys: str) -> None:
         try:
             import h5py
@@ -64,11 +62,7 @@ class Hdf5Sets(Store):
             # The library confuses a rewritten file with the one that it has open.
             self._file = file if any(isinstance(held, _ByLibrary) for held in self._sets.values()) else file.close()
         self.check_beside()
-        self.rows = next(iter(lengths.values()), 0)
-        asked = {key: n for key, n in lengths.items() if key in keys}
-        if len(set(asked.values())) > 1:
-            message = f"its datasets differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
-            raise Unsuitable(message, "row i of each must be one example", "features")
+        self.rows = row_count(lengths, keys, "datasets")
         self.at_once = max((held.at_once for held in self._sets.values()), default=1)
 
     def check(self) -> Findings:
