@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
-from pipegen.ops.sources.records.messages import MessageSource
+from pipegen.ops.sources.records.messages import MessageReader, MessageSource
 from pipegen.ops.sources.stores.field_types import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
@@ -58,22 +57,14 @@ class ArrayRecord(MessageSource, StoreSource):
         return _Messages(self, self.types(shards, index), self.first(shards, index).at_once, shards, labels)
 
 
-class _Messages(StoreReader):
-    """Messages read by the library and parsed in the graph."""
+class _Messages(MessageReader, StoreReader):
+    """Messages read by the library."""
 
     source: ArrayRecord
 
     def __init__(self, source: ArrayRecord, types: Mapping[str, FieldType], *about: Any) -> None:
-        super().__init__(source, source.infer(), *about)
+        StoreReader.__init__(self, source, source.infer(), *about)
         self.types = types
 
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return [self.source.feature_in(feature, message) for message in self.values(("",), *place)[0].tolist()]
-
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.record_values import parsed
-        from pipegen.ops.lowering.stored_readers import called
-
-        self.check()
-        parse = partial(self.source.parse, self.types, self.label_columns)
-        return parsed(called(lambda _, *place: self.values(("",), *place), {"": ("string", ())}), parse)
+    def messages(self, shards: Any, rows: Any) -> Any:
+        return self.values(("",), shards, rows)[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import OpError
@@ -94,9 +93,8 @@ class TFRecord(MessageSource):
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         types = self.types(shards, index)
-        parse = partial(self.parse, types, labels)
         if self.compression == "gzip":
-            return InflatedReader(shards, labels, index, parse, self.feature_in)
+            return InflatedReader(self, types, index, shards, labels)
         return _Records(self, types, shards, index, self.parts(), labels)
 
 

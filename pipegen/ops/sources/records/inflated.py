@@ -10,16 +10,14 @@ from pipegen.errors import OpError
 from pipegen.ops.sources.listing.blocks import BytesBlock, Window
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.reader import RecordReader
+from pipegen.ops.sources.records.messages import MessageReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.messages import MessageSource
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 MAGIC = b"\x1f\x8b"
 """First bytes of a gzip file."""
@@ -89,27 +87,19 @@ def inflate(path: str, size: int, *, whole: bool = False) -> bytes:
     return content
 
 
-class InflatedReader(RecordReader):
-    """Messages of compressed files, read by a call into Python and parsed in the graph.
+class InflatedReader(MessageReader):
+    """Messages of compressed files.
 
     Args:
-        shards: The files.
-        labels: The column of each label.
+        source: The source.
+        types: The type of each feature, from the first record.
         index: Places of records in the unpacked data.
-        parse: Parses the named features of one message, a string scalar, with TensorFlow ops.
-        feature_of: Extracts a feature from a message, as bytes.
+        about: As for `RecordReader`.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[Found],
-        labels: Mapping[str, LabelColumn],
-        index: RecordIndex,
-        parse: Callable[[Sequence[str], Any], dict[str, Any]],
-        feature_of: Callable[[str, bytes], bytes],
-    ) -> None:
-        super().__init__(shards, labels)
-        self.index, self.parse, self.feature_of = index, parse, feature_of
+    def __init__(self, source: MessageSource, types: Mapping[str, FieldType], index: RecordIndex, *about: Any) -> None:
+        super().__init__(*about)
+        self.source, self.types, self.index = source, types, index
         self.at_once = max(2, int(index.rows.max(initial=0)))
         self._window = Window()
 
@@ -119,18 +109,7 @@ class InflatedReader(RecordReader):
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "compressed files"
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.record_values import parsed
-        from pipegen.ops.lowering.stored_readers import called
-
-        self.check()
-        return parsed(called(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return [self.feature_of(feature, message) for message in self.messages(*place).tolist()]
-
-    def messages(self, shards: Ints, rows: Ints) -> Any:
-        """Reads the messages of records: objects `(n,)`; `OSError` if a file is damaged."""
+    def messages(self, shards: Any, rows: Any) -> Any:
         import numpy as np
 
         found: Any = np.empty(len(rows), object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
@@ -11,6 +12,7 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.stored import check_field, missing_key
 from pipegen.ops.sources.records.tf_example import read_example, read_key
@@ -18,8 +20,9 @@ from pipegen.ops.sources.stores.field_types import BYTES, FieldType
 from pipegen.ops.sources.stores.json_fields import column_and_path, field_of, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.sources.listing.reader import Hold, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import RecordIndex
@@ -102,6 +105,33 @@ class MessageSource(RecordSource):
             return dict.fromkeys(features, record)
         wanted = {name: self.features[name] for name in features}
         return parse_example(record, wanted, types, {name: labels[name].lookup for name in features if name in labels})
+
+
+class MessageReader(RecordReader):
+    """A reader of messages: one call into Python reads them, and the graph parses them.
+
+    Attributes:
+        source: The source.
+        types: The type of each feature, from the first record.
+    """
+
+    source: MessageSource
+    types: Mapping[str, FieldType]
+
+    def messages(self, shards: Any, rows: Any) -> Any:
+        """Reads the messages of records, int64 `(n,)` each: objects `(n,)`; `OSError` or `ValueError` if a file is damaged."""
+        raise NotImplementedError
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        return [self.source.feature_in(feature, message) for message in self.messages(*place).tolist()]
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        from pipegen.ops.lowering.record_values import parsed
+        from pipegen.ops.lowering.stored_readers import called
+
+        self.check()
+        parse = partial(self.source.parse, self.types, self.label_columns)
+        return parsed(called(lambda _, *place: [self.messages(*place)], {"": ("string", ())}), parse)
 
 
 def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> FieldType:
