@@ -9,7 +9,7 @@ from pydantic import field_validator
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.records.by_library import check_pickled
+from pipegen.ops.sources.records.described import check_pickled
 from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import ShardRecords
 from pipegen.ops.sources.records.parts import PartSource

@@ -11,12 +11,10 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.hashes import INDEX, check_index, listed_hashes, wrong_hashes
+from pipegen.ops.sources.records.described import missing_key
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.parts import PartReader, PartSource
-from pipegen.ops.sources.records.stored import missing_key
-from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType
-from pipegen.ops.sources.stores.json_fields import column_and_path
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,6 +63,8 @@ class _Samples(PartReader):
 
     def damaged_files(self) -> Iterator[tuple[str, str]]:
         """Compare the shards with the hashes in Streaming's `index.json`."""
+        from pipegen.ops.sources.records.hashes import INDEX, listed_hashes, wrong_hashes
+
         for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in self.shards):
             listed = listed_hashes(os.path.join(folder, INDEX))
             for shard in self.shards:
@@ -106,6 +106,8 @@ class Mds(PartSource):
 
     def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterator[Note]:
         """Compare the shards of each folder, and all shards with the top folder's, with an `index.json` there."""
+        from pipegen.ops.sources.records.hashes import check_index
+
         rows, folders = index.rows.tolist(), [os.path.dirname(shard.path) for shard in shards]
         top = os.path.commonpath(folders)
         for folder in dict.fromkeys([top, *folders]):

@@ -12,7 +12,7 @@ from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import InflatedReader, index_inflated, inflate, inflated_size
 from pipegen.ops.sources.records.messages import MessageSource
 from pipegen.ops.sources.records.reader import MappedReader, stretches
-from pipegen.ops.sources.stores.json_fields import JSON_FIELDS
+from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ import pipegen
 from pipegen.errors import DataError, OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.dataframe import DataFrame
-from pipegen.ops.sources.stores.json_fields import column_and_path, field_of, taken_apart
+from pipegen.ops.sources.stores.field_types import column_and_path, field_of, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

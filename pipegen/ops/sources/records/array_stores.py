@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.array_rows.rows import check_channels
 from pipegen.ops.sources.records.by_library import StoreSource
-from pipegen.ops.sources.records.stored import PIXELS
+from pipegen.ops.sources.records.described import PIXELS
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:

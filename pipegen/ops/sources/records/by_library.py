@@ -14,13 +14,11 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.records.described import check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.stored import check_field, missing_key
-from pipegen.ops.sources.stores.field_types import MissingLibrary, MissingValue, StoreError, Unsuitable
-from pipegen.ops.sources.stores.handles import opened
-from pipegen.ops.sources.stores.json_fields import column_and_path, list_in
+from pipegen.ops.sources.stores.field_types import MissingLibrary, MissingValue, StoreError, Unsuitable, column_and_path, list_in
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.stores.base import Store
     from pipegen.types import ElementType
-
-_PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-"""First bytes of pickled objects, by protocol version."""
 
 
 class StoreSource(RecordSource):
@@ -100,6 +95,8 @@ class StoreSource(RecordSource):
 
     def opened(self, shard: Found) -> Store:
         """Opens a file."""
+        from pipegen.ops.sources.stores.handles import opened
+
         return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
 
     def first(self, shards: Sequence[Found], index: RecordIndex) -> Store:
@@ -379,10 +376,3 @@ def _first_missing(store: Store, key: str) -> int:
         except MissingValue:
             return row
     return 0
-
-
-def check_pickled(name: str, value: bytes) -> None:
-    """Raises `PG431` if an image is a pickled object."""
-    if value.startswith(_PICKLED) and value.endswith(b"."):
-        message = f"`{name}` of the first record is a pickled object; unpickling is refused, since it could run foreign code"
-        raise OpError("PG431", message, field=f"features.{name}", help="store the bytes of image files instead")

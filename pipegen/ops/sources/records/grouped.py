@@ -15,8 +15,7 @@ from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.member_names import MemberNames, is_hidden
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
-from pipegen.ops.sources.stores.field_types import FieldType
-from pipegen.ops.sources.stores.json_fields import taken_apart
+from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,12 +12,11 @@ from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
+from pipegen.ops.sources.records.described import check_field, missing_key
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.stored import check_field, missing_key
 from pipegen.ops.sources.records.tf_example import read_example, read_key
-from pipegen.ops.sources.stores.field_types import BYTES, FieldType
-from pipegen.ops.sources.stores.json_fields import column_and_path, field_of, value_at
+from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

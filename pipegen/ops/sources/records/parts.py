@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.records.members import unpacked_member
+from pipegen.ops.sources.records.described import check_field
 from pipegen.ops.sources.records.reader import MappedReader, stretches
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.stored import check_field
-from pipegen.ops.sources.stores.field_types import FieldType
-from pipegen.ops.sources.stores.json_fields import JSON_FIELDS
+from pipegen.ops.sources.stores.field_types import JSON_FIELDS, FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,6 +52,8 @@ class PartReader(MappedReader):
 
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
         if check_of(feature) in self.parts:
+            from pipegen.ops.sources.records.members import unpacked_member
+
             content = unpacked_member(content, int(self.index.offsets[number, self.parts.index(check_of(feature))]))
         return self.types[feature].member(content)
 
