@@ -132,17 +132,3 @@ class FileReader(Reader):
         from pipegen.ops.lowering.stored_readers import read_file
 
         return read_file
-
-
-class FetchedFileReader(FileReader):
-    """A reader of encoded features in remote files, each fetched when it is read."""
-
-    fetches = True
-
-    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.fetched import FetchedFiles
-
-        return FetchedFiles()
-
-    def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return "remote files"
