@@ -14,7 +14,7 @@ from pipegen.errors import DataError
 from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.prepared_store.layout import SHARDS
-from pipegen.ops.sources.stores.base import MissingLibrary
+from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.phases.compilation import load
 from pipegen.preparing.work import Work, listed
 from pipegen.spec.allowed import CHECKED

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.files import remove_parts, write_whole
-from pipegen.ops.sources.prepared_store.checksums import damaged_files
-from pipegen.ops.sources.prepared_store.layout import ABOUT, RECORDS, SHARDS, read_about
-from pipegen.ops.sources.stores.base import MissingLibrary
+from pipegen.ops.sources.prepared_store.layout import ABOUT, RECORDS, SHARDS, damaged_files, read_about
+from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.preparing.finish import finish, rest_values, steps_before
 from pipegen.preparing.options import Options, Prepared
 from pipegen.preparing.rest import SPEC

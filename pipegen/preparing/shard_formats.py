@@ -16,8 +16,8 @@ from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import HEAD, format_of
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, RECORDS
-from pipegen.ops.sources.prepared_store.messages import ENCODED
-from pipegen.ops.sources.stores.base import MissingLibrary
+from pipegen.ops.sources.prepared_store.rows import ENCODED
+from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.types import FLOATING
 
 if TYPE_CHECKING:

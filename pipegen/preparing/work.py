@@ -24,8 +24,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.python_calls import reason
-from pipegen.ops.sources.prepared_store.checksums import checksum
-from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, shard_files
+from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, checksum, shard_files
 from pipegen.phases.compilation import bind, collect_data, of_first_view
 from pipegen.phases.specs import FittedSpec
 from pipegen.phases.user_functions import allowed_modules, with_functions

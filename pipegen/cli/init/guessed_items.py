@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pipegen.cli.init.spec import plain
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
-from pipegen.ops.sources.records.examples import LAYOUTS, ExampleSource, laid_out
+from pipegen.ops.sources.records.messages import LAYOUTS, MessageSource, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -150,7 +150,7 @@ def with_classes(lists: Lists, features: Features, keys: Sequence[str], argument
 def by_layout(op: str, features: Features) -> tuple[dict[str, str], Features]:
     """Writes the features of detection records by their `layout`, as an argument of the source and the features that differ from it."""
     known = LAYOUTS[OBJECTS]
-    if not issubclass(sources()[op], ExampleSource) or not known.keys() <= features.keys() or known["boxes"] != features["boxes"]:
+    if not issubclass(sources()[op], MessageSource) or not known.keys() <= features.keys() or known["boxes"] != features["boxes"]:
         return {}, features
     rest: Features = {}
     for name, feature in features.items():

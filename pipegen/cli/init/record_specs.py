@@ -44,11 +44,11 @@ from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives.archive import open_archive
 from pipegen.ops.sources.records.inflated import index_inflated
-from pipegen.ops.sources.records.json_fields import JSON
 from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.tf_example import read_example
 from pipegen.ops.sources.records.zip_directory import zip_members
+from pipegen.ops.sources.stores.field_types import JSON
 from pipegen.ops.sources.tables.table import TextTable
 from pipegen.ops.sources.tfrecord import index_tfrecord
 from pipegen.spec.compose import flow
@@ -148,7 +148,7 @@ def _lmdb(path: str) -> Held:
 def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
     import numpy as np
 
-    from pipegen.ops.sources.stores.base import BYTES
+    from pipegen.ops.sources.stores.field_types import BYTES
 
     try:
         held: dict[str, str] = {}

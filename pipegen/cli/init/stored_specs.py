@@ -71,7 +71,7 @@ def first_zarr(folder: str, spec_folder: str) -> Written:
     import numpy as np
 
     from pipegen.ops.sources.records.paths import find_shards
-    from pipegen.ops.sources.stores.base import StoreError
+    from pipegen.ops.sources.stores.field_types import StoreError
     from pipegen.ops.sources.stores.zarr_arrays import ZarrArrays
     from pipegen.ops.sources.zarr import Zarr
 

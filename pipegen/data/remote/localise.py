@@ -25,7 +25,6 @@ from pipegen.frozen import dataclass
 from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
 from pipegen.ops.sources.listing.base import Files, Listing, Source
-from pipegen.ops.sources.listing.fetched_reader import FetchedFileReader
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.spec.addresses import fetched, replaced
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from fsspec import AbstractFileSystem
 
+    from pipegen.ops.sources.listing.reader import Hold, Read
     from pipegen.spec.addresses import Address
     from pipegen.spec.models import Runtime
 
@@ -45,6 +45,20 @@ CHECKED = 10.0
 """Seconds after which the version of a file that takes several requests is checked again."""
 _FAR = 8
 """Blocks between two reads from which on they do not count as sequential: an index reads only the heads of large records."""
+
+
+class FetchedFileReader(FileReader):
+    """A reader of encoded features in remote files, each fetched when it is read."""
+
+    fetches = True
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        from pipegen.ops.lowering.fetched import FetchedFiles
+
+        return FetchedFiles()
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        return "remote files"
 
 
 class RemoteMount:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.labels import Lookup
-    from pipegen.ops.sources.records.messages import Layout
-    from pipegen.ops.sources.records.stored import Stored
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 LONGEST = 2**31 - 1
@@ -118,43 +117,39 @@ def checked_weight(name: str, value: tf.Tensor) -> tf.Tensor:
 def from_member(
     name: str,
     feature: RecordFeature,
-    stored: Stored,
+    held: FieldType,
     content: tf.Tensor,
     check: tf.Tensor | None,
     lookup: Lookup | None,
-    read: Callable[[bytes], bytes] | None = None,
     *,
     whole: bool = False,
 ) -> tf.Tensor:
-    """Converts the bytes of a member of an archive, a string scalar, to a feature.
+    """Converts the bytes of a stored value, such as a member of an archive, a string scalar, to a feature.
 
     `check` is the checksum and the size of the content, int64 as from `Members.checks`, `None` if unknown; with `whole`, checksums of
-    uncompressed members are compared, too. `read` extracts a feature from a member that holds several, in Python. `lookup` has the classes
-    of a label.
+    uncompressed members are compared, too. `lookup` has the classes of a label.
     """
-    kind = kind_of(feature)
     content = member_content(content, check, whole=whole)
-    content = content if read is None else _taken(name, content, read)
-    if kind.pictured:
+    content = _field(name, content, held) if held.path else content
+    if kind_of(feature).pictured:
         return content
+    value = _numbers(name, held, content) if held.numeric and (lookup is None or not held.head) else content
     if lookup is not None:
-        return class_index(name, content, lookup)
-    value = _from_text(name, feature, content) if stored.dtype == "text" else _numbers(name, stored, content)
-    return number(name, feature, tf.reshape(value, feature.stored_shape))
+        return class_index(name, tf.reshape(value, []) if held.numeric else value, lookup)
+    return number(name, feature, tf.reshape(value if held.numeric else _from_text(name, feature, content), feature.stored_shape))
 
 
-def _taken(name: str, content: tf.Tensor, read: Callable[[bytes], bytes]) -> tf.Tensor:
-    """Extracts a part of a member in Python, such as a field of JSON, which TensorFlow does not read."""
+def _field(name: str, content: tf.Tensor, held: FieldType) -> tf.Tensor:
+    """Reads a field of JSON in Python, since TensorFlow cannot."""
 
     def take(stored: Any) -> Any:
         try:
-            found = read(stored if isinstance(stored, bytes) else stored.item())
+            found = held.member(stored if isinstance(stored, bytes) else stored.item())
         except ValueError as error:
             raise ValueError(f"the member for `{name}`: {error}") from None
         return np.array(found, object)  # plain bytes would lose trailing zeros
 
-    found = numpy_function(take, [content], tf.string, stateful=False)
-    return tf.ensure_shape(found, [])
+    return tf.ensure_shape(numpy_function(take, [content], tf.string, stateful=False), [])
 
 
 def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool = False) -> tf.Tensor:
@@ -165,21 +160,10 @@ def member_content(content: tf.Tensor, check: tf.Tensor | None, *, whole: bool =
     return tf.cond(check > 0, lambda: inflate(content, check), plain)
 
 
-def from_text(name: str, content: tf.Tensor, lookup: Lookup | None) -> tf.Tensor:
-    """Converts the bytes of an image file, or the text of a label; see `class_index`."""
-    return content if lookup is None else class_index(name, content, lookup)
-
-
-def from_raw(name: str, feature: RecordFeature, dtype: str, content: tf.Tensor, lookup: Lookup | None) -> tf.Tensor:
-    """Converts little-endian bytes to a label or to numbers."""
-    numbers = tf.io.decode_raw(content, tf.as_dtype(dtype))
-    if lookup is not None:
-        return class_index(name, tf.reshape(numbers, []), lookup)
-    return number(name, feature, tf.reshape(numbers, feature.stored_shape))
-
-
-def _numbers(name: str, stored: Stored, content: tf.Tensor) -> tf.Tensor:
-    """Reads the numbers of an `.npy` file with the same header as in the first record."""
+def _numbers(name: str, stored: FieldType, content: tf.Tensor) -> tf.Tensor:
+    """Reads little-endian numbers, of an `.npy` file with the same header as in the first record."""
+    if not stored.head:
+        return tf.io.decode_raw(content, tf.as_dtype(stored.dtype))
     there = tf.equal(tf.strings.substr(content, 0, len(stored.head)), stored.head)
     rest = tf.strings.substr(content, len(stored.head), LONGEST)
     rest = asserted(rest, there, f"`{name}` has another dtype or shape than in the first record")
@@ -221,24 +205,23 @@ def inflate(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
 
 
 def parse_example(
-    record: tf.Tensor, features: Mapping[str, RecordFeature], layout: Layout, classes: Mapping[str, Lookup]
+    record: tf.Tensor, features: Mapping[str, RecordFeature], types: Mapping[str, FieldType], classes: Mapping[str, Lookup]
 ) -> dict[str, tf.Tensor]:
     """Parses features of one record, a string scalar: encoded ones as string scalars, labels as int64 class indices by the classes of each,
     others as float32 or int64 of their shapes."""
-    dtypes = {"bytes": tf.string, "float": tf.float32, "int": tf.int64}
-    fields = {name: field for name, field in layout.fields.items() if name in features}
-    keys = {name: feature.key or name for name, feature in features.items() if name not in fields}
-    asked = {field.key: tf.io.FixedLenFeature((), tf.string) for field in fields.values()}
-    for name, key in keys.items():
-        asked[key] = tf.io.FixedLenFeature(features[name].stored_shape, dtypes[layout.held.get(key) or "bytes"])
+    asked, keys = {}, {}
+    for name, feature in features.items():
+        held, keys[name] = types[name], feature.key or name
+        keys[name] = keys[name].removesuffix("".join(f".{part}" for part in held.path))
+        numbers = (feature.stored_shape, tf.as_dtype(held.dtype)) if held.numeric and not held.path else None
+        asked[keys[name]] = tf.io.FixedLenFeature(*(numbers or ((), tf.string)))
     found = tf.io.parse_single_example(record, asked)
     values = {}
-    for name, field in fields.items():
-        values[name] = from_member(name, features[name], field.stored, found[field.key], None, classes.get(name), field.read)
-    for name, key in keys.items():
-        feature, value = features[name], found[key]
-        kind = kind_of(feature)
-        if kind.labels:
+    for name, feature in features.items():
+        value, held, kind = found[keys[name]], types[name], kind_of(feature)
+        if held.path:
+            value = from_member(name, feature, held, value, None, classes.get(name))
+        elif kind.labels:
             value = class_index(name, value, classes[name])
         elif kind.numbers:
             value = number(name, feature, value)

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
-from pipegen.ops.sources.records.examples import ExampleSource
-from pipegen.ops.sources.records.messages import bytes_in, cell_in, check_keys, first_keys, label_in, layout_of, values_in
+from pipegen.ops.sources.records.messages import MessageReader, MessageSource
+from pipegen.ops.sources.stores.field_types import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.reader import Hold, Reader, Together
+    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.messages import Layout
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.stores.base import Store
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 
-class ArrayRecord(ExampleSource, StoreSource):
+class ArrayRecord(MessageSource, StoreSource):
     """ArrayRecord files. Each record is a `tf.Example` whose keys hold the features, or, with `content: bytes`, the only feature itself.
     Needs the library `array-record`: `pip install 'pipegen[array-record]'`. A key may name a field of JSON text: `about.label`.
 
@@ -40,70 +40,31 @@ class ArrayRecord(ExampleSource, StoreSource):
 
         return ArrayRecords
 
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        if self.content == "example":
-            check_keys(self.read_features, first_keys(*self._first(shards, index)))
-
-    def _first(self, shards: Sequence[Found], index: RecordIndex) -> tuple[bytes, str]:
-        """Reads the first record and the path of its file."""
+    def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
         import numpy as np
 
-        from pipegen.ops.sources.stores.base import StoreError
-
-        shard = index.first_filled
         try:
             (record,) = self.first(shards, index).read(("",), np.zeros(1, np.int64))[0]
         except StoreError as error:
-            raise OpError("PG430", f"record 0 of {shards[shard].path!r} cannot be read: {error}", field="path") from None
-        return record, shards[shard].path
+            message = f"record 0 of {shards[index.first_filled].path!r} cannot be read: {error}"
+            raise OpError("PG430", message, field="path") from None
+        return record
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        key = self.key_of(name)
-        return [label_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
-
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return [values_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
-
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        key = self.key_of(name)
-        return [cell_in(record, key, f"{shard.path}#{row}") for row, record in enumerate(self.column(name, "", shard))]
-
-    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
-        return list(first_keys(*self._first(shards, index)))
-
-    def has_columns(self) -> bool:
-        return self.content == "example"
-
-    def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
-        return label_in(self._first(shards, index)[0], self.key_of(name), "the first record")
+    def messages(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[bytes]:
+        return self.column(name, "", shard)
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        layout = layout_of(self.read_features, first_keys(*self._first(shards, index)) if self.content == "example" else {})
-        return _Messages(self, layout, self.first(shards, index).at_once, shards, labels)
+        return _Messages(self, self.types(shards, index), self.first(shards, index).at_once, shards, labels)
 
 
-class _Messages(StoreReader):
-    """Messages read by the library and parsed in the graph."""
+class _Messages(MessageReader, StoreReader):
+    """Messages read by the library."""
 
-    def __init__(self, source: ArrayRecord, layout: Layout, *about: Any) -> None:
-        super().__init__(source, source.infer(), *about)
-        self.layout, self.content = layout, source.content
+    source: ArrayRecord
 
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        messages = self.values(("",), *place)[0].tolist()
-        return messages if self.content == "bytes" else [bytes_in(message, self.source.key_of(feature)) for message in messages]
+    def __init__(self, source: ArrayRecord, types: Mapping[str, FieldType], *about: Any) -> None:
+        StoreReader.__init__(self, source, source.infer(), *about)
+        self.types = types
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.record_values import parse_example, parsed
-        from pipegen.ops.lowering.stored_readers import called
-
-        self.check()
-        messages = called(lambda _, shards, rows: self.values(("",), shards, rows), {"": ("string", ())})
-
-        def parse(names: Sequence[str], message: Any) -> dict[str, Any]:
-            if self.content == "bytes":
-                return dict.fromkeys(names, message)
-            classes = {name: self.label_columns[name].lookup for name in names if name in self.label_columns}
-            return parse_example(message, {name: self.source.features[name] for name in names}, self.layout, classes)
-
-        return parsed(messages, parse)
+    def messages(self, shards: Any, rows: Any) -> Any:
+        return self.values(("",), shards, rows)[0]

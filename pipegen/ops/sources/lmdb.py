@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
 
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.records.by_library import check_pickled
+from pipegen.ops.sources.records.described import check_pickled
 from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import ShardRecords
-from pipegen.ops.sources.records.json_fields import list_in
-from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.stored import Stored, how_stored
-from pipegen.ops.sources.records.stored_reader import StoredReader
+from pipegen.ops.sources.records.parts import PartSource
+from pipegen.ops.sources.records.reader import stretches
+from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
     from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 ANY = "*"
 
 
-class Lmdb(RecordSource):
+class Lmdb(PartSource):
     """LMDB environments, each a folder with a `data.mdb` or a file. The values whose keys match the patterns of the features with the same
     text for `*` form an example.
 
@@ -62,11 +59,9 @@ class Lmdb(RecordSource):
     def key_of_column(self, column: str) -> str:
         return column if ANY in column else f"{column}-{ANY}"
 
-    def parts(self) -> tuple[str, ...]:
-        return tuple(self.features)
-
-    def index_options(self) -> str:
-        return "\0".join(self.key_of(name) for name in self.features)
+    def fetched_as_read(self) -> frozenset[str]:
+        """Returns nothing: the library needs whole files."""
+        return frozenset()
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """List the keys and group them into records.
@@ -76,7 +71,6 @@ class Lmdb(RecordSource):
         """
         import numpy as np
 
-        from pipegen.ops.sources.stores.base import MissingLibrary, StoreError
         from pipegen.ops.sources.stores.lmdb_keys import list_values
 
         parts = len(self.features)
@@ -121,40 +115,9 @@ class Lmdb(RecordSource):
             if len(key) >= shortest and key.startswith(before) and key.endswith(after)
         }
 
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        self._stored(shards, index)
-
-    def _stored(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Stored]:
-        """Finds how each feature is stored from the first record; `PG431` if it does not fit."""
-        from pipegen.ops.sources.stores.base import Extents
-
-        shard = index.first_filled
-        offsets, lengths = index.of(shard)
-        file, found = Extents(shards[shard].path), {}
-        for (name, feature), offset, length in zip(self.features.items(), offsets[0].tolist(), lengths[0].tolist(), strict=True):
-            if name not in self.read_features:
-                continue
-            content = file.read(offset, length)
-            if kind_of(feature).pictured:
-                check_pickled(name, content)
-            found[name] = how_stored(name, feature, content, feature.key_field(name))
-        return found
-
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[bytes]:
-        from pipegen.ops.sources.stores.base import Extents
-
-        at, file = self.parts().index(name), Extents(shard.path)
-        places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), strict=True)
-        return [file.read(*place) for place in places]
-
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        found = []
-        for row, value in enumerate(self.stored_labels(name, shard, offsets, lengths)):
-            try:
-                found.append(list_in(value, ()))
-            except ValueError as error:
-                raise OpError("PG431", f"{shard.path}#{row} cannot be `{name}`: {error}") from None
-        return found
-
-    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        return StoredReader(self.features, self._stored(shards, index), shards, index, self.parts(), labels)
+    def types(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, FieldType]:
+        shard = shards[index.first_filled].path
+        for name, *place in zip(self.features, *(part[0].tolist() for part in index.of(index.first_filled)), strict=True):
+            if kind_of(self.features[name]).pictured:
+                check_pickled(name, *stretches(shard, *([one] for one in place)))
+        return super().types(shards, index)

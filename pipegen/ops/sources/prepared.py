@@ -150,8 +150,7 @@ class Prepared(Source):
         return False
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        from pipegen.ops.sources.prepared_store.checksums import check_columns
-        from pipegen.ops.sources.prepared_store.layout import check_files, read_about
+        from pipegen.ops.sources.prepared_store.layout import check_columns, check_files, read_about
 
         root = Path(os.path.abspath(os.path.join(base, os.path.expanduser(self.path))))
         about = read_about(root)
@@ -185,8 +184,7 @@ class Prepared(Source):
 
         from pipegen.ops.sources.listing.strings import Strings
         from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, read_column
-        from pipegen.ops.sources.prepared_store.messages import StoredMessages
-        from pipegen.ops.sources.prepared_store.rows import StoredRows, places
+        from pipegen.ops.sources.prepared_store.rows import StoredMessages, StoredRows, places
 
         at = places(about)
         reader = StoredRows(root, about)

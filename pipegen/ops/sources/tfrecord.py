@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import OpError
 from pipegen.mounts import Opened
 from pipegen.ops.sources.records.crc32c import masked_crc32c
-from pipegen.ops.sources.records.examples import ExampleSource
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.inflated import InflatedReader, index_inflated, inflate, inflated_size
-from pipegen.ops.sources.records.json_fields import JSON_FIELDS
-from pipegen.ops.sources.records.messages import bytes_in, cell_in, check_keys, first_keys, label_in, layout_of, values_in
-from pipegen.ops.sources.records.reader import MappedReader
-from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.records.messages import MessageSource
+from pipegen.ops.sources.records.reader import MappedReader, stretches
+from pipegen.ops.sources.stores.field_types import JSON_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold, Reader, Together
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.messages import Layout
+    from pipegen.ops.sources.records.messages import MessageSource
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.records.tf_example import Buffer, Value
+    from pipegen.ops.sources.records.tf_example import Buffer
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 _HEAD, _TAIL = 12, 4
 """Bytes before a record (its length and the checksum of that) and after it (its own checksum)."""
@@ -35,7 +33,7 @@ _SMALL = 4096
 _BLOCK = 1 << 18
 
 
-class TFRecord(ExampleSource, RecordSource):
+class TFRecord(MessageSource):
     """TFRecord files. Each record is a `tf.Example` whose keys hold the features, or, with `content: bytes`, the only feature itself. A key
     may name a field of JSON text: `about.label`, `about.boxes`. The field gives a label, a weight, a tensor, boxes or keypoints.
 
@@ -79,73 +77,33 @@ class TFRecord(ExampleSource, RecordSource):
             return super().record_bytes(shards, index)
         return np.array([inflated_size(index, shard) for shard in range(len(shards))], np.int64)
 
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        if self.content == "example":
-            check_keys(self.read_features, self._first(shards, index))
-
-    def _first(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Value]:
+    def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
         shard = index.first_filled
-        offsets, lengths = index.of(shard)
-        path, start, length = shards[shard].path, int(offsets[0, 0]), int(lengths[0, 0])
-        if self.compression == "gzip":
-            try:
-                return first_keys(inflate(path, start + length)[start:], path)
-            except OSError as error:
-                raise OpError("PG430", str(error), field="path") from None
-        with Opened(path) as stream:
-            return first_keys(stream.pread(length, start), path)
+        try:
+            return bytes(next(self.messages("", shards[shard], *(part[:1] for part in index.of(shard)))))
+        except OSError as error:
+            raise OpError("PG430", str(error), field="path") from None
 
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self._each(label_in, self.key_of(name), shard, offsets, lengths))
-
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self._each(values_in, key, shard, offsets, lengths))
-
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self._each(cell_in, self.key_of(name), shard, offsets, lengths))
-
-    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
-        return list(self._first(shards, index))
-
-    def has_columns(self) -> bool:
-        return self.content == "example"
-
-    def _each(self, read: Callable[[Buffer, str, str], Any], key: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Any]:
-        """Yields what a function of each record, a key and the record's place returns."""
-        places = enumerate(zip(offsets[:, 0].tolist(), lengths[:, 0].tolist(), strict=True))
-        if self.compression == "gzip" and len(offsets):
-            content = memoryview(inflate(shard.path, int(offsets[-1, 0]) + int(lengths[-1, 0])))
-            yield from (read(content[at : at + length], key, f"{shard.path}#{row}") for row, (at, length) in places)
-            return
-        with Opened(shard.path) as stream:
-            yield from (read(memoryview(stream.pread(length, at)), key, f"{shard.path}#{row}") for row, (at, length) in places)
+    def messages(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Buffer]:
+        places = offsets[:, 0].tolist(), lengths[:, 0].tolist()
+        if self.compression == "none":
+            return stretches(shard.path, *places)
+        content = memoryview(inflate(shard.path, places[0][-1] + places[1][-1]) if len(offsets) else b"")
+        return (content[at : at + length] for at, length in zip(*places, strict=True))
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        layout = layout_of(self.read_features, self._first(shards, index) if self.content == "example" else {})
+        types = self.types(shards, index)
         if self.compression == "gzip":
-            return InflatedReader(shards, labels, index, partial(self.parse, layout, labels), self.feature_of)
-        return _Records(self, layout, shards, index, self.parts(), labels)
-
-    def feature_of(self, name: str, record: bytes) -> bytes:
-        """Extracts the bytes of a feature from a record; see `Reader.stored`."""
-        return record if self.content == "bytes" else bytes_in(record, self.key_of(name))
-
-    def parse(self, layout: Layout, labels: Mapping[str, LabelColumn], features: Sequence[str], message: Any) -> dict[str, Any]:
-        """Parses the features of one message, a string scalar, with TensorFlow ops."""
-        from pipegen.ops.lowering.record_values import parse_example
-
-        if self.content == "bytes":
-            return dict.fromkeys(features, message)
-        wanted = {name: self.features[name] for name in features}
-        return parse_example(message, wanted, layout, {name: labels[name].lookup for name in features if name in labels})
+            return InflatedReader(self, types, index, shards, labels)
+        return _Records(self, types, shards, index, self.parts(), labels)
 
 
 class _Records(MappedReader):
     """Records mapped into memory, parsed in the graph."""
 
-    def __init__(self, source: TFRecord, layout: Layout, *about: Any) -> None:
+    def __init__(self, source: TFRecord, types: Mapping[str, FieldType], *about: Any) -> None:
         super().__init__(*about)
-        self.source, self.layout = source, layout
+        self.source, self.types = source, types
         # TensorFlow's only reader that can start anywhere checks checksums.
         self.verifies = source.verify or (self.away is not None and self.away[0].direct)
         self.fetches = self.fetches and not self.verifies
@@ -166,7 +124,7 @@ class _Records(MappedReader):
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         said = "" if self.verifies else super().python(features, ram_budget)
-        return said or (JSON_FIELDS if any(name in self.layout.fields for name in features) else "")
+        return said or JSON_FIELDS * any(self.types[name].path for name in features)
 
     def _checked_files(self) -> list[tuple[str, int]]:
         """Lists the files for TensorFlow's reader; remote ones by address, or fetched as a whole."""
@@ -177,10 +135,10 @@ class _Records(MappedReader):
         return [(path, shard.size) for path, shard in zip(paths, self.shards, strict=True)]
 
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
-        return self.source.feature_of(feature, content)
+        return self.source.feature_in(feature, content)
 
     def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-        return self.source.parse(self.layout, self.label_columns, features, parts[""])
+        return self.source.parse(self.types, self.label_columns, features, parts[""])
 
 
 def index_tfrecord(path: str, size: int) -> ShardRecords:

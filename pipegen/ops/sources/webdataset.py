@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.sources.records.grouped import GroupedSource
-from pipegen.ops.sources.records.members import endings
 from pipegen.ops.sources.records.tar_headers import tar_members
 
 if TYPE_CHECKING:
-    from pipegen.ops.sources.records.index import ShardRecords
+    from pipegen.ops.sources.records.members import Members
 
 
 class WebDataset(GroupedSource):
@@ -26,13 +24,8 @@ class WebDataset(GroupedSource):
 
     op: ClassVar[str] = "webdataset"
     suffixes: ClassVar[tuple[str, ...]] = (".tar",)
-    checked: ClassVar[bool] = False
+    adjacent: ClassVar[bool] = True
     checksums: ClassVar[str] = "those of headers, since the format has no others"
 
-    def index_shard(self, path: str, size: int) -> ShardRecords:
-        members, damage = tar_members(path, size)
-        return self.grouped(members, damage, adjacent=True)
-
-    def keys_in(self, path: str) -> list[str]:
-        members, _ = tar_members(path, os.path.getsize(path))
-        return endings(members)
+    def members(self, path: str, size: int) -> tuple[Members, str]:
+        return tar_members(path, size)

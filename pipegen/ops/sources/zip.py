@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, ClassVar
 
 from pipegen.ops.sources.records.grouped import GroupedSource
-from pipegen.ops.sources.records.members import endings, unpacked_member
+from pipegen.ops.sources.records.members import unpacked_member
 from pipegen.ops.sources.records.zip_directory import zip_members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipegen.ops.sources.listing.reader import Reader
-    from pipegen.ops.sources.records.index import RecordIndex, ShardRecords
+    from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
 
 
@@ -27,19 +27,16 @@ class Zip(GroupedSource):
     """
 
     op: ClassVar[str] = "zip"
+    adjacent: ClassVar[bool] = False
+    checked: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".zip",)
     checksums: ClassVar[str] = "those of each member"
 
     verify: bool = False
     """Whether reading checks the checksums of stored members, too."""
 
-    def index_shard(self, path: str, size: int) -> ShardRecords:
-        members, damage = zip_members(path, size)
-        return self.grouped(members, damage, adjacent=False)
-
-    def keys_in(self, path: str) -> list[str]:
-        members, _ = zip_members(path, os.path.getsize(path))
-        return endings(members)
+    def members(self, path: str, size: int) -> tuple[Members, str]:
+        return zip_members(path, size)
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         made = super().reader(shards, index, labels)

@@ -16,7 +16,7 @@ import pipegen
 from pipegen.errors import DataError, OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.dataframe import DataFrame
-from pipegen.ops.sources.records.json_fields import column_and_path, field_of, taken_apart
+from pipegen.ops.sources.stores.field_types import column_and_path, field_of, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,12 +164,12 @@ def test_a_record_that_lacks_a_field_is_named(tmp_path: Path, op: str) -> None:
     ("mds", "json.meta", "tensor", "'meta' holds"),
     ("mds", "json", "label", "holds `json`"),
     ("mds", "png.a", "label", "no column 'png.a'"),
-    ("mds", "json.label", "image", "is an image"),
+    ("mds", "json.label", "image", "needs the bytes of an image file"),
     ("tfrecord", "json.lable", "label", "has no 'lable', but 'label'"),
     ("tfrecord", "json.meta", "tensor", "'meta' holds"),
     ("tfrecord", "png.a", "label", "it is not JSON"),
     ("tfrecord", "xml.a", "label", "has no key 'xml.a'"),
-    ("tfrecord", "json.label", "image", "is an image"),
+    ("tfrecord", "json.label", "image", "needs the bytes of an image file"),
     ("array_record", "json.boxes.7", "tensor", "has no 'boxes.7'"),
     ("webdataset", "json.lable", "label", "has no 'lable', but 'label', 'score', 'boxes', 'meta', 'caption'"),
     ("webdataset", "json.meta.site", "label", "has no 'meta.site', but 'name', 'weight'"),

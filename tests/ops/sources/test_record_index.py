@@ -174,10 +174,10 @@ def test_a_source_lists_its_shards_and_what_is_damaged(tmp_path: Path) -> None:
     ("feature", "said"),
     [
         ({"image": {"kind": "image", "key": "picture"}}, "has no key 'picture'"),
-        ({"image": {"kind": "image", "key": "label"}}, "'label' of the first record holds 1 item of type int, but `image` needs the bytes"),
-        ({"label": {"kind": "label", "key": "point"}}, "holds 2 items of type float, but `label` needs one class index"),
-        ({"point": {"kind": "tensor"}}, "holds 2 items of type float, but `point` needs 1 number"),
-        ({"point": {"kind": "weight"}}, "`point` needs 1 number"),
+        ({"image": {"kind": "image", "key": "label"}}, "'label' of the first record holds one int64, but `image` needs the bytes"),
+        ({"label": {"kind": "label", "key": "point"}}, "holds float32 of shape \\[2\\], but `label` needs one class index"),
+        ({"point": {"kind": "tensor"}}, "holds float32 of shape \\[2\\], but `point` needs one number"),
+        ({"point": {"kind": "weight"}}, "`point` needs one number"),
     ],
 )
 def test_a_feature_that_the_records_do_not_have_is_told(tmp_path: Path, feature: dict[str, Any], said: str) -> None:

@@ -254,7 +254,7 @@ class Source(Model):
 
     @classmethod
     def written_out(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Replaces arguments that stand for others by those, before they are checked; see `ExampleSource`."""
+        """Replaces arguments that stand for others by those, before they are checked; see `MessageSource`."""
         return given
 
     def infer(self) -> ElementType:

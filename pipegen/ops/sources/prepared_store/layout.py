@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections import Counter
 from dataclasses import asdict, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 FORMAT = 1
 ABOUT = "store.json"
@@ -32,7 +33,7 @@ ARRAY_RECORD = ".array_record"
 PAGE = 4096
 """Bytes of a page: all shards of a split but the last are multiples of it, so that they can be mapped one after another."""
 PREPARE_AGAIN = "delete `store.json` and prepare again; complete files are kept"
-_LARGEST = 1 << 26
+_LARGEST, _BLOCK = 1 << 26, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -195,3 +196,40 @@ def read_column(root: Path, name: str) -> Any:
     from pipegen.ops.sources.array_rows.npz import read_array
 
     return read_array(str(column_file(root, name)), "path")
+
+
+def checksum(file: Path) -> int:
+    """Computes the CRC-32 of a file."""
+    found = 0
+    with open(file, "rb") as stream:
+        while block := stream.read(_BLOCK):
+            found = zlib.crc32(block, found)
+    return found
+
+
+def check_columns(root: Path, about: StoreAbout) -> None:
+    """Raises `PG570` if columns of the records are damaged: they have places and labels, and nothing else would notice."""
+    try:
+        for file, problem in _damaged(_column_sums(root, about)):
+            raise OpError("PG570", f"{str(file)!r} is damaged: {problem}", field="path", help=PREPARE_AGAIN)
+    except OSError as error:
+        raise OpError("PG570", f"{error.filename!r} cannot be read: {error.strerror}", field="path", help=PREPARE_AGAIN) from None
+
+
+def damaged_files(root: Path, about: StoreAbout) -> Iterator[tuple[Path, str]]:
+    """Reads every file of a store, and yields the damaged ones with their problem; `OSError` if one is unreadable."""
+    yield from _damaged(_column_sums(root, about))
+    for shard, files in zip(about.shards, shard_files(root, about.shards, about.pixels, about.suffix), strict=True):
+        yield from _damaged({file: shard.sums[held] for held, file in files.items()})
+
+
+def _column_sums(root: Path, about: StoreAbout) -> dict[Path, int]:
+    return {column_file(root, name): found for name, found in about.columns.items()}
+
+
+def _damaged(wanted: Mapping[Path, int]) -> Iterator[tuple[Path, str]]:
+    for file, sum_ in wanted.items():
+        if not file.is_file():
+            yield file, "it is missing"
+        elif (found := checksum(file)) != sum_:
+            yield file, f"its CRC-32 is {found:08x}, but was {sum_:08x} when it was written"

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
+from pipegen.ops.sources.records.described import check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import counted
-from pipegen.ops.sources.records.json_fields import column_and_path, list_in, optional_at
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.stored import missing_key
+from pipegen.ops.sources.stores.field_types import (
+    MissingLibrary,
+    MissingValue,
+    StoreError,
+    Unsuitable,
+    column_and_path,
+    list_in,
+    optional_at,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -30,11 +38,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import Indexed, RecordIndex, ShardRecords
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.stores.base import Store, Stored
+    from pipegen.ops.sources.stores.base import Store
     from pipegen.types import ElementType
-
-_PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-"""First bytes of pickled objects, by protocol version."""
 
 
 class StoreSource(RecordSource):
@@ -69,157 +74,99 @@ class StoreSource(RecordSource):
         Raises:
             OpError: `PG440` without the library, `PG441` for a complete file that cannot be read record by record.
         """
-        from pipegen.ops.sources.stores.base import StoreError, Unsuitable
-
         store: Store | None = None
         try:
             store = self.store()(path, *self.store_arguments())
             return counted(store.rows, findings=store.check())
         except Unsuitable as error:
             raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
+        except MissingLibrary as error:
+            raise self._lacks(error) from None
         except StoreError as error:
-            self._check_library(error)
             return counted(0, f"({error})")
         finally:
             if store is not None:
                 store.close()
 
-    def _check_library(self, error: Exception) -> None:
-        from pipegen.ops.sources.stores.base import MissingLibrary
+    def _lacks(self, error: MissingLibrary) -> OpError:
+        return OpError("PG440", f"{self.called} files need {error}", help=error.help)
 
-        if isinstance(error, MissingLibrary):
-            message = f"{self.called} files need {error}"
-            raise OpError("PG440", message, help=error.help) from None
+    @contextmanager
+    def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
+        """Raises errors of stores as `OpError`; `what` cannot be read."""
+        try:
+            yield
+        except MissingLibrary as error:
+            raise self._lacks(error) from None
+        except StoreError as error:
+            raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
+
+    def opened(self, shard: Found) -> Store:
+        """Opens a file."""
+        from pipegen.ops.sources.stores.handles import opened
+
+        return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+
+    def first(self, shards: Sequence[Found], index: RecordIndex) -> Store:
+        """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
+        shard = shards[index.first_filled]
+        with self._translated(repr(shard.path), "path", "PG430"):
+            store = self.opened(shard)
+            store.check_beside()
+            return store
 
     def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
         store = self.first(shards, index)
         columns = store.columns()
         for name, feature in self.read_features.items():
-            problem = self._misfit(name, columns)
-            if problem is not None:
-                raise problem
-            if kind_of(feature).pictured and columns[self.key_of(name)].encoded:
-                self._check_pickled(name, store)
+            key = self.key_of(name)
+            if key not in columns:
+                listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
+                raise missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
+            check_field(name, feature, key, columns[key], arrays=self.arrays)
+            if kind_of(feature).pictured and columns[key].encoded:
+                check_pickled(name, *_first_value(store, key))
 
-    def first(self, shards: Sequence[Found], index: RecordIndex) -> Store:
-        """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
-        from pipegen.ops.sources.stores.base import StoreError
-        from pipegen.ops.sources.stores.handles import opened
-
-        shard = shards[index.first_filled]
-        try:
-            store = opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
-            store.check_beside()
-            return store
-        except StoreError as error:
-            self._check_library(error)
-            raise OpError("PG430", f"{shard.path!r} cannot be read: {error}", field="path") from None
-
-    def _check_pickled(self, name: str, store: Store) -> None:
-        import numpy as np
-
-        from pipegen.ops.sources.stores.base import StoreError
-
-        try:
-            (values,) = store.read((self.key_of(name),), np.zeros(1, np.int64))
-        except StoreError:
-            return  # reported when the record is read
-        check_pickled(name, *values.tolist())
-
-    def _misfit(self, name: str, columns: Mapping[str, Stored]) -> OpError | None:
-        """Describes how a feature does not fit the first file."""
-        feature, key = self.features[name], self.key_of(name)
-        field = feature.key_field(name)
-        if key not in columns:
-            listed = f"its keys are {quoted(list(columns))}" if columns else "nothing in it can be read"
-            return missing_key(f"the first file has no key {key!r}", feature, name, key, list(columns), listed)
-        held, kind = columns[key], kind_of(feature)
-        if kind.pictured:
-            fits, due = self.pictures(held), self.pictured
-        elif kind.labels:
-            fits, due = held.encoded or (held.shape in ((), (1,)) and held.dtype[:1] in "iubf"), "one class index or class name"
-        else:
-            due = "one number" if not feature.stored_shape else f"an array of numbers of shape {list(feature.stored_shape)}"
-            fits = not held.encoded and held.shape == feature.stored_shape
-        if fits:
-            return None
-        help_ = None
-        if kind.numbers and not kind.weighs and not held.encoded:
-            help_ = write(f"shape: {list(held.shape)}", "arguments", "{} keeps them as they are")
-        return OpError("PG431", f"{key!r} holds {_in_words(held)}, but `{name}` needs {due}", field=field, help=help_)
-
-    pictured: ClassVar[str] = "the bytes of an image file"
-    """Content of a column of images, in words."""
-
-    def pictures(self, held: Stored) -> bool:
-        """Tells whether a column can hold images."""
-        return held.dtype == "bytes"
+    arrays: ClassVar[bool] = False
+    """Whether images may be arrays."""
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         found = self.column(name, self.key_of(name), shard)
         return [value[0] if isinstance(value, list) else value for value in found]
 
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        from pipegen.ops.sources.stores.base import StoreError
-
-        try:
-            store = self._opened(shard)
+        with self._translated(f"`{name}` of {shard.path!r}", None):
+            store = self.opened(shard)
             return list(store.lists(key) or _lists(store, key))
-        except StoreError as error:
-            self._check_library(error)
-            raise OpError("PG431", f"`{name}` of {shard.path!r} cannot be read: {error}") from None
 
     def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        from pipegen.ops.sources.stores.base import StoreError
-
-        try:
-            store, key = self._opened(shard), self.key_of(name)
+        with self._translated(f"`{name}` of {shard.path!r}", None):
+            store, key = self.opened(shard), self.key_of(name)
             columns = store.columns()
             column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
             if column not in columns:
                 return [None] * store.rows
             return [optional_at(value, path) if path and value else value for value in store.cells(column)]
-        except StoreError as error:
-            self._check_library(error)
-            raise
 
     def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
         return list(self.first(shards, index).columns())
 
-    def _opened(self, shard: Found) -> Store:
-        from pipegen.ops.sources.stores.handles import opened
-
-        return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
-
     def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
-        """Read the label of the first record, which may be empty."""
-        import numpy as np
-
-        from pipegen.ops.sources.stores.base import StoreError
-
-        try:
-            (values,) = self.first(shards, index).read((self.key_of(name),), np.zeros(1, np.int64))
-        except StoreError:
-            return None  # reported when the record is read
-        return values.reshape(-1)[0]
+        """Read the label of the first record, `None` if it cannot be read."""
+        return next(iter(_first_value(self.first(shards, index), self.key_of(name))), None)
 
     def column(self, name: str, key: str, shard: Found) -> Iterator[Any]:
         """Yields the values of a key for every record of a file; `PG431` if the file has no such key."""
-        from pipegen.ops.sources.stores.base import MissingValue, StoreError
-
-        try:
-            store = self._opened(shard)
+        with self._translated(f"the labels of {shard.path!r}", f"features.{name}"):
+            store = self.opened(shard)
             if key not in store.columns():
                 raise StoreError(f"the file lacks the key {key!r} of the first one")
-            for values in store.whole(key):
-                yield from values.tolist()
-        except MissingValue as error:
-            message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
-            raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
-        except StoreError as error:
-            self._check_library(error)
-            message = f"the labels of {shard.path!r} cannot be read: {error}"
-            raise OpError("PG431", message, field=f"features.{name}") from None
+            try:
+                for values in store.whole(key):
+                    yield from values.tolist()
+            except MissingValue as error:
+                message = f"the label of {shard.path}#{_first_missing(store, key)} is missing: {error}"
+                raise OpError("PG420", message, field=f"features.{name}", help="remove records without a label") from None
 
     def listed(self, found: Indexed) -> Listing:
         """List the records, with the type from the first file and the blocks; see `RecordSource.listed`."""
@@ -258,10 +205,18 @@ class StoreSource(RecordSource):
         return self.infer()
 
 
+def _first_value(store: Store, key: str) -> list[Any]:
+    """Reads the value of the first record, as a list of one number or byte string; empty if it cannot be read, which reading it reports."""
+    import numpy as np
+
+    try:
+        return store.read((key,), np.zeros(1, np.int64))[0].ravel()[:1].tolist()
+    except StoreError:
+        return []
+
+
 def _lists(store: Store, key: str) -> Iterator[Any]:
     """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
-    from pipegen.ops.sources.stores.base import StoreError
-
     columns = store.columns()
     column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
     if column not in columns:
@@ -345,11 +300,7 @@ class StoreReader(RecordReader):
         return found
 
     def _read(self, shard: int, keys: Sequence[str], rows: Any) -> list[Any]:
-        from pipegen.ops.sources.stores.base import StoreError
-        from pipegen.ops.sources.stores.handles import opened
-
-        about = self.shards[shard]
-        store = opened(self.source.store(), about.path, (about.size, about.mtime), *self.source.store_arguments())
+        store = self.source.opened(self.shards[shard])
         columns = store.columns()
         missing = next((key for key in keys if key not in columns), None)
         if missing is not None:
@@ -381,8 +332,6 @@ class StoreReader(RecordReader):
         """Converts stored values to those of the graph."""
         import numpy as np
 
-        from pipegen.ops.sources.stores.base import StoreError
-
         feature, held = self.source.features[name], self.type[name]
         kind = kind_of(feature)
         if kind.labels:
@@ -392,8 +341,9 @@ class StoreReader(RecordReader):
         if values.dtype == object:
             raise StoreError(f"`{name}` holds bytes, but numbers in the first file")
         stored = values
+        other = kind.numbers and math.prod(values.shape[1:]) != math.prod(feature.stored_shape)
         with np.errstate(all="ignore"):
-            values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if kind.numbers else held.shape))
+            values = np.ascontiguousarray(values, held.dtype).reshape(len(values), *(values.shape[1:] if other else held.shape))
         if kind.numbers and not kind.weighs:
             self._check_whole(name, stored, values)
         if kind.weighs and not (values >= 0).all():
@@ -403,7 +353,6 @@ class StoreReader(RecordReader):
     def _check_whole(self, name: str, stored: Any, values: Any) -> None:
         """Raises `StoreError` if the conversion changed a whole number."""
         from pipegen.ops.sources.features.numbers import changed_whole
-        from pipegen.ops.sources.stores.base import StoreError
 
         if values.dtype.kind == "i":
             lost = values.astype(stored.dtype) != stored if stored.dtype.kind == "f" else (values < 0) & (stored > 0)
@@ -419,7 +368,6 @@ class StoreReader(RecordReader):
         import numpy as np
 
         from pipegen.ops.sources.features.label_values import label_texts
-        from pipegen.ops.sources.stores.base import StoreError
 
         lookup = self.label_columns[name].lookup
         values = values.reshape(len(values))
@@ -442,24 +390,9 @@ class StoreReader(RecordReader):
 def _first_missing(store: Store, key: str) -> int:
     import numpy as np
 
-    from pipegen.ops.sources.stores.base import MissingValue
-
     for row in range(store.rows):
         try:
             store.read((key,), np.array([row]))
         except MissingValue:
             return row
     return 0
-
-
-def check_pickled(name: str, value: bytes) -> None:
-    """Raises `PG431` if an image is a pickled object."""
-    if value.startswith(_PICKLED) and value.endswith(b"."):
-        message = f"`{name}` of the first record is a pickled object; unpickling is refused, since it could run foreign code"
-        raise OpError("PG431", message, field=f"features.{name}", help="store the bytes of image files instead")
-
-
-def _in_words(held: Stored) -> str:
-    if held.encoded:
-        return "text" if held.dtype == "text" else "byte strings"
-    return f"{held.dtype} of shape {list(held.shape)}" if held.shape else f"one {held.dtype}"

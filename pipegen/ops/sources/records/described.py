@@ -1,20 +1,28 @@
-"""The base of sources whose records hold each feature under a key."""
+"""The base of sources whose records hold each feature under a key, and the errors if what a key holds cannot be the feature."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import PrivateAttr
 
+from pipegen.diagnostics.diagnostic import write
+from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.predicate_syntax import Where, parse_predicate
 from pipegen.ops.sources.records.features import RecordFeature
+from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL
+from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pipegen.ops.model import FeatureName
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 
 class DescribedRecords(FeatureSource):
@@ -63,3 +71,51 @@ class DescribedRecords(FeatureSource):
 
     def keep_index_in(self, folder: Path | None) -> None:
         self._folder = folder
+
+
+_PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""First bytes of pickled objects, by protocol version."""
+PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE, "float32": None}
+"""Dtypes of images that are arrays, with the interval of their values."""
+
+
+def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, where: str = "", *, arrays: bool = False) -> None:
+    """Raises `PG431` if a feature cannot be built from the values of a key.
+
+    Args:
+        name: The feature.
+        feature: Its arguments.
+        key: The key.
+        held: The type of its values.
+        where: Which records have it, after the key in messages.
+        arrays: Whether images may be arrays.
+    """
+    kind, wanted = kind_of(feature), feature.stored_shape
+    numbers = held.numeric or held.dtype == NUMERAL
+    if kind.pictured:
+        fits = (held.dtype == BYTES and not held.shape and not held.path) or (arrays and held.dtype in PIXELS and len(held.shape) in (2, 3))
+        due = "the bytes of an image file" + ", or an array of uint8, uint16 or float32" * arrays
+    elif kind.labels:
+        fits, due = bool(held.dtype) and math.prod(held.shape) == 1, "one class index or class name"
+    else:
+        fits = numbers and math.prod(held.shape) == math.prod(wanted)
+        due = f"numbers of shape {list(wanted)}" if wanted else "one number"
+    if fits:
+        return
+    suits = kind.numbers and numbers and not kind.weighs
+    help_ = write(f"shape: {list(held.shape)}", "arguments", "{} keeps them as they are") if suits else None
+    raise OpError("PG431", f"{key!r}{where} holds {held}, but `{name}` needs {due}", field=feature.key_field(name), help=help_)
+
+
+def missing_key(message: str, feature: RecordFeature, name: str, key: str, known: Sequence[str], listed: str) -> OpError:
+    """Returns the error for a key that records lack, which suggests a known one."""
+    near = closest(key, known)
+    help_ = listed if near is None else (write(f"key: {near}", "arguments", "is {} meant?"), listed)
+    return OpError("PG431", message, field=feature.key_field(name), help=help_)
+
+
+def check_pickled(name: str, value: bytes) -> None:
+    """Raises `PG431` if an image is a pickled object."""
+    if value.startswith(_PICKLED) and value.endswith(b"."):
+        message = f"`{name}` of the first record is a pickled object; unpickling is refused, since it could run foreign code"
+        raise OpError("PG431", message, field=f"features.{name}", help="store the bytes of image files instead")

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
 
 from pipegen.errors import OpError
-from pipegen.mounts import Opened
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import tallied
-from pipegen.ops.sources.records.index import LONGEST, RecordIndex, ShardRecords
-from pipegen.ops.sources.records.json_fields import field_of, list_in, optional_at, taken_apart
+from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.member_names import MemberNames, is_hidden
-from pipegen.ops.sources.records.source import RecordSource
-from pipegen.ops.sources.records.stored import Stored, how_stored
-from pipegen.ops.sources.records.stored_reader import StoredReader, check_of
+from pipegen.ops.sources.records.parts import ABSENT, PartSource
+from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints, Strings
-    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
 
-ABSENT = -1
-"""The length of a missing member."""
 
-
-class GroupedSource(RecordSource):
+class GroupedSource(PartSource):
     """Archives whose members are grouped by name: up to the first dot it names the record, then the key."""
 
-    checked: ClassVar[bool] = True
-    """Whether archives record the size and checksum of each member; see `Members.checks`."""
+    adjacent: ClassVar[bool]
+    """Whether only consecutive members form a record."""
+
+    def members(self, path: str, size: int) -> tuple[Members, str]:
+        """Lists the files of an archive, and describes damage after them."""
+        raise NotImplementedError
 
     @field_validator("features")
     @classmethod
@@ -60,28 +57,13 @@ class GroupedSource(RecordSource):
                     raise ValueError(f"`{name}` and `{taken[one.lower()]}` both have the key `{one}`")
         return features
 
-    def fetched_as_read(self) -> frozenset[str]:
-        return frozenset({"path"})
-
-    def parts(self) -> tuple[str, ...]:
-        """Returns the features, and for each its check, if archives have any."""
-        return (*self.features, *(map(check_of, self.features) if self.checked else ()))
-
-    def index_options(self) -> str:
-        return str([self.key_of(name) for name in self.features])
-
-    def grouped(self, members: Members, damage: str, *, adjacent: bool) -> ShardRecords:
-        """Groups members to records, ordered by their first members.
-
-        Args:
-            members: The files of an archive.
-            damage: Damage after them.
-            adjacent: Whether only consecutive members form a record.
-        """
+    def index_shard(self, path: str, size: int) -> ShardRecords:
+        """Groups members to records, ordered by their first members; see `RecordSource.index_shard`."""
         import numpy as np
 
+        members, damage = self.members(path, size)
         names = MemberNames(members.names)
-        rows = names.runs() if adjacent else names.groups()
+        rows = names.runs() if self.adjacent else names.groups()
         keys: dict[str, int] = {}
         alike: dict[int, int] = {}  # features that share a member with another
         for i, name in enumerate(self.features):
@@ -112,65 +94,11 @@ class GroupedSource(RecordSource):
                 offsets[:, width + i] = offsets[:, width + first]
         return ShardRecords(offsets, lengths, damage, findings=findings)
 
-    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
-        self.stored(shards, index)
-
-    def stored(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, Stored]:
-        """Finds how each feature is stored from the first record; `PG431` if one does not fit, `PG430` if it is damaged."""
-        shard = index.first_filled
-        offsets, lengths = (part[0].tolist() for part in index.of(shard))
-        found = {}
-        with Opened(shards[shard].path) as stream:
-            for i, (name, feature) in enumerate(self.features.items()):
-                if name not in self.read_features:
-                    continue
-                field = feature.key_field(name)
-                if lengths[i] == ABSENT:
-                    ending = ";".join(taken_apart(one)[0] for one in self.key_of(name).split(";"))
-                    message = f"record 0 of {shards[shard].path!r} has no member with the ending {ending!r}"
-                    keys = self.keys_in(shards[shard].path)
-                    raise OpError("PG431", message, field=field, help=f"the archive has members that end in {quoted(keys)}")
-                content = b""  # a damaged image is reported when it is read, and may be skipped
-                if not kind_of(feature).pictured:
-                    check = offsets[len(self.features) + i] if self.checked else 0
-                    try:
-                        content = self.unpacked_member(stream.pread(lengths[i], offsets[i]), check)
-                    except ValueError as error:
-                        message = f"`{name}` of record 0 of {shards[shard].path!r} cannot be read: {error}"
-                        raise OpError("PG430", message, field=field) from None
-                    try:
-                        content = self._field(name, content)
-                    except ValueError as error:
-                        message = f"record 0 of {shards[shard].path!r}: the member of `{name}`: {error}"
-                        raise OpError("PG431", message, field=field) from None
-                found[name] = how_stored(name, feature, content, field)
-        return found
-
-    def path_of(self, name: str) -> tuple[str, ...]:
-        """Returns the path of a feature within a JSON member; empty for the whole member."""
-        return taken_apart(self.key_of(name).split(";")[0])[1]
-
-    def _field(self, name: str, content: bytes) -> bytes:
-        path = self.path_of(name)
-        return field_of(content, path) if path else content
-
-    def keys_in(self, path: str) -> list[str]:
-        """Lists the endings of an archive's members, for messages."""
-        raise NotImplementedError
-
-    def unpacked_member(self, content: bytes, check: int) -> bytes:
-        """Decompresses a member; `ValueError` if it is damaged."""
-        return content
-
-    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return self._each(partial(self._field, name), name, shard, offsets, lengths)
-
-    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        path = self.path_of(name)
-        return self._each(lambda content: optional_at(content, path) if path else content, name, shard, offsets, lengths, optional=True)
+    def field_type(self, name: str, key: str, shard: Found) -> FieldType:
+        return FieldType(path=taken_apart(key.split(";")[0])[1])
 
     def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
-        return self.keys_in(shards[index.first_filled].path)
+        return self._endings(shards[index.first_filled].path)
 
     def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
         """Leaves out the records that have none of the features, but only the added key."""
@@ -183,36 +111,15 @@ class GroupedSource(RecordSource):
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(used)])[index.first]
         return replace(index, first=first, offsets=index.offsets[used], lengths=index.lengths[used])
 
-    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return self._each(partial(list_in, path=taken_apart(key.split(";")[0])[1]), name, shard, offsets, lengths)
+    def _endings(self, path: str) -> list[str]:
+        """Returns the endings of the first members of an archive."""
+        members, _ = self.members(path, os.path.getsize(path))
+        return sorted({one.rpartition("/")[2].partition(".")[2] for one in members.names[:1000]})
 
-    def _each(
-        self, read: Callable[[bytes], Any], name: str, shard: Found, offsets: Ints, lengths: Ints, *, optional: bool = False
-    ) -> list[Any]:
-        """Calls a function with the member of a feature in each record; with `optional`, returns `None` for records without it."""
-        at = list(self.features).index(name)
-        checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
-        places = zip(offsets[:, at].tolist(), lengths[:, at].tolist(), checks, strict=True)
-        found: list[Any] = []
-        with Opened(shard.path) as stream:
-            for row, (offset, length, check) in enumerate(places):
-                if length == ABSENT and optional:
-                    found.append(None)
-                    continue
-                if length == ABSENT:
-                    message = f"{shard.path}#{row} lacks the member {self.key_of(name)!r} of `{name}`"
-                    raise OpError("PG431", message, field=f"features.{name}")
-                content = self.unpacked_member(stream.pread(length, offset), check)
-                try:
-                    found.append(read(content))
-                except ValueError as error:
-                    message = f"{shard.path}#{row}: the member of `{name}`: {error}"
-                    raise OpError("PG431", message, field=f"features.{name}") from None
-        return found
-
-    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
-        paths = {name: path for name in self.read_features if (path := self.path_of(name))}
-        return StoredReader(self.features, self.stored(shards, index), shards, index, self.parts(), labels, paths=paths)
+    def absent(self, name: str, path: str) -> tuple[str, str | None]:
+        endings = self._endings(path)
+        due = ";".join(taken_apart(one)[0] for one in self.key_of(name).split(";"))
+        return f"member with the ending {due!r}", f"the archive has members that end in {quoted(endings)}"
 
 
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:

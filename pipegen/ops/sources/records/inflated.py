@@ -7,20 +7,17 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.ops.sources.listing.blocks import Window
+from pipegen.ops.sources.listing.blocks import BytesBlock, Window
 from pipegen.ops.sources.records.crc32c import masked_crc32c
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.reader import RecordReader
+from pipegen.ops.sources.records.messages import MessageReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from pipegen.ops.sources.listing.blocks import Block
-    from pipegen.ops.sources.listing.reader import Hold, Together
-    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
-    from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.messages import MessageSource
+    from pipegen.ops.sources.stores.field_types import FieldType
 
 MAGIC = b"\x1f\x8b"
 """First bytes of a gzip file."""
@@ -90,37 +87,19 @@ def inflate(path: str, size: int, *, whole: bool = False) -> bytes:
     return content
 
 
-class _Inflated:
-    """The unpacked content of a file."""
-
-    def __init__(self, content: bytes) -> None:
-        self.content, self.nbytes = content, len(content)
-
-    def take(self, rows: Ints) -> Any:
-        raise NotImplementedError  # the index has the places of records
-
-
-class InflatedReader(RecordReader):
-    """Messages of compressed files, read by a call into Python and parsed in the graph.
+class InflatedReader(MessageReader):
+    """Messages of compressed files.
 
     Args:
-        shards: The files.
-        labels: The column of each label.
+        source: The source.
+        types: The type of each feature, from the first record.
         index: Places of records in the unpacked data.
-        parse: Parses the named features of one message, a string scalar, with TensorFlow ops.
-        feature_of: Extracts a feature from a message, as bytes.
+        about: As for `RecordReader`.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[Found],
-        labels: Mapping[str, LabelColumn],
-        index: RecordIndex,
-        parse: Callable[[Sequence[str], Any], dict[str, Any]],
-        feature_of: Callable[[str, bytes], bytes],
-    ) -> None:
-        super().__init__(shards, labels)
-        self.index, self.parse, self.feature_of = index, parse, feature_of
+    def __init__(self, source: MessageSource, types: Mapping[str, FieldType], index: RecordIndex, *about: Any) -> None:
+        super().__init__(*about)
+        self.source, self.types, self.index = source, types, index
         self.at_once = max(2, int(index.rows.max(initial=0)))
         self._window = Window()
 
@@ -130,35 +109,19 @@ class InflatedReader(RecordReader):
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "compressed files"
 
-    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
-        from pipegen.ops.lowering.record_values import parsed
-        from pipegen.ops.lowering.stored_readers import called
-
-        self.check()
-        return parsed(called(lambda _, shards, rows: [self.messages(shards, rows)], {"": ("string", ())}), self.parse)
-
-    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        return [self.feature_of(feature, message) for message in self.messages(*place).tolist()]
-
-    def messages(self, shards: Ints, rows: Ints) -> Any:
-        """Reads the messages of records: objects `(n,)`; `OSError` if a file is damaged."""
+    def messages(self, shards: Any, rows: Any) -> Any:
         import numpy as np
 
         found: Any = np.empty(len(rows), object)
-        for place, (shard, row) in enumerate(zip(shards.tolist(), rows.tolist(), strict=True)):
-            content = self._content(shard)
-            number = int(self.index.first[shard]) + row
-            offset = int(self.index.offsets[number, 0])
-            found[place] = content[offset : offset + int(self.index.lengths[number, 0])]
+        for shard in np.unique(shards).tolist():
+            here = shards == shard
+            found[here] = self._window.get(shard, "", self._load).take(rows[here])
         return found
 
-    def _content(self, shard: int) -> bytes:
-        def load(number: int, _: str) -> Block:
-            return _Inflated(inflate(self.shards[number].path, inflated_size(self.index, number), whole=True))
-
-        held: Any = self._window.get(shard, "", load)
-        content: bytes = held.content
-        return content
+    def _load(self, shard: int, _: str) -> BytesBlock:
+        content = inflate(self.shards[shard].path, inflated_size(self.index, shard), whole=True)
+        places = zip(*(part[:, 0].tolist() for part in self.index.of(shard)), strict=True)
+        return BytesBlock([content[offset : offset + length] for offset, length in places])
 
 
 def inflated_size(index: RecordIndex, shard: int) -> int:

@@ -2,99 +2,219 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError, PartError
-from pipegen.frozen import dataclass
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.records.json_fields import column_and_path, field_of, optional_at, value_at
-from pipegen.ops.sources.records.stored import how_field_stored, missing_key
+from pipegen.ops.sources.records.described import check_field, missing_key
+from pipegen.ops.sources.records.reader import RecordReader
+from pipegen.ops.sources.records.source import RecordSource
 from pipegen.ops.sources.records.tf_example import read_example, read_key
+from pipegen.ops.sources.stores.field_types import BYTES, FieldType, column_and_path, field_of, optional_at, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pipegen.ops.sources.listing.reader import Hold, Together
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.features import RecordFeature
-    from pipegen.ops.sources.records.stored import Stored
-    from pipegen.ops.sources.records.tf_example import Buffer, Held, Value
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.tf_example import Buffer, Value
+
+_DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
 
 
-def check_content(content: str, features: Mapping[str, RecordFeature], where: str | None) -> None:
-    """Raises `ValueError` if records of `bytes` should be more than one image file."""
-    if content != "bytes":
-        return
-    if where is not None:
-        raise PartError("with `content: bytes` a record has no keys to compare", "where", help="remove `where`")
-    if len(features) > 1:
-        raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(features)}")
-    name, feature = next(iter(features.items()))
-    if not kind_of(feature).pictured:
-        raise PartError(f"with `content: bytes` a record is an image file, but `{name}` is `kind: {feature.kind}`", "features", name)
-    if feature.key is not None:
-        raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="remove `key`")
+_OBJECT = "image/object/"
+LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "object_detection": {
+        "image": {"kind": "image", "key": "image/encoded"},
+        "boxes": {"kind": "boxes", "format": "rel_xyxy", "keys": [f"{_OBJECT}bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax")]},
+        "labels": {"kind": "label", "with": "boxes", "key": f"{_OBJECT}class/label", "offset": 1},
+    }
+}
+"""Features of each layout."""
+_OF_KEY = ("key", "keys", "offset")
+"""Arguments that belong to the key of a feature."""
 
 
-def first_keys(record: bytes, path: str) -> dict[str, Value]:
-    """Reads the first record of a file; `PG431` if it is not a `tf.Example`."""
-    try:
-        return read_example(record)
-    except ValueError as error:
-        message = f"record 0 of {path!r} is not a `tf.Example`: {error}"
-        help_ = write("content: bytes", "arguments", "if each record is an image file, write {}")
-        raise OpError("PG431", message, field="path", help=help_) from None
+def laid_out(layout: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the features of a layout, changed by given ones of the same kind. Another key has no `offset` unless that is given, too."""
+    found: dict[str, Any] = {**LAYOUTS[layout], **given}
+    for name, known in LAYOUTS[layout].items():
+        own = found[name]
+        if isinstance(own, Mapping) and own.get("kind") == known["kind"]:
+            moved = "key" in own or "keys" in own
+            found[name] = {**{k: v for k, v in known.items() if not (moved and k in _OF_KEY)}, **own}
+    return found
 
 
-def check_keys(features: Mapping[str, RecordFeature], record: Mapping[str, Value]) -> None:
-    """Raises `PG431` if a record does not fit the features."""
-    fields = layout_of(features, record).fields
-    for name, feature in features.items():
-        problem = _misfit(name, feature, feature.key or name, record) if name not in fields else None
-        if problem is not None:
-            raise problem
+def _either_in(schema: dict[str, Any]) -> None:
+    """Requires `features` or `layout` in a schema."""
+    schema["required"] = [name for name in schema["required"] if name != "features"]
+    schema["anyOf"] = [{"required": ["features"]}, {"required": ["layout"]}]
 
 
-@dataclass(frozen=True)
-class JsonField:
-    """A feature that is a field of JSON.
+class MessageSource(RecordSource):
+    """Files whose records are messages."""
+
+    model_config = ConfigDict(json_schema_extra=_either_in)
+
+    content: Literal["example", "bytes"] = "example"
+    """Content of a record: a `tf.Example`, or the `bytes` of the only feature, such as a JPEG file."""
+    layout: Literal["object_detection"] | None = Field(default=None, exclude=True)
+    """Known keys in place of `features`. `object_detection`, the records of TensorFlow's Object Detection API: `image`, `boxes` from the
+    four `image/object/bbox/` lists, and `labels` of these from `image/object/class/label`, counted from 1. `features` beside it
+    change these (`{labels: {kind: label, key: image/object/class/text}}`) or add others."""
+
+    @classmethod
+    def written_out(cls, given: dict[str, Any]) -> dict[str, Any]:
+        layout, features = given.get("layout"), given.get("features", {})
+        if not isinstance(layout, str) or layout not in LAYOUTS or not isinstance(features, Mapping):
+            return given
+        return {**{key: value for key, value in given.items() if key != "layout"}, "features": laid_out(layout, features)}
+
+    @model_validator(mode="after")
+    def _one_of_bytes(self) -> MessageSource:
+        if self.content == "bytes":
+            if self.where is not None:
+                raise PartError("with `content: bytes` a record has no keys to compare", "where", help="remove `where`")
+            if len(self.features) > 1:
+                raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(self.features)}")
+            name, feature = next(iter(self.features.items()))
+            if not kind_of(feature).pictured:
+                message = f"with `content: bytes` a record is an image file, but `{name}` is `kind: {feature.kind}`"
+                raise PartError(message, "features", name)
+            if feature.key is not None:
+                raise PartError("with `content: bytes` a record has no keys", "features", name, "key", help="remove `key`")
+        return self
+
+    def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
+        """Reads the first record."""
+        raise NotImplementedError
+
+    def messages(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Iterator[Buffer]:
+        """Yields the records of a shard, for reading a feature; the arguments are as for `stored_labels`."""
+        raise NotImplementedError
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        self.types(shards, index)
+
+    def types(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, FieldType]:
+        """Finds the type of each feature that is read with its record, from the first one; `PG431` if one does not fit."""
+        if self.content == "bytes":
+            return dict.fromkeys(self.features, FieldType())
+        record = self._first_record(shards, index)
+        return {name: _type_in(record, name, feature) for name, feature in self.read_features.items()}
+
+    def _first_record(self, shards: Sequence[Found], index: RecordIndex) -> Mapping[str, Value]:
+        try:
+            return read_example(self.first_message(shards, index))
+        except ValueError as error:
+            message = f"record 0 of {shards[index.first_filled].path!r} is not a `tf.Example`: {error}"
+            help_ = write("content: bytes", "arguments", "if each record is an image file, write {}")
+            raise OpError("PG431", message, field="path", help=help_) from None
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        records, key = enumerate(self.messages(name, shard, offsets, lengths)), self.key_of(name)
+        return [_label_in(record, key, f"{shard.path}#{row}") for row, record in records]
+
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        records = enumerate(self.messages(name, shard, offsets, lengths))
+        return [_list_in(record, key, f"{shard.path}#{row}") for row, record in records]
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        records, key = enumerate(self.messages(name, shard, offsets, lengths)), self.key_of(name)
+        return [_cell_in(record, key, f"{shard.path}#{row}") for row, record in records]
+
+    def known_keys(self, shards: Sequence[Found], index: RecordIndex) -> Sequence[str]:
+        return list(self._first_record(shards, index))
+
+    def has_columns(self) -> bool:
+        return self.content == "example"
+
+    def first_label(self, name: str, shards: Sequence[Found], index: RecordIndex) -> Any:
+        return _label_in(self.first_message(shards, index), self.key_of(name), "the first record")
+
+    def feature_in(self, name: str, record: bytes) -> bytes:
+        """Extracts the bytes of a feature from a record; see `Reader.stored`."""
+        if self.content == "bytes":
+            return record
+        value = read_key(record, self.key_of(name).encode())
+        if value is None or len(value.items) != 1 or not isinstance(value.items[0], bytes):
+            raise ValueError(f"it has no bytes under {self.key_of(name)!r}")
+        return value.items[0]
+
+    def parse(
+        self, types: Mapping[str, FieldType], labels: Mapping[str, LabelColumn], features: Sequence[str], record: Any
+    ) -> dict[str, Any]:
+        """Parses features of one record, a string scalar, with TensorFlow ops."""
+        from pipegen.ops.lowering.record_values import parse_example
+
+        if self.content == "bytes":
+            return dict.fromkeys(features, record)
+        wanted = {name: self.features[name] for name in features}
+        return parse_example(record, wanted, types, {name: labels[name].lookup for name in features if name in labels})
+
+
+class MessageReader(RecordReader):
+    """A reader of messages: one call into Python reads them, and the graph parses them.
 
     Attributes:
-        key: The key of the JSON in a record.
-        stored: How the field is stored.
-        read: Extracts the field from the JSON.
+        source: The source.
+        types: The type of each feature, from the first record.
     """
 
-    key: str
-    stored: Stored
-    read: Callable[[bytes], bytes]
+    source: MessageSource
+    types: Mapping[str, FieldType]
+
+    def messages(self, shards: Any, rows: Any) -> Any:
+        """Reads the messages of records, int64 `(n,)` each: objects `(n,)`; `OSError` or `ValueError` if a file is damaged."""
+        raise NotImplementedError
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        return [self.source.feature_in(feature, message) for message in self.messages(*place).tolist()]
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        from pipegen.ops.lowering.record_values import parsed
+        from pipegen.ops.lowering.stored_readers import called
+
+        self.check()
+        parse = partial(self.source.parse, self.types, self.label_columns)
+        return parsed(called(lambda _, *place: [self.messages(*place)], {"": ("string", ())}), parse)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The layout of messages, from the first record.
-
-    Attributes:
-        held: The type of each key's list.
-        fields: The features that are fields of JSON.
-    """
-
-    held: Mapping[str, Held | None]
-    fields: Mapping[str, JsonField]
-
-
-def layout_of(features: Mapping[str, RecordFeature], record: Mapping[str, Value]) -> Layout:
-    """Returns the layout of the first record for these features; `PG431` if a field of JSON is missing or unfit."""
-    found = {}
-    for name, feature in features.items():
-        key, path = _key_and_path(feature.key or name, record)
-        content = record[key].items[0] if path else None
-        if isinstance(content, bytes):
-            found[name] = JsonField(key, how_field_stored(name, feature, key, path, content), partial(field_of, path=path))
-    return Layout({key: value.held for key, value in record.items()}, found)
+def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> FieldType:
+    """Returns the type of a feature in the first record; `PG431` if it is missing or does not fit."""
+    key, value = feature.key or name, record.get(feature.key or name)
+    if value is None:
+        texts = [column for column, one in record.items() if one.held == "bytes" and len(one.items) == 1]
+        column, path = column_and_path(key, texts)
+        if not path:
+            listed = f"its keys are {quoted(list(record))}" if record else "it has no keys"
+            raise missing_key(f"the first record has no key {key!r}", feature, name, key, list(record), listed)
+        (text,) = record[column].items
+        try:
+            held = FieldType.of_member(field_of(text, path), path)
+        except ValueError as error:
+            raise OpError("PG431", f"{column!r} of the first record: {error}", field=f"features.{name}.key") from None
+    elif value.held == "steps":
+        message = f"{key!r} of the first record is a feature list of a `tf.SequenceExample`, with a value per step"
+        help_ = "write a `tf.Example` for each step, with one value per key"
+        raise OpError("PG431", message, field=feature.key_field(name), help=help_)
+    else:
+        items = len(value.items)
+        held = FieldType(_DTYPES[value.held], () if items == 1 else (items,), called="" if value.held else "nothing")
+    check_field(name, feature, key, held, " of the first record")
+    return held
 
 
 def _found_in(record: Buffer, key: str, place: str) -> tuple[Value | None, tuple[str, ...]]:
@@ -108,7 +228,7 @@ def _found_in(record: Buffer, key: str, place: str) -> tuple[Value | None, tuple
     return value, tuple(parts[end:])
 
 
-def values_in(record: Buffer, key: str, place: str) -> Any:
+def _list_in(record: Buffer, key: str, place: str) -> Any:
     """Reads the list of a record, under a key or in a field of its JSON; `PG431` without one."""
     value, path = _found_in(record, key, place)
     if value is None or value.held == "steps" or (path and (value.held != "bytes" or len(value.items) != 1)):
@@ -117,12 +237,12 @@ def values_in(record: Buffer, key: str, place: str) -> Any:
     if not path:
         return value.items
     try:
-        return value_at(value.items[0], path)
+        return value_at(value.items[0], path, each=True)
     except ValueError as error:
         raise OpError("PG431", f"{place}, {key!r}: {error}") from None
 
 
-def cell_in(record: Buffer, key: str, place: str) -> Any:
+def _cell_in(record: Buffer, key: str, place: str) -> Any:
     """Reads a value of a record, under a key or in a field of its JSON; `None` without one."""
     value, path = _found_in(record, key, place)
     items = () if value is None else value.items
@@ -131,7 +251,7 @@ def cell_in(record: Buffer, key: str, place: str) -> Any:
     return optional_at(items[0], path)
 
 
-def label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
+def _label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
     """Reads the label of a record, under a key or in a field of its JSON; `PG431` without one."""
     value, path = _found_in(record, key, place)
     if value is None or len(value.items) != 1 or (path and value.held != "bytes"):
@@ -142,44 +262,3 @@ def label_in(record: Buffer, key: str, place: str) -> int | float | bytes:
         return field_of(content, path) if path and isinstance(content, bytes) else content
     except ValueError as error:
         raise OpError("PG431", f"{place}, {key!r}: {error}", field="features") from None
-
-
-def _key_and_path(key: str, record: Mapping[str, Value]) -> tuple[str, tuple[str, ...]]:
-    """Splits a feature's key into a key of the record and the path of a field in its JSON."""
-    texts = [name for name, value in record.items() if value.held == "bytes" and len(value.items) == 1]
-    return (key, ()) if key in record else column_and_path(key, texts)
-
-
-def bytes_in(record: bytes, key: str) -> bytes:
-    """Returns the bytes of a key of a `tf.Example`; `ValueError` without any."""
-    value = read_key(record, key.encode())
-    if value is None or len(value.items) != 1 or not isinstance(value.items[0], bytes):
-        raise ValueError(f"it has no bytes under {key!r}")
-    return value.items[0]
-
-
-def _misfit(name: str, feature: RecordFeature, key: str, record: Mapping[str, Value]) -> OpError | None:
-    """Describes how a feature does not fit the first record."""
-    field = feature.key_field(name)
-    value = record.get(key)
-    if value is None:
-        listed = f"its keys are {quoted(list(record))}" if record else "it has no keys"
-        return missing_key(f"the first record has no key {key!r}", feature, name, key, list(record), listed)
-    if value.held == "steps":
-        message = f"{key!r} of the first record is a feature list of a `tf.SequenceExample`, with a value per step"
-        return OpError("PG431", message, field=field, help="write a `tf.Example` for each step, with one value per key")
-    holds = f"{count(len(value.items), 'item')} of type {value.held}" if value.held else "nothing"
-    kind = kind_of(feature)
-    wanted = math.prod(feature.stored_shape)
-    if kind.pictured:
-        fits, due = value.held == "bytes", "the bytes of an image file"
-    elif kind.labels:
-        fits, due = value.held is not None, "one class index or class name"
-    else:
-        fits, due = value.held in ("float", "int"), f"{count(wanted, 'number')}"
-    if fits and len(value.items) == wanted:
-        return None
-    help_ = None
-    if kind.numbers and fits and not kind.weighs and value.items:
-        help_ = write(f"shape: [{len(value.items)}]", "arguments", "{} reads them as a vector")
-    return OpError("PG431", f"{key!r} of the first record holds {holds}, but `{name}` needs {due}", field=field, help=help_)

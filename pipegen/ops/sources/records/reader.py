@@ -12,7 +12,7 @@ from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.records.paths import written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pipegen.ops.sources.listing.reader import Hold, Read, Together
     from pipegen.ops.sources.listing.strings import Ints
@@ -128,10 +128,7 @@ class MappedReader(RecordReader):
             offset, length = int(self.index.offsets[number, at]), int(self.index.lengths[number, at])
             if length < 0:
                 raise ValueError(f"the record has no `{feature}`")
-            with Opened(self.shards[shard].path) as stream:
-                content = stream.pread(length, offset)
-            if len(content) < length:
-                raise OSError(f"{self.shards[shard].path} ends within the record")
+            (content,) = stretches(self.shards[shard].path, [offset], [length])
             found.append(self.unpacked(feature, content, number))
         return found
 
@@ -149,3 +146,13 @@ class MappedReader(RecordReader):
             places: Offset and length of every part, int64 scalars.
         """
         raise NotImplementedError
+
+
+def stretches(path: str, offsets: Iterable[int], lengths: Iterable[int]) -> Iterator[bytes]:
+    """Reads stretches of a file; `OSError` if it ends within one."""
+    with Opened(path) as stream:
+        for offset, length in zip(offsets, lengths, strict=True):
+            content = stream.pread(length, offset)
+            if len(content) < length:
+                raise OSError(f"{path} ends within the record")
+            yield content

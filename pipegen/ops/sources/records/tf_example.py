@@ -1,26 +1,30 @@
-"""Reads `tf.Example` messages without TensorFlow.
-
-The layout is that of Protocol Buffers' wire format: a message is a row of fields, each a tag (number and wire type) and a value.
-`Example.features` and `Features.feature` have the number 1; an entry of the map has the key as 1 and a `Feature` as 2, which holds a
-list of bytes (1), floats (2) or integers (3), see `tensorflow/core/example/feature.proto`. The feature lists of a `SequenceExample` have
-the number 2.
-"""
+"""Reads `tf.Example` messages without TensorFlow, by Protocol Buffers."""
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.frozen import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 Held = Literal["bytes", "float", "int", "steps"]
-_LISTS: dict[int, Held] = {1: "bytes", 2: "float", 3: "int"}
-_FEATURES, _FEATURE_LISTS = 1, 2
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 Buffer = bytes | memoryview
+_MESSAGES = {
+    "Bytes": {"value": (1, "repeated bytes")},
+    "Floats": {"value": (1, "repeated float")},
+    "Ints": {"value": (1, "repeated int64")},
+    "Feature": {"bytes": (1, "Bytes"), "float": (2, "Floats"), "int": (3, "Ints")},
+    "Entry": {"key": (1, "bytes"), "value": (2, "Feature")},
+    "Features": {"entries": (1, "repeated Entry")},
+    "Entries": {"key": (1, "bytes"), "value": (2, "bytes")},
+    "Lists": {"entries": (1, "repeated Entries")},
+    "Example": {"features": (1, "Features"), "lists": (2, "Lists")},
+}
+"""Number and type of each field, as in `tensorflow/core/example/example.proto` and `feature.proto`; `lists` are those of a
+`tf.SequenceExample`. Keys are bytes, since they may be invalid UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,9 @@ def read_example(record: Buffer) -> dict[str, Value]:
     Raises:
         ValueError: Invalid bytes.
     """
-    steps = {_text(key): Value("steps", ()) for key, _, _ in _entries(record, _FEATURE_LISTS)}
-    return steps | {_text(key): _value(record[start:end]) for key, start, end in _entries(record)}
+    example = _parsed(record)
+    steps = {_text(entry.key): Value("steps", ()) for entry in example.lists.entries}
+    return steps | {_text(entry.key): _value(entry.value) for entry in example.features.entries}
 
 
 def read_key(record: Buffer, key: bytes) -> Value | None:
@@ -53,123 +58,46 @@ def read_key(record: Buffer, key: bytes) -> Value | None:
     Raises:
         ValueError: Invalid bytes.
     """
-    found = None
-    for name, start, end in _entries(record):
-        if name == key:  # the last one wins
-            found = start, end
-    return None if found is None else _value(record[found[0] : found[1]])
+    found = [entry for entry in _parsed(record).features.entries if entry.key == key]
+    return _value(found[-1].value) if found else None
 
 
 def _text(key: bytes) -> str:
     return key.decode("utf-8", "replace")
 
 
-def _entries(record: Buffer, field: int = _FEATURES) -> Iterator[tuple[bytes, int, int]]:
-    """Yields each key of one of the two maps with the place of its `Feature` or `FeatureList`."""
-    for number, start, end in _fields(record, 0, len(record)):
-        if number != field or start < 0:
-            continue
-        for inner, entry, stop in _fields(record, start, end):
-            if inner != 1 or entry < 0:
-                continue
-            key, place = b"", (stop, stop)
-            for part, first, last in _fields(record, entry, stop):
-                if part == 1 and first >= 0:
-                    key = bytes(record[first:last])
-                elif part == 2 and first >= 0:
-                    place = first, last
-            yield key, *place
+def _value(feature: Any) -> Value:
+    held = feature.WhichOneof("kind")
+    return Value(held, tuple(getattr(feature, held).value) if held is not None else ())
 
 
-def _value(feature: Buffer) -> Value:
-    held: Held | None = None
-    items: list[bytes | float | int] = []
-    for number, start, end in _fields(feature, 0, len(feature)):
-        if number not in _LISTS or start < 0:
-            continue
-        if _LISTS[number] != held:
-            held, items = _LISTS[number], []
-        items += _items(feature, start, end, held)
-    return Value(held, tuple(items))
+def _parsed(record: Buffer) -> Any:
+    from google.protobuf.message import DecodeError
+
+    try:
+        return _example().FromString(bytes(record))
+    except DecodeError:
+        raise ValueError("its bytes are not a message of Protocol Buffers") from None
 
 
-def _items(feature: Buffer, start: int, end: int, held: Held) -> list[bytes | float | int]:
-    """Parses the items of a list, packed or one by one."""
-    found: list[bytes | float | int] = []
-    at = start
-    while at < end:
-        tag, at = _varint(feature, at, end)
-        wire = tag & 7
-        if wire == _LENGTH:
-            length, at = _varint(feature, at, end)
-            if at + length > end:
-                raise ValueError("a list exceeds its feature")
-            if held == "bytes":
-                found.append(bytes(feature[at : at + length]))
-            elif held == "float":
-                if length % 4:
-                    raise ValueError("a list of floats ends within a number")
-                found += struct.unpack_from(f"<{length // 4}f", feature, at)
-            else:
-                inner = at
-                while inner < at + length:
-                    number, inner = _varint(feature, inner, at + length)
-                    found.append(_signed(number))
-            at += length
-        elif wire == _FIXED32 and held == "float":
-            found += struct.unpack("<f", feature[at : at + 4]) if at + 4 <= end else _cut()
-            at += 4
-        elif wire == _VARINT and held == "int":
-            number, at = _varint(feature, at, end)
-            found.append(_signed(number))
-        else:
-            raise ValueError("a list has an item of another type")
-    return found
+@cache
+def _example() -> Any:
+    """Makes the class of the message."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-
-def _cut() -> tuple[float, ...]:
-    raise ValueError("it ends in the middle of a number")
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number
-
-
-def _fields(record: Buffer, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yields the number and place of each field; (-1, -1) for scalars."""
-    at = start
-    while at < end:
-        tag, at = _varint(record, at, end)
-        number, wire = tag >> 3, tag & 7
-        if number == 0:
-            raise ValueError("a field has the number 0")
-        if wire == _LENGTH:
-            length, at = _varint(record, at, end)
-            if at + length > end:
-                raise ValueError("a field exceeds the record")
-            yield number, at, at + length
-            at += length
-            continue
-        if wire == _VARINT:
-            _, at = _varint(record, at, end)
-        elif wire in (_FIXED32, _FIXED64):
-            at += 4 if wire == _FIXED32 else 8
-        else:
-            raise ValueError(f"a field has the unknown type {wire}")
-        if at > end:
-            raise ValueError("it ends in the middle of a number")
-        yield number, -1, -1
-
-
-def _varint(record: Buffer, at: int, end: int) -> tuple[int, int]:
-    """Parses a variable-length integer, seven bits per byte, lowest first; returns it and its end."""
-    number = shift = 0
-    while True:
-        if at >= end or shift > 63:
-            raise ValueError("it ends in the middle of a number" if at >= end else "a number has more than 64 bits")
-        byte = record[at]
-        at += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number & 0xFFFFFFFFFFFFFFFF, at
-        shift += 7
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="pipegen/example.proto", package="pipegen", syntax="proto3")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for called, (number, kind) in fields.items():
+            word = kind.rpartition(" ")[2]
+            about = {"type_name": f".pipegen.{word}"} if word in _MESSAGES else {"type": getattr(kinds, f"TYPE_{word.upper()}")}
+            label = kinds.LABEL_OPTIONAL if word == kind else kinds.LABEL_REPEATED
+            one = message.field.add(name=called, number=number, label=label, **about)
+            if name == "Feature":
+                one.oneof_index = 0
+        if name == "Feature":
+            message.oneof_decl.add(name="kind")
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("pipegen.Example"))

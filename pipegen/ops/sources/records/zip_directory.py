@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.records.ahead import Ahead
 from pipegen.ops.sources.records.findings import compression
-from pipegen.ops.sources.records.links import Link, linked
-from pipegen.ops.sources.records.members import Members
+from pipegen.ops.sources.records.members import Ahead, Link, Members, linked
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints

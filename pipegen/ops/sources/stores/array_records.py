@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pipegen.ops.sources.stores.base import BYTES, MissingLibrary, Store, Stored, StoreError, byte_strings
+from pipegen.ops.sources.stores.base import Store, byte_strings
+from pipegen.ops.sources.stores.field_types import BYTES, FieldType, MissingLibrary, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +19,6 @@ _OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
 
 class ArrayRecords(Store):
     """An ArrayRecord file: byte strings in compressed chunks with checksums, and an index of them at its end."""
-
-    library: ClassVar[str] = "array_record"
 
     def __init__(self, path: str) -> None:
         try:
@@ -36,8 +35,8 @@ class ArrayRecords(Store):
         group = re.search(r"group_size:(\d+)", self._reader.writer_options_string() or "")
         self.at_once = int(group[1]) if group is not None else 1
 
-    def columns(self) -> Mapping[str, Stored]:
-        return {"": Stored(BYTES)}
+    def columns(self) -> Mapping[str, FieldType]:
+        return {"": FieldType(BYTES)}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
         """Reads records one at a time, which is fastest: for several the library uses its threads. See `Store.read`."""

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.diagnostics.suggest import suggested
-from pipegen.ops.sources.stores.base import (
-    BYTES,
-    TEXT,
-    MissingLibrary,
-    MissingValue,
-    Store,
-    Stored,
-    StoreError,
-    Unsuitable,
-    byte_strings,
-    known,
-    one_line,
-)
+from pipegen.ops.sources.stores.base import Store, byte_strings, known, one_line
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, MissingValue, StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,8 +27,6 @@ _END, _OLD_END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
 class ArrowTables(Store):
     """An uncompressed Arrow file or stream. Fields of structs are named `outer.inner`; images, which Hugging Face stores as bytes and path,
     by the outer name only."""
-
-    library: ClassVar[str] = "pyarrow"
 
     def __init__(self, path: str) -> None:
         try:
@@ -82,7 +69,7 @@ class ArrowTables(Store):
             _check_apart(number, batch)
         return {}
 
-    def columns(self) -> Mapping[str, Stored]:
+    def columns(self) -> Mapping[str, FieldType]:
         """Returns the columns whose type can be read."""
         return {key: column for key, column in self._columns.items() if column is not None}
 
@@ -133,11 +120,11 @@ class ArrowTables(Store):
                 raise StoreError(f"the file is damaged: {one_line(error)}") from None
         return self._leaves[at]
 
-    def _listed(self, key: str) -> Stored | None:
+    def _listed(self, key: str) -> FieldType | None:
         """Returns the type of a column of lists: arrays of the first one's shape, if that is a full array of numbers."""
         batch = next((i for i, batch in enumerate(self._batches) if len(batch)), None)
         first = self._leaf(key, batch).shaped(0) if batch is not None else None
-        return None if first is None else Stored(first.dtype.name, first.shape)
+        return None if first is None else FieldType(first.dtype.name, first.shape)
 
     def close(self) -> None:
         self._batches, self._leaves, self._whole = [], {}, None
@@ -275,13 +262,13 @@ def _all_of(reader: Any) -> list[Any]:
     return list(reader)
 
 
-def _columns(schema: Any) -> Iterator[tuple[str, Stored | None]]:
+def _columns(schema: Any) -> Iterator[tuple[str, FieldType | None]]:
     """Yields columns by type; `None` for lists, whose shape depends on their values."""
     for field in schema:
         yield from _column(field.name, field.type)
 
 
-def _column(name: str, kind: Any) -> Iterator[tuple[str, Stored | None]]:
+def _column(name: str, kind: Any) -> Iterator[tuple[str, FieldType | None]]:
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):
@@ -295,11 +282,11 @@ def _column(name: str, kind: Any) -> Iterator[tuple[str, Stored | None]]:
     elif pa.types.is_dictionary(kind):
         yield from _column(name, kind.value_type)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        yield name, Stored(BYTES)
+        yield name, FieldType(BYTES)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        yield name, Stored(TEXT)
+        yield name, FieldType(TEXT)
     elif _is_number(kind):
-        yield name, Stored(np.dtype(kind.to_pandas_dtype()).name)
+        yield name, FieldType(np.dtype(kind.to_pandas_dtype()).name)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         yield name, None
 
@@ -331,7 +318,7 @@ def _innermost(kind: Any) -> Any:
     return kind
 
 
-def _stacked(values: list[Any], stored: Stored) -> Array:
+def _stacked(values: list[Any], stored: FieldType) -> Array:
     odd = next((value for value in values if np.shape(value) != stored.shape), None)
     if odd is not None:
         raise StoreError(f"the record's array has the shape {np.shape(odd)}, but that of the first record {stored.shape}")

@@ -3,80 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.frozen import dataclass
-from pipegen.lazy import how_to_install
+from pipegen.ops.sources.stores.field_types import StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from pipegen.ops.sources.records.findings import Findings
+    from pipegen.ops.sources.stores.field_types import FieldType
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-BYTES = "bytes"
-"""The dtype of a column of byte strings, such as encoded images."""
-TEXT = "text"
 AT_ONCE = 4096
 """Rows read together when a whole column is read."""
-
-
-class StoreError(ValueError):
-    """A file of records cannot be opened, or one of its records cannot be read. The message is one line without the name of the file."""
-
-
-class MissingValue(StoreError):
-    """A record's value in a column is null."""
-
-
-class Unsuitable(StoreError):
-    """A complete file whose records cannot be read one by one, or only with more arguments.
-
-    Attributes:
-        field: The argument of the source that it concerns.
-        help: What to do.
-    """
-
-    def __init__(self, message: str, help_: str, field: str = "path") -> None:
-        super().__init__(message)
-        self.field, self.help = field, help_
-
-
-class MissingLibrary(StoreError):
-    """The library that reads a format cannot be imported.
-
-    Attributes:
-        help: What to do.
-    """
-
-    def __init__(self, library: str, extra: str, error: ImportError) -> None:
-        super().__init__(f"{library}, which cannot be imported: {error}")
-        self.help = how_to_install(library, extra, error)
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The type of a column.
-
-    Attributes:
-        dtype: A NumPy dtype's name, `BYTES` or `TEXT`.
-        shape: The shape of one record's value.
-        classes: Class names, if the file lists them.
-    """
-
-    dtype: str
-    shape: tuple[int, ...] = ()
-    classes: tuple[str, ...] = ()
-
-    @property
-    def encoded(self) -> bool:
-        """Whether values are byte strings."""
-        return self.dtype in (BYTES, TEXT)
 
 
 class Store:
@@ -91,7 +35,6 @@ class Store:
 
     rows: int
     at_once: int = 1
-    library: ClassVar[str] = ""
 
     def __init__(self, path: str) -> None:
         raise NotImplementedError
@@ -114,7 +57,7 @@ class Store:
             StoreError: One is missing.
         """
 
-    def columns(self) -> Mapping[str, Stored]:
+    def columns(self) -> Mapping[str, FieldType]:
         """Returns the type of each column; a format of single byte strings has the key `""`."""
         raise NotImplementedError
 
@@ -195,11 +138,20 @@ class Extents:
         self.close()
 
 
-def known(columns: Mapping[str, Stored], key: str) -> Stored:
+def known(columns: Mapping[str, FieldType], key: str) -> FieldType:
     """Returns the type of a column, which must exist."""
     if key not in columns:
         raise InternalError(f"the store has no column {key!r}")
     return columns[key]
+
+
+def row_count(arrays: Mapping[str, int], keys: Sequence[str], what: str) -> int:
+    """Returns the number of records, given the rows of each array; `Unsuitable` if those under `keys` differ. `what` they are, in words."""
+    asked = {key: rows for key, rows in arrays.items() if key in keys}
+    if len(set(asked.values())) > 1:
+        message = f"its {what} differ in length: {', '.join(f'`{key}` has {rows:,} rows' for key, rows in asked.items())}"
+        raise Unsuitable(message, "row i of each must be one example", "features")
+    return next(iter(arrays.values()), 0)
 
 
 def one_line(error: Exception) -> str:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from pipegen.ops.sources.stores.base import StoreError
+from pipegen.ops.sources.stores.field_types import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -9,23 +9,13 @@ from __future__ import annotations
 
 import struct
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.base import (
-    BYTES,
-    TEXT,
-    Extents,
-    MissingLibrary,
-    Store,
-    Stored,
-    StoreError,
-    Unsuitable,
-    byte_strings,
-    one_line,
-)
+from pipegen.ops.sources.stores.base import Extents, Store, byte_strings, one_line, row_count
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, StoreError
 from pipegen.ops.sources.stores.hdf5_whole import check_beside, check_end, check_found, check_set
 
 if TYPE_CHECKING:
@@ -50,8 +40,6 @@ class Hdf5Sets(Store):
         keys: The datasets of records; by default all in the file.
     """
 
-    library: ClassVar[str] = "h5py"
-
     def __init__(self, path: str, *keys: str) -> None:
         try:
             import h5py
@@ -74,11 +62,7 @@ class Hdf5Sets(Store):
             # The library confuses a rewritten file with the one that it has open.
             self._file = file if any(isinstance(held, _ByLibrary) for held in self._sets.values()) else file.close()
         self.check_beside()
-        self.rows = next(iter(lengths.values()), 0)
-        asked = {key: n for key, n in lengths.items() if key in keys}
-        if len(set(asked.values())) > 1:
-            message = f"its datasets differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
-            raise Unsuitable(message, "row i of each must be one example", "features")
+        self.rows = row_count(lengths, keys, "datasets")
         self.at_once = max((held.at_once for held in self._sets.values()), default=1)
 
     def check(self) -> Findings:
@@ -108,7 +92,7 @@ class Hdf5Sets(Store):
             except (OSError, RuntimeError, ValueError, KeyError) as error:
                 raise StoreError(one_line(error)) from None
 
-    def columns(self) -> Mapping[str, Stored]:
+    def columns(self) -> Mapping[str, FieldType]:
         return {key: held.stored for key, held in self._sets.items()}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
@@ -195,7 +179,7 @@ class _Set:
         at_once: Number of records unpacked together.
     """
 
-    stored: Stored
+    stored: FieldType
     at_once = 1
 
     def read(self, rows: Array) -> Array:
@@ -276,13 +260,11 @@ class _ByLibrary(_Set):
         return np.array(found, self.stored.dtype).reshape(len(rows), *self.stored.shape)
 
 
-def _stored(one: Any) -> Stored:
+def _stored(one: Any) -> FieldType:
     import h5py
 
     if h5py.check_vlen_dtype(one.dtype) is not None or one.dtype.kind == "V":
-        return Stored(BYTES)
+        return FieldType(BYTES)
     if h5py.check_string_dtype(one.dtype) is not None:
-        return Stored(TEXT)
-    names: dict[str, int] | None = h5py.check_enum_dtype(one.dtype)
-    classes = tuple(sorted(names, key=names.__getitem__)) if names and sorted(names.values()) == list(range(len(names))) else ()
-    return Stored(one.dtype.newbyteorder("=").name, tuple(one.shape[1:]), classes)
+        return FieldType(TEXT)
+    return FieldType(one.dtype.newbyteorder("=").name, tuple(one.shape[1:]))

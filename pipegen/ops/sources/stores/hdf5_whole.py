@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.ops.sources.stores.base import StoreError, one_line
+from pipegen.ops.sources.stores.base import one_line
+from pipegen.ops.sources.stores.field_types import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

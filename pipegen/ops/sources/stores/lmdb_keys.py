@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.stores.base import MissingLibrary, StoreError
+from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Array

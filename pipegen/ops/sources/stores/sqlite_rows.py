@@ -12,7 +12,8 @@ from urllib.parse import quote
 import numpy as np
 
 from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingValue, Store, Stored, StoreError, Unsuitable, byte_strings
+from pipegen.ops.sources.stores.base import Store, byte_strings
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,13 +63,13 @@ class SqliteRows(Store):
             check_pages(self._path, self._open)
         return {}
 
-    def _declared(self) -> dict[str, Stored]:
+    def _declared(self) -> dict[str, FieldType]:
         """Returns the columns; one without a declared type has that of its first value."""
         found = {}
         for _, name, declared, *_ in self._open.execute(f"PRAGMA table_info({_quoted(self._table)})"):
             column = name.decode()
             kind = _affinity(declared.decode() if declared else "")
-            found[column] = Stored(kind or self._first_kind(column))
+            found[column] = FieldType(kind or self._first_kind(column))
         return found
 
     def _first_kind(self, column: str) -> str:
@@ -92,7 +93,7 @@ class SqliteRows(Store):
         ids = np.fromiter((row[0] for row in self._open.execute(f"SELECT rowid FROM {table} ORDER BY rowid")), np.int64, count)  # noqa: S608
         return ids, 0, count
 
-    def columns(self) -> Mapping[str, Stored]:
+    def columns(self) -> Mapping[str, FieldType]:
         return self._columns
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
@@ -210,7 +211,7 @@ def _affinity(declared: str) -> str:
     return "float64" if any(name in kind for name in ("REAL", "FLOA", "DOUB", "NUM", "DEC")) else ""
 
 
-def _values(values: Sequence[Any], key: str, stored: Stored) -> Array:
+def _values(values: Sequence[Any], key: str, stored: FieldType) -> Array:
     """Converts values of a column, which can have any type in any row."""
     missing = next((value for value in values if value is None), 0)
     if missing is None:

@@ -7,11 +7,12 @@ import math
 import os
 import re
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.ops.sources.stores.base import BYTES, TEXT, MissingLibrary, Store, Stored, StoreError, Unsuitable, byte_strings, known
+from pipegen.ops.sources.stores.base import Store, byte_strings, known, row_count
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +34,6 @@ class ZarrArrays(Store):
         keys: The arrays of records; by default all in the group.
     """
 
-    library: ClassVar[str] = "zarr"
-
     def __init__(self, path: str, *keys: str) -> None:
         try:
             import zarr
@@ -55,12 +54,8 @@ class ZarrArrays(Store):
             raise
         except Exception as error:  # each version of the library has its own classes
             raise StoreError(_said(error)) from None
-        asked = {key: n for key, n in lengths.items() if key in keys}
-        if len(set(asked.values())) > 1:
-            message = f"its arrays differ in length: {', '.join(f'`{key}` has {n:,} rows' for key, n in asked.items())}"
-            raise Unsuitable(message, "row i of each must be one example", "features")
         self._path, self._keys = path, keys
-        self.rows = next(iter(lengths.values()), 0)
+        self.rows = row_count(lengths, keys, "arrays")
         self._held: dict[str, Array] = {}
         self.at_once = max(
             (int(one.chunks[0]) for key, one in self._sets.items() if (not keys or key in keys) and not _small(one)), default=1
@@ -85,7 +80,7 @@ class ZarrArrays(Store):
         found = [one for key in self._keys if key in self._sets for one in _missing(self._path, key, self._sets[key])]
         return {"unwritten": (len(dict(found)), found[0][1])} if found else {}
 
-    def columns(self) -> Mapping[str, Stored]:
+    def columns(self) -> Mapping[str, FieldType]:
         return {key: _stored(one) for key, one in self._sets.items()}
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
@@ -168,9 +163,9 @@ def _kind(one: Any) -> str | None:
     return TEXT if "vlen-utf8" in said or one.dtype.kind == "U" else None
 
 
-def _stored(one: Any) -> Stored:
+def _stored(one: Any) -> FieldType:
     kind = None if one.dtype.kind in "biuf" else _kind(one)
-    return Stored(kind) if kind is not None else Stored(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
+    return FieldType(kind) if kind is not None else FieldType(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
 
 
 def _said(error: Exception) -> str:

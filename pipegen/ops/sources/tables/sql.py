@@ -209,7 +209,7 @@ def _sqlite(file: str) -> Any:
     import sqlite3
     from urllib.parse import quote
 
-    from pipegen.ops.sources.stores.base import StoreError
+    from pipegen.ops.sources.stores.field_types import StoreError
     from pipegen.ops.sources.stores.sqlite_rows import check_pages
 
     connection = sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True)

@@ -16,7 +16,7 @@ from pipegen.ops.sources.features.label_values import is_missing, label_texts, t
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
 from pipegen.ops.sources.records.findings import UNPACK, compression
-from pipegen.ops.sources.records.json_fields import MissingFieldError, column_and_path, value_at
+from pipegen.ops.sources.stores.field_types import MissingFieldError, column_and_path, value_at
 from pipegen.ops.sources.tables.nested import check_room, checked, read_cells
 
 if TYPE_CHECKING:

@@ -1,0 +1,174 @@
+"""Records whose features are stretches of bytes of their own: members of archives, values of a database, columns of samples."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pipegen.errors import OpError
+from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.records.described import check_field
+from pipegen.ops.sources.records.reader import MappedReader, stretches
+from pipegen.ops.sources.records.source import RecordSource
+from pipegen.ops.sources.stores.field_types import JSON_FIELDS, FieldType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pipegen.ops.sources.listing.reader import Reader
+    from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.labels import LabelColumn
+    from pipegen.ops.sources.records.paths import Found
+
+ABSENT = -1
+"""The length of a missing part."""
+
+
+class PartReader(MappedReader):
+    """A reader of such features in mapped files.
+
+    Args:
+        source: The source.
+        types: The type of each feature, from the first record.
+        about: As for `MappedReader`. The part `check_of(NAME)` has the check of a compressed feature, else 0.
+    """
+
+    def __init__(self, source: PartSource, types: Mapping[str, FieldType], *about: Any) -> None:
+        super().__init__(*about)
+        self.features, self.types, self.verifies = source.features, types, False
+
+    def verifying(self) -> PartReader:
+        """Returns a reader that also checks the checksums of uncompressed members."""
+        made = copy(self)
+        made.verifies = True
+        return made
+
+    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
+        return tuple(features)
+
+    def python(self, features: Iterable[str], ram_budget: int) -> str:
+        return super().python(features, ram_budget) or JSON_FIELDS * any(self.types[name].path for name in features)
+
+    def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
+        if check_of(feature) in self.parts:
+            from pipegen.ops.sources.records.members import unpacked_member
+
+            content = unpacked_member(content, int(self.index.offsets[number, self.parts.index(check_of(feature))]))
+        return self.types[feature].member(content)
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.record_values import from_member
+
+        checks = self.index.offsets[:, len(self.features) :]
+        packed = bool(((checks != 0) if self.verifies else (checks > 0)).any())
+        found = {}
+        for name in features:
+            check = places[check_of(name)][0] if packed else None
+            lookup = self.label_columns[name].lookup if name in self.label_columns else None
+            found[name] = from_member(name, self.features[name], self.types[name], parts[name], check, lookup, whole=self.verifies)
+        return found
+
+
+class PartSource(RecordSource):
+    """Files whose records have an indexed part for each feature."""
+
+    checked: ClassVar[bool] = False
+    """Whether the size and checksum of each part are known; see `Members.checks`."""
+    reads: ClassVar[type[PartReader]] = PartReader
+    """The class of its reader."""
+
+    def fetched_as_read(self) -> frozenset[str]:
+        return frozenset({"path"})
+
+    def parts(self) -> tuple[str, ...]:
+        """Returns the features, and for each its check, if there are any."""
+        return (*self.features, *(map(check_of, self.features) if self.checked else ()))
+
+    def index_options(self) -> str:
+        return str([self.key_of(name) for name in self.features])
+
+    def field_type(self, name: str, key: str, shard: Found) -> FieldType:
+        """Returns the type of the values under a key, as far as it is known without them; else `BYTES`, with the path of a field of JSON.
+
+        Raises:
+            OpError: `PG431` without the key.
+        """
+        return FieldType()
+
+    def absent(self, name: str, path: str) -> tuple[str, str | None]:
+        """Describes a missing part of a feature in a file, and returns the help."""
+        return f"column {self.key_of(name)!r}", None
+
+    def unpacked_member(self, content: bytes, check: int) -> bytes:
+        """Decompresses a part; `ValueError` if it is damaged."""
+        return content
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        self.types(shards, index)
+
+    def types(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, FieldType]:
+        """Finds the type of each feature that is read with its record, from the first one.
+
+        Raises:
+            OpError: `PG431` if one is missing or does not fit, `PG430` if it is damaged.
+        """
+        shard, found = shards[index.first_filled], {}
+        places = [part[:1] for part in index.of(index.first_filled)]
+        for name, feature in self.read_features.items():
+            key = self.key_of(name)
+            held = self.field_type(name, key, shard)
+            if kind_of(feature).pictured:  # a damaged image is reported when it is read, and may be skipped
+                self._check_there(name, shard, 0, int(places[1][0, list(self.features).index(name)]))
+            elif held.path or held == FieldType():
+                held = FieldType.of_member(next(self._each(held.member, name, shard, *places)), held.path)
+            check_field(name, feature, key, held, " of the first record")
+            found[name] = held
+        return found
+
+    def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self._each(self.field_type(name, self.key_of(name), shard).label, name, shard, offsets, lengths))
+
+    def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self._each(self.field_type(name, key, shard).list, name, shard, offsets, lengths))
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        return list(self._each(self.field_type(name, self.key_of(name), shard).cell, name, shard, offsets, lengths, optional=True))
+
+    def _check_there(self, name: str, shard: Found, row: int, length: int) -> None:
+        if length == ABSENT:
+            what, help_ = self.absent(name, shard.path)
+            message = f"record {row} of {shard.path!r} has no {what} for `{name}`"
+            raise OpError("PG431", message, field=self.features[name].key_field(name), help=help_)
+
+    def _each(
+        self, read: Callable[[bytes], Any], name: str, shard: Found, offsets: Ints, lengths: Ints, *, optional: bool = False
+    ) -> Iterator[Any]:
+        """Yields what a function of the part of a feature returns, for records of a shard; if `optional`, `None` without a part."""
+        at = list(self.features).index(name)
+        checks = offsets[:, len(self.features) + at].tolist() if self.checked else [0] * len(offsets)
+        places = offsets[:, at].tolist(), lengths[:, at].tolist()
+        for row, length in enumerate(places[1] if not optional else ()):
+            self._check_there(name, shard, row, length)
+        for row, stored in enumerate(stretches(shard.path, places[0], [max(0, length) for length in places[1]])):
+            if places[1][row] == ABSENT:
+                yield None
+                continue
+            try:
+                content = self.unpacked_member(stored, checks[row])
+            except ValueError as error:
+                message = f"`{name}` of record {row} of {shard.path!r} cannot be read: {error}"
+                raise OpError("PG430", message, field=f"features.{name}") from None
+            try:
+                yield read(content)
+            except ValueError as error:
+                message = f"{shard.path}#{row}, {self.key_of(name)!r}: {error}"
+                raise OpError("PG431", message, field=f"features.{name}") from None
+
+    def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
+        return self.reads(self, self.types(shards, index), shards, index, self.parts(), labels)
+
+
+def check_of(name: str) -> str:
+    """Returns the part with the check of a feature."""
+    return f"{name}\0check"
