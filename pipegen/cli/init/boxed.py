@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from pipegen.cli.init.spec import (
 )
 from pipegen.data.one_source import without_missing
 from pipegen.errors import OpError
+from pipegen.ops.lowering.outline_masks import WITHOUT_AREA
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml
 from pipegen.ops.sources.annotations.yolo_names import YAMLS, described
@@ -200,8 +202,26 @@ def _labelme(folder: str) -> dict[str, _Source] | None:
     for file in _some_files(folder, ".json"):
         stem = os.path.splitext(file)[0]
         if b'"shapes"' in _head(file) and any(os.path.isfile(f"{stem}.{ending}") for ending in IMAGE_EXTENSIONS):
-            return {"": ("labelme", {"path": folder})}
+            return {"": ("labelme", {"path": folder, **_points_of(folder)})}
     return None
+
+
+def _points_of(folder: str) -> dict[str, Any]:
+    """Returns the arguments that read the points of LabelMe: with the boxes of their groups, or those of the image."""
+    groups, alone = 0, []
+    for file in _some_files(folder, ".json"):
+        with suppress(DamagedError):
+            content = read_json(file, hook=lambda read: {k: v for k, v in read.items() if k != "imageData"})
+            shapes = [own for own in (content.get("shapes") if isinstance(content, dict) else None) or () if isinstance(own, dict)]
+            points = [shape for shape in shapes if shape.get("shape_type") == "point"]
+            areas = {str(shape.get("group_id")) for shape in shapes if shape.get("shape_type") not in WITHOUT_AREA}
+            own = [str(point.get("label")) for point in points if point.get("group_id") is None or str(point["group_id"]) not in areas]
+            groups += len(points) - len(own)
+            alone += [own] if own else []
+    if groups:
+        return dict(_POINTS)
+    named = len({tuple(sorted(own)) for own in alone}) == 1 and len({*alone[0]}) == len(alone[0]) > 1
+    return {"keypoints": "image", **({"names": sorted(alone[0])} if named else {})} if alone else {}
 
 
 def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str, errors: str) -> Written:

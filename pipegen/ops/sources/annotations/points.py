@@ -10,9 +10,11 @@ from pydantic import model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_places
+from pipegen.ops.kinds.item_label import item_label_type
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
+from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.sources.annotations.found import Found, PointNames
-from pipegen.ops.sources.annotations.source import BoxedSource
+from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource
 from pipegen.ops.sources.features.any_kind import NamesPoints
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count, quoted
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable
 
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.types import ElementType
 
 POINTS = "keypoints"
@@ -49,15 +52,21 @@ class PointedSource(NamesPoints, BoxedSource):
         if self.keypoints is None:
             return type_
         rules = self._point_rules(PointNames(()) if found is None or found.points is None else found.points)
-        return type_.replace(**{POINTS: keypoints_type("image", rules, home="boxes")})
+        if rules.each or rules.names:
+            return type_.replace(**{POINTS: keypoints_type("image", rules, home="boxes")})
+        most = 0 if found is None else most_items(found.own[POINTS])  # type: ignore[arg-type]  # points are ragged
+        classes = None if found is None or found.points is None else len(found.points.names) or None
+        labels = item_label_type(POINTS, classes).with_(most=most)
+        return type_.replace(**{POINTS: keypoints_type("image", rules, most=most), POINT_LABELS: labels})
 
     def _point_rules(self, stored: PointNames) -> PointRules:
-        names = self.names or stored.names
+        each = self.keypoints == "instances"
+        names = self.names or (stored.names if each else ())
         pairs = self.mirror_pairs
         if pairs is None:
             pairs = pairs_by_name(names) if stored.pairs is None else stored.pairs
             pairs = tuple(pair for pair in pairs if {*pair} <= {*names})
-        return PointRules(names, swapped_places(names, pairs), self.outside or "remove", each=True, relative=self.form.startswith("rel_"))
+        return PointRules(names, swapped_places(names, pairs), self.outside or "remove", each, relative=self.form.startswith("rel_"))
 
     def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
         """Orders the keypoints by `names`."""
@@ -66,9 +75,15 @@ class PointedSource(NamesPoints, BoxedSource):
             return found, notes
         import numpy as np
 
-        values: Any = found.items[POINTS]
+        column = found.own.get(POINTS)
+        values: Any = found.items[POINTS] if column is None else column.values
+        if column is not None and self.names is None:
+            if len(values):
+                return found, notes
+            values = values[None]
         if not values[..., 2].any():
-            message = f"none of {count(len(values), 'box', 'boxes')} has keypoints"
+            what = count(len(values), "box", "boxes") if column is None else count(len(found.keys), "image")
+            message = f"none of {what} has keypoints"
             raise OpError("PG475", message, field="keypoints", help="remove `keypoints`, or use annotations with keypoints")
         stored = found.points.names
         try:
@@ -83,7 +98,10 @@ class PointedSource(NamesPoints, BoxedSource):
                 message, help_ = f"`names` lists {quoted(lacking)}, which the annotations lack", f"they have {quoted(stored)}"
                 notes.append(Note("PG403", message, f"is {near!r} meant?" if near else help_, "names"))
             values = np.concatenate([values, np.zeros_like(values[:, :1])], 1)[:, at]
-        return replace(found, items={**found.items, POINTS: values}), notes
+        if column is None:
+            return replace(found, items={**found.items, POINTS: values}), notes
+        lengths: Ints = np.full(len(values), values.shape[1], np.int64)
+        return replace(found, own={**found.own, POINTS: Ragged(values.reshape(-1, 3), lengths)}), notes
 
 
 def checked_points(values: Any, places: Callable[[int], str]) -> tuple[Any, builtins.list[str]]:
