@@ -295,7 +295,7 @@ DAMAGED: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     ),
     "coco: pairs": (lambda at: damaged_coco(at, mirror_pairs=[["nose", "ear"]]), "has `ear`, which is not in `names`"),
     "coco: true": (lambda at: damaged_coco(at, keypoints=True), "`coco.keypoints` is .*instances"),
-    "coco: not asked": (lambda at: damaged_coco(at, keypoints=None, names=["nose"]), "`names` is for keypoints"),
+    "coco: not asked": (lambda at: damaged_coco(at, keypoints=None, names=["nose"]), r"names` is for keypoints"),
     "yolo: numbers": (lambda at: damaged_yolo(at, "0 .5 .5 .1 .1 .5 .5 2 .5"), "00.txt:1 has 9 numbers, but `kpt_shape` asks for 14"),
     "yolo: visibility": (lambda at: damaged_yolo(at, "0 .5 .5 .1 .1" + " .5 .5 7" * 3), r"00.txt:1 has the keypoint \[0.5, 0.5, 7\]"),
     "yolo: pixels": (lambda at: damaged_yolo(at, "0 .5 .5 .1 .1" + " 50 20 2" * 3), "00.txt:1 has keypoints in pixels"),

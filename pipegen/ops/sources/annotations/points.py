@@ -42,7 +42,7 @@ class PointedSource(NamesPoints, BoxedSource):
         if self.keypoints is None:
             given = next((name for name in NamesPoints.model_fields if getattr(self, name) is not None), None)
             if given is not None:
-                raise PartError(f"`{given}` is for keypoints, which this source does not read", given, help="add `keypoints: instances`")
+                raise PartError(f"`{given}` is for keypoints, which only `keypoints` reads", given, help="add `keypoints: instances`")
         if self.names is not None:
             check_names(self.names, self.mirror_pairs or (), "")
         return self
