@@ -382,3 +382,29 @@ def test_outlines_of_yolo_are_those_of_coco(masks: str, tmp_path: Path) -> None:
     )
     assert any(len(np.unique(batch[3])) > 2 for batch in due)
     equal(found, due)
+
+
+def test_splits_with_other_names_or_formats_are_errors(tmp_path: Path) -> None:
+    held = records()
+    first, second = write_coco(tmp_path / "a", held[:8]), write_coco(tmp_path / "b", held[8:])
+    file = tmp_path / "b/boxes.json"
+    file.write_text(file.read_text().replace("nose", "tail"))
+    with pytest.raises(pipegen.SpecError, match=r"PG210.*`keypoints` has other names or mirror pairs than in `train`"):
+        pipegen.build(spec_of({"by_split": {"train": first, "validation": second}}))
+    own = {"train": write_labelme(tmp_path / "c", held), "validation": write_yolo(tmp_path / "d", held)}
+    said = [d.message for d in inspect(spec_of({"by_split": own})).diagnostics.items]
+    assert any("`boxes` of `validation` has another type than `boxes` of `train`" in message for message in said), said
+
+
+@pytest.mark.parametrize("op", WRITERS)
+def test_names_choose_and_order_points(op: str, tmp_path: Path) -> None:
+    source = WRITERS[op](tmp_path, records())
+    whole = batches(pipegen.build(spec_of(source), runtime={"jit": "never"}).train)
+    source[op] |= {"names": ["right_ear", "left_ear", "chin"]}
+    pipe = pipegen.build(spec_of(source), runtime={"jit": "never"})
+    said = {note.code: note.message for note in pipe._manifest.listing.notes}
+    assert "lists 'chin', which the annotations lack" in said["PG403"]
+    assert said["PG411"].endswith("keypoints of names that `names` does not list: 'nose'")
+    for found, due in zip(batches(pipe.train), whole, strict=True):
+        np.testing.assert_array_equal(found[3][:, :, :2], due[3][:, :, [2, 0]])
+        assert not found[3][:, :, 2].any()

@@ -16,7 +16,7 @@ from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.sources.annotations.found import Found, PointNames
 from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource
 from pipegen.ops.sources.features.any_kind import NamesPoints
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, quoted
 
 if TYPE_CHECKING:
@@ -97,6 +97,12 @@ class PointedSource(NamesPoints, BoxedSource):
                 near = closest(lacking[0], list(stored))
                 message, help_ = f"`names` lists {quoted(lacking)}, which the annotations lack", f"they have {quoted(stored)}"
                 notes.append(Note("PG403", message, f"is {near!r} meant?" if near else help_, "names"))
+            others = [i for i, name in enumerate(stored) if name not in self.names]
+            number = int((values[:, others, 2] > 0).sum())
+            if number:
+                gone = LeftOut(number, "keypoint of a name that `names` does not list", "keypoints of names that `names` does not list")
+                message = f"ignored: {gone}: {quoted([stored[i] for i in others])}"
+                notes.append(Note("PG411", message, field="names", left_out=(gone,)))
             values = np.concatenate([values, np.zeros_like(values[:, :1])], 1)[:, at]
         if column is None:
             return replace(found, items={**found.items, POINTS: values}), notes
