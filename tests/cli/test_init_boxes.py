@@ -142,3 +142,66 @@ def test_annotations_of_images_that_are_not_there(cli: Cli, tmp_path: Path) -> N
     assert "names '11.jpg', which is not in" in text
     assert "# Classes: cat 6, dog 5" in text
     assert collect_data(pipegen.load(file)).total == 11
+
+
+def pointed(cli: Cli, path: str, expected: str) -> None:
+    """Runs `init` on annotations with keypoints: its spec has no findings, and gives batches."""
+    result = cli("init", path)
+    assert result.exit_code == 0, result.output
+    file = result.stdout.split(":")[0].removeprefix("wrote ")
+    text = Path(file).read_text(encoding="utf-8")
+    assert expected in text
+    found = inspect(file).diagnostics.items
+    assert not found, found
+    _, y = next(iter(pipegen.build(file, runtime={"jit": "never"}).train))
+    points = y["keypoints"] if isinstance(y, dict) else y
+    assert points.shape[-1] == 3
+    assert points.numpy().any()
+
+
+def test_keypoints_of_coco(cli: Cli, tmp_path: Path) -> None:
+    coco(tmp_path / "pets", "person_keypoints.json", "images")
+    file = tmp_path / "pets/person_keypoints.json"
+    content = json.loads(file.read_text())
+    for category in content["categories"]:
+        category["keypoints"] = ["nose", "tail"]
+    for one in content["annotations"]:
+        one |= {"keypoints": [3, 3, 2, 0, 0, 0], "num_keypoints": 1}
+    file.write_text(json.dumps(content))
+    pointed(cli, "pets", "annotations: pets/person_keypoints.json, keypoints: instances}}")
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_poses_and_outlines_of_yolo(cli: Cli, tmp_path: Path, split: bool) -> None:
+    for name in ("train", "val"):
+        write_images(tmp_path / "pets/images" / name, 6)
+        (tmp_path / "pets/labels" / name).mkdir(parents=True)
+        for i in range(6):
+            (tmp_path / "pets/labels" / name / f"{i:02d}.txt").write_text("0 0.5 0.5 0.5 0.5 0.4 0.4 2 0 0 0\n")
+    splits = "train: images/train\nval: images/val\n" if split else ""
+    (tmp_path / "pets/data.yaml").write_text(f"{splits}names: [cat]\nkpt_shape: [2, 3]\nflip_idx: [1, 0]\n")
+    pointed(cli, "pets", "keypoints: instances")
+    for file in tmp_path.rglob("labels/*/*.txt"):
+        file.write_text("0 0.1 0.1 0.5 0.1 0.5 0.5\n")
+    (tmp_path / "pets/data.yaml").write_text(f"{splits}names: [cat]\n")
+    Path("pets.pipegen.yaml").unlink()
+    assert cli("init", "pets").exit_code == 0
+    assert "`masks: instances` in `yolo`" in Path("pets.pipegen.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("group", "box", "labels", "expected"),
+    [
+        (3, True, ("nose", "tail"), "{labelme: {path: pets/, keypoints: instances}}"),
+        (None, True, ("nose", "tail"), "{labelme: {path: pets/, keypoints: image, names: [nose, tail]}}"),
+        (None, False, ("nose", "tail"), "{labelme: {path: pets/, keypoints: image, names: [nose, tail]}}"),
+        (None, False, ("seed", "seed"), "{labelme: {path: pets/, keypoints: image}}"),
+    ],
+)
+def test_points_of_labelme(cli: Cli, tmp_path: Path, group: int | None, box: bool, labels: tuple[str, str], expected: str) -> None:
+    write_images(tmp_path / "pets", 12)
+    for i in range(12):
+        shapes = [{"label": n, "shape_type": "point", "points": [[4 + k, 5]], "group_id": group} for k, n in enumerate(labels)]
+        shapes += [{"label": "cat", "shape_type": "rectangle", "points": [[2, 2], [9, 9]], "group_id": group}] if box else []
+        (tmp_path / "pets" / f"{i:02d}.json").write_text(json.dumps({"imagePath": f"{i:02d}.jpg", "shapes": shapes}))
+    pointed(cli, "pets", expected)

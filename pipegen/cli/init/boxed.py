@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from pipegen.cli.init.spec import (
 )
 from pipegen.data.one_source import without_missing
 from pipegen.errors import OpError
+from pipegen.ops.lowering.outline_masks import WITHOUT_AREA
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml
 from pipegen.ops.sources.annotations.yolo_names import YAMLS, described
@@ -200,8 +202,26 @@ def _labelme(folder: str) -> dict[str, _Source] | None:
     for file in _some_files(folder, ".json"):
         stem = os.path.splitext(file)[0]
         if b'"shapes"' in _head(file) and any(os.path.isfile(f"{stem}.{ending}") for ending in IMAGE_EXTENSIONS):
-            return {"": ("labelme", {"path": folder})}
+            return {"": ("labelme", {"path": folder, **_points_of(folder)})}
     return None
+
+
+def _points_of(folder: str) -> dict[str, Any]:
+    """Returns the arguments that read the points of LabelMe: with the boxes of their groups, or those of the image."""
+    groups, alone = 0, []
+    for file in _some_files(folder, ".json"):
+        with suppress(DamagedError):
+            content = read_json(file, hook=lambda read: {k: v for k, v in read.items() if k != "imageData"})
+            shapes = [own for own in (content.get("shapes") if isinstance(content, dict) else None) or () if isinstance(own, dict)]
+            points = [shape for shape in shapes if shape.get("shape_type") == "point"]
+            areas = {str(shape.get("group_id")) for shape in shapes if shape.get("shape_type") not in WITHOUT_AREA}
+            own = [str(point.get("label")) for point in points if point.get("group_id") is None or str(point["group_id"]) not in areas]
+            groups += len(points) - len(own)
+            alone += [own] if own else []
+    if groups:
+        return dict(_POINTS)
+    named = len({tuple(sorted(own)) for own in alone}) == 1 and len({*alone[0]}) == len(alone[0]) > 1
+    return {"keypoints": "image", **({"names": sorted(alone[0])} if named else {})} if alone else {}
 
 
 def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_folder: str, errors: str) -> Written:
@@ -214,29 +234,41 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
         counts.update(dict.fromkeys(names, 0))
         counts.update(names[i] for i in boxes[split].values.tolist())
     lengths = sorted(length for own in boxes.values() for length in own.lengths.tolist())
-    comments = classes_line(counts)
-    comments.append(f"Boxes on an image: {lengths[0]:,} to {lengths[-1]:,}, mostly {lengths[len(lengths) // 2]:,}")
+    comments = classes_line(counts) if counts else []
+    if counts:
+        comments.append(f"Boxes on an image: {lengths[0]:,} to {lengths[-1]:,}, mostly {lengths[len(lengths) // 2]:,}")
     comments += [f"{split}: {count(len(listing.keys), 'image')}" for split, listing in listings.items() if split]
     offered = [op for op, arguments in parts.values() if _has_outlines(op, arguments)]
-    if len(offered) == len(parts):
+    if len(offered) == len(parts) and counts:
         comments.append(f"Outlines: `masks: instances` in `{offered[0]}` turns them into a `mask` with the number of each box")
     comments += about_sample(sample)
     comments += [plain(note.message) for listing in listings.values() for note in listing.notes]
     train = len(listings["train"].keys) if "train" in listings else round(0.8 * len(first.keys))
-    pointed = all("keypoints" in arguments for _, arguments in parts.values())
+    what = [f"{count(sum(counts.values()), 'box', 'boxes')} of {count(len(counts), 'class', 'classes')}"] if counts else []
+    what += ["keypoints"] if "keypoints" in first.columns else []
     images = count(sum(len(listing.keys) for listing in listings.values()), "image")
     return spec_of(
-        f"{images} with {count(sum(counts.values()), 'box', 'boxes')} of {count(len(counts), 'class', 'classes')}",
+        f"{images} with {' and '.join(what)}",
         comments,
         by_split({split: {op: _placed(arguments, spec_folder)} for split, (op, arguments) in parts.items()}),
         batch_for(2 * train, _BATCH),
         splits="" if len(parts) > 1 or "split" in parts[""][1] else PARTS,
         decode=pixels_of(sample),
         sample=sample,
-        steps=[FLIP.replace("left and right;", "left and right, boxes as well;"), RESCALE],
-        output=BOXES.replace("labels: labels", "labels: labels, keypoints: keypoints") if pointed else BOXES,
+        steps=[FLIP.replace("left and right;", f"left and right, {'boxes' if counts else 'points'} as well;"), RESCALE],
+        output=_output(first, boxes=bool(counts)),
         errors=errors,
     )
+
+
+def _output(listing: Listing, *, boxes: bool) -> str:
+    """Writes an output of the boxes, if there are any, and of the keypoints."""
+    names = [name for name in ("keypoints", "point_labels") if name in listing.columns]
+    names += ["keypoints_valid"] if "point_labels" in names else []
+    points = ", ".join(f"{name}: {name}" for name in names)
+    if boxes:
+        return BOXES.replace("labels: labels", f"labels: labels, {points}") if points else BOXES
+    return f"output: {{x: image, y: {{{points}}}}}  # x, y and visibility of each point: 0 is absent, 1 hidden, 2 visible"
 
 
 def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:

@@ -163,13 +163,18 @@ def counts_of(text: bytes) -> Any:
     return values
 
 
+WITHOUT_AREA = frozenset({"point", "line", "linestrip", "points"})
+"""Shapes of LabelMe that are not drawn."""
+
+
 def read_labelme(contents: bytes, most: int) -> Any:
     """Draws at most `most` shapes of a file in their order, each with its number, counted from 1: uint8 `(height, width)`. Points and lines
-    are not drawn. `UnreadableError` for an image without a size, and for too many shapes."""
+    are not drawn and not counted. `UnreadableError` for an image without a size, and for too many shapes."""
     from PIL import Image, ImageDraw
 
     held = json.loads(contents)
-    width, height, shapes = held.get("imageWidth"), held.get("imageHeight"), held["shapes"]
+    width, height = held.get("imageWidth"), held.get("imageHeight")
+    shapes = [shape for shape in held["shapes"] if shape.get("shape_type") not in WITHOUT_AREA]
     if not isinstance(width, int) or not isinstance(height, int) or width < 1 or height < 1:
         raise UnreadableError("has no size of its image, `imageWidth` and `imageHeight`")
     if len(shapes) > most:

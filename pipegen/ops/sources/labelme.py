@@ -14,54 +14,30 @@ from pipegen.errors import OpError
 from pipegen.ops.families.array_decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.lowering.outline_masks import WITHOUT_AREA
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.found import PointNames
+from pipegen.ops.sources.annotations.found import Found, PointNames
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource
-from pipegen.ops.sources.annotations.source import gathered, known_sides, without_masks, without_own_image
+from pipegen.ops.sources.annotations.source import POINT_LABELS, gathered, known_sides, without_masks, without_own_image
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.annotations.found import Found
     from pipegen.ops.sources.listing.base import Parts
-    from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.transform import Transform
     from pipegen.types import ElementType
 
-_WITHOUT_AREA = frozenset({"point", "line", "linestrip", "points"})
 _AROUND = frozenset({"polygon", "rectangle", "mask"})
-
-
-class _Shape(NamedTuple):
-    """A shape with a box: its image, the edges, the class, its place, its number in the file, and its group."""
-
-    record: int
-    box: tuple[float, ...]
-    name: str
-    where: str
-    number: int
-    group: Any
-
-
-class _Point(NamedTuple):
-    """A point: its image, x and y, the name, its place, and its group."""
-
-    record: int
-    at: tuple[float, float]
-    name: str
-    where: str
-    group: Any
 
 
 class Labelme(PointedSource):
     """Images, each with a JSON file of drawn shapes. Every polygon, rectangle, circle and mask gets a box around it.
 
-    Classes are ordered by name. Lines have no area and are ignored, as are points without `keypoints`.
+    Classes are ordered by name. Lines have no area and are ignored, like points without `keypoints`.
     """
 
     op: ClassVar[str] = "labelme"
@@ -74,12 +50,11 @@ class Labelme(PointedSource):
     """`instances`: a `mask` for each image with a file. Each pixel holds the number of the box whose outline covers it; later shapes cover
     earlier ones. Outlines are drawn in Python each time an image is read."""
 
-    keypoints: Literal["instances", "image"] | None = None  # type: ignore[assignment]  # others have no points of an image
-    """Shapes of the type `point`, each named by its label, as `keypoints` with `(x, y, visibility)` for each name. `image`: one set for
-    each image. `instances`: one set for each box, of the points with its `group_id`. Names are ordered by name unless `names` lists them.
-    A mirror swaps names that differ by left and right, unless `mirror_pairs` names others. All points are visible, and a name without a
-    point is absent. Places are counted from the corner of the image, as those of boxes, so the centre of the first pixel is (0.5, 0.5) in
-    the file and (0, 0) in the batch."""
+    keypoints: Literal["instances", "image"] | None = None  # type: ignore[assignment]  # more than other formats
+    """`instances`: a set of named `keypoints` for each box, from points with the `group_id` of the box; their labels are the names, sorted
+    unless `names` lists them. `image`: the points of the image, one for each of `names`; without `names` any number of them, with their
+    labels in `point_labels`. A mirror swaps names that differ by left and right, such as `left_eye` and `right_eye`, unless
+    `mirror_pairs` names others. All points are visible."""
 
     def _type(self, found: Found | None) -> ElementType:
         type_ = super()._type(found)
@@ -89,16 +64,18 @@ class Labelme(PointedSource):
         return {"mask": OutlineDecoder(format="labelme", options=(("most", MOST_INSTANCES),))} if self.masks else {}
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
+        import numpy as np
+
         root = find_root(str(base), self.path)
         keys, beside = listed_images(root, progress, ".json")
         number = {key: i for i, key in enumerate(keys)}
         by_stem = {without_ending(key): key for key in keys}
         files = files_below(root, ".json")
         shapes: list[_Shape] = []
+        points: list[_Shape] = []
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         owner: dict[str, str] = {}
-        points: list[_Point] = []
-        wrong, lost, others, flat = [], [], [], {}  # type: list[str], list[str], list[str], dict[str, int]
+        wrong, lost, others, flat = [], [], [], Counter()  # type: list[str], list[str], list[str], Counter[str]
         for file in files:
             try:
                 content = read_json(f"{root}/{file}", hook=_slim)
@@ -115,61 +92,83 @@ class Labelme(PointedSource):
                     raise DamagedError(f"{root}/{file} names the image {key!r}, as does {owner[key]!r}")
                 width, height = finite(content.get("imageWidth")), finite(content.get("imageHeight"))
                 sides[number[key]] = (width, height) if width and height and width >= 1 and height >= 1 else None
-                for i, shape in enumerate(content["shapes"]):
-                    where = f"{root}/{file}: `shapes[{i}]`"
-                    kind, name, box = _shape(shape, where)
-                    if box is not None:
-                        shapes.append(_Shape(number[key], box, name, where, i + 1, shape.get("group_id")))
-                    elif kind == "point" and self.keypoints is not None:
-                        points.append(_Point(number[key], _place(shape, where), name, where, shape.get("group_id")))
-                    else:
-                        flat[kind] = flat.get(kind, 0) + 1
+                own_shapes, own_points = self._shapes(content["shapes"], f"{root}/{file}", number[key], flat)
+                shapes += own_shapes
+                points += own_points
             except DamagedError as error:
                 wrong.append(str(error))
+        shapes.sort(key=lambda shape: shape.record)
+        points.sort(key=lambda point: point.record)
+        notes, missing = [*_ignored(flat, others), *beside], without_own_image(lost, root, "annotation file")
+        items, own, stored = self._points(shapes, points, len(keys), wrong, notes)
         if wrong:
             raise damaged(wrong, "path", len(files))
         if not owner:
             message = f"no image below {root!r} has annotations; found {count(len(files), '.json file')}"
             raise OpError("PG402", message, field="path", help="LabelMe writes a JSON file beside each image")
-        shapes.sort(key=lambda shape: shape.record)
-        notes, missing = [*_ignored(flat, others), *beside], without_own_image(lost, root, "annotation file")
-        return root, self._found(root, keys, owner, sides, shapes, points, notes, missing), None
+        if self.masks:
+            items |= {number_name("boxes"): np.array([shape.number for shape in shapes], np.float32)}
+        names = tuple(sorted({shape.name for shape in shapes}))
+        boxes = [(shape.record, shape.values, shape.name) for shape in shapes]
+        found = gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i].where, items, notes, missing)
+        found = replace(found, own=own, points=stored)
+        return root, found if not self.masks else _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()}), None
 
-    def _found(
-        self,
-        root: str,
-        keys: Sequence[str],
-        owner: Mapping[str, str],
-        sides: Sequence[tuple[float, float] | None],
-        shapes: Sequence[_Shape],
-        points: Sequence[_Point],
-        notes: builtins.list[Note],
-        missing: Sequence[Missing],
-    ) -> Found:
-        """Builds the columns of boxes and points; `masks` keeps the images that have a file, `owner`."""
+    def _shapes(self, given: Sequence[Any], file: str, record: int, flat: Counter[str]) -> tuple[list[_Shape], list[_Shape]]:
+        """Returns the shapes of a file that have an area, and the points, if keypoints are asked for; counts the kinds of others."""
+        shapes: list[_Shape] = []
+        points: list[_Shape] = []
+        for i, shape in enumerate(given):
+            where = f"{file}: `shapes[{i}]`"
+            kind, name, box = _shape(shape, where)
+            group = _group(shape, where) if self.keypoints == "instances" else None
+            if kind == "point" and self.keypoints:
+                points.append(_Shape(record, _place(shape, where), name, where, 0, group))
+            elif box is None:
+                flat[kind] += 1
+            else:
+                shapes.append(_Shape(record, box, name, where, len(shapes) + 1, group))
+        return shapes, points
+
+    def _points(
+        self, shapes: Sequence[_Shape], points: Sequence[_Shape], images: int, wrong: list[str], notes: list[Note]
+    ) -> tuple[dict[str, Any], dict[str, Ragged], PointNames | None]:
+        """Returns the keypoints of boxes and those of images, by feature, and their names. Appends to what is wrong, and to notes."""
         import numpy as np
 
-        kept = [i for i, key in enumerate(keys) if key in owner] if self.masks else range(len(keys))
-        notes += without_masks(len(keys) - len(kept), len(keys), "no JSON file")
-        items: dict[str, Any] = {}
-        if self.masks:
-            items[number_name("boxes")] = np.array([shape.number for shape in shapes], np.float32)
-        sets, own = None, dict[str, Any]()
-        if self.keypoints is not None:
-            sets = PointNames(tuple(sorted({point.name for point in points})))
-            homes = _homes(shapes) if self.keypoints == "instances" else {(i, None): at for at, i in enumerate(kept)}
-            values, more = _sets(points, homes, sets.names, len(shapes) if self.keypoints == "instances" else len(kept))
-            notes += more
-            if self.keypoints == "instances":
-                items[POINTS] = values
-            else:
-                own[POINTS] = Ragged(values.reshape(-1, 3), np.full(len(kept), len(sets.names)))
-        place = {i: at for at, i in enumerate(kept)}
-        boxes = [(place[shape.record], shape.box, shape.name) for shape in shapes]
-        about = [keys[i] for i in kept], known_sides([sides[i] for i in kept]), boxes, tuple(sorted({shape.name for shape in shapes}))
-        found = gathered(*about, lambda i: shapes[i].where, items, notes, missing)
-        files_of = {"mask": [f"{root}/{owner[keys[i]]}" for i in kept]} if self.masks else {}
-        return replace(found, beside=files_of, own=own, points=sets)
+        if self.keypoints is None:
+            return {}, {}, None
+        if self.keypoints == "image" and self.names is None:
+            names = tuple(sorted({point.name for point in points}))
+            lengths = np.bincount([point.record for point in points], minlength=images).astype(np.int64)
+            values = np.array([(*point.values, 2) for point in points], np.float32).reshape(-1, 3)
+            labels = np.array([names.index(point.name) for point in points], np.int64)
+            return {}, {POINTS: Ragged(values, lengths), POINT_LABELS: Ragged(labels, lengths)}, PointNames(names)
+        place: dict[Any, int] = {}
+        if self.keypoints == "instances":
+            used = {(point.record, point.group) for point in points if point.group is not None}
+            for i, shape in enumerate(shapes):
+                if (shape.record, shape.group) in used and place.setdefault((shape.record, shape.group), i) != i:
+                    first = shapes[place[shape.record, shape.group]].where
+                    wrong.append(f"{shape.where} is in the group {shape.group!r}, as is {first}: to which of them do its points belong?")
+        else:
+            place = {(record, None): record for record in range(images)}
+        alone = [point for point in points if (point.record, point.group) not in place]
+        known = [point for point in points if (point.record, point.group) in place]
+        if alone:
+            gone = LeftOut(len(alone), "point without a box of the same `group_id`", "points without a box of the same `group_id`")
+            notes.append(Note("PG411", f"ignored: {gone}, such as {alone[0].where}", field="keypoints", left_out=(gone,)))
+        names = tuple(sorted({point.name for point in known}))
+        values = np.zeros((len(shapes) if self.keypoints == "instances" else images, len(names), 3), np.float32)
+        for point in known:
+            at = place[point.record, point.group], names.index(point.name)
+            if values[at][2]:
+                whose = f"the group {point.group!r}" if self.keypoints == "instances" else "its image"
+                wrong.append(f"{point.where} is a second {point.name!r} of {whose}")
+            values[at] = (*point.values, 2)
+        if self.keypoints == "instances":
+            return {POINTS: values}, {}, PointNames(names)
+        return {}, {POINTS: Ragged(values, np.full(images, 1, np.int64))}, PointNames(names)
 
 
 def _ignored(flat: Mapping[str, int], others: Sequence[str]) -> Iterator[Note]:
@@ -181,38 +180,52 @@ def _ignored(flat: Mapping[str, int], others: Sequence[str]) -> Iterator[Note]:
         yield Note("PG411", f"ignored: {count(len(others), '.json file')} without `shapes` ({quoted(others)})", field="path")
 
 
-def _homes(shapes: Sequence[_Shape]) -> dict[tuple[int, Any], int]:
-    """Returns the number of the shape that alone has a group, by image and group."""
-    counted = Counter((shape.record, shape.group) for shape in shapes if shape.group is not None)
-    return {home: i for i, shape in enumerate(shapes) if counted[home := (shape.record, shape.group)] == 1}
-
-
-def _sets(points: Sequence[_Point], homes: Mapping[tuple[int, Any], int], names: tuple[str, ...], count_: int) -> tuple[Any, list[Note]]:
-    """Returns the named points of each home, float32 `(homes, names, 3)`, and notes.
-
-    Raises:
-        OpError: `PG475` for a second point of a name.
-    """
+def _with_masks(found: Found, owner: Mapping[str, str]) -> Found:
+    """Keeps the images that have a file, which is also their mask."""
     import numpy as np
 
-    values: Any = np.zeros((count_, len(names), 3), np.float32)
-    place, wrong, lost = {name: i for i, name in enumerate(names)}, list[str](), list[_Point]()
-    whole = (next(iter(homes), (0, 0))[1]) is None
-    for point in points:
-        home = homes.get((point.record, None if whole else point.group))
-        if home is None:
-            lost.append(point)
-        elif values[home, place[point.name], 2]:
-            wrong.append(f"{point.where} is the second point {point.name!r} of its {'image' if whole else 'group'}")
-        else:
-            values[home, place[point.name]] = (*point.at, 2)
-    if wrong:
-        raise damaged(wrong, "path", len(points))
-    if not lost:
-        return values, []
-    gone = LeftOut(len(lost), "point without a box", "points without a box")
-    message = f"{lost[0].where} has no `group_id` that one shape with an area has, too; {count(len(lost), 'such point')} left out"
-    return values, [Note("PG477", message, "give a point and its box one `group_id`", "keypoints", left_out=(gone,))]
+    kept = np.flatnonzero([key in owner for key in found.keys])
+    more = without_masks(len(found.keys) - len(kept), len(found.keys), "no JSON file")
+    keys = [found.keys[i] for i in kept.tolist()]
+    records, own = np.searchsorted(kept, found.records), {name: column[kept] for name, column in found.own.items()}
+    beside = {"mask": [owner[key] for key in keys]}
+    return replace(found, keys=keys, sides=found.sides[kept], records=records, own=own, notes=(*found.notes, *more), beside=beside)
+
+
+class _Shape(NamedTuple):
+    """A shape, or a point.
+
+    Attributes:
+        record: Its image.
+        values: The edges of its box; x and y of a point, with the centre of the first pixel at 0.
+        name: Its class, or the name of the point.
+        where: Its place, for messages.
+        number: Its number among the shapes of the image that have an area.
+        group: Its group, if points are joined with boxes.
+    """
+
+    record: int
+    values: tuple[float, ...]
+    name: str
+    where: str
+    number: int
+    group: int | str | None
+
+
+def _group(shape: Any, where: str) -> int | str | None:
+    found = shape.get("group_id")
+    if found is None or (isinstance(found, (int, str)) and not isinstance(found, bool)):
+        return found
+    raise DamagedError(f"{where} has the invalid `group_id` {found!r}; use an integer")
+
+
+def _place(shape: Any, where: str) -> tuple[float, float]:
+    """Returns x and y of a point: LabelMe measures from the corner of the image."""
+    points = shape["points"]
+    place = numbers(points[0], 2) if len(points) == 1 else None
+    if place is None:
+        raise DamagedError(f"{where} is a point whose `points` are not one pair of numbers")
+    return place[0] - 0.5, place[1] - 0.5
 
 
 def _slim(read: dict[str, Any]) -> dict[str, Any]:
@@ -232,15 +245,6 @@ def _image(file: str, content: dict[str, Any], known: dict[str, int], by_stem: d
     return by_stem.get(without_ending(file))
 
 
-def _place(shape: Any, where: str) -> tuple[float, float]:
-    """Returns x and y of a point, from the centre of the first pixel."""
-    pairs = [numbers(point, 2) for point in shape["points"]]
-    if len(pairs) != 1 or pairs[0] is None:
-        raise DamagedError(f"{where} is a point, whose `points` must be one pair of numbers")
-    x, y = pairs[0]
-    return x - 0.5, y - 0.5
-
-
 def _shape(shape: Any, where: str) -> tuple[str, str, tuple[float, ...] | None]:
     """Returns the kind, the class and the box of a shape; `None` for one without an area."""
     own = shape if isinstance(shape, dict) else {}
@@ -248,7 +252,7 @@ def _shape(shape: Any, where: str) -> tuple[str, str, tuple[float, ...] | None]:
     if not isinstance(name, str) or not name or not isinstance(points, list):
         raise DamagedError(f"{where} has no `label` or no `points`")
     pairs = [numbers(point, 2) for point in points]
-    if kind in _WITHOUT_AREA:
+    if kind in WITHOUT_AREA:
         return kind, name, None
     if not pairs or None in pairs or kind not in _AROUND | {"circle"}:
         raise DamagedError(f"{where} is a {str(kind)!r}: an unknown kind, or `points` that are not pairs of numbers")

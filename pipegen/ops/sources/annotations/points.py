@@ -10,18 +10,20 @@ from pydantic import model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_places
+from pipegen.ops.kinds.item_label import item_label_type
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.sources.annotations.found import Found, PointNames
-from pipegen.ops.sources.annotations.source import BoxedSource
+from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource
 from pipegen.ops.sources.features.any_kind import NamesPoints
-from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, quoted
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable
 
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.types import ElementType
 
 POINTS = "keypoints"
@@ -40,7 +42,7 @@ class PointedSource(NamesPoints, BoxedSource):
         if self.keypoints is None:
             given = next((name for name in NamesPoints.model_fields if getattr(self, name) is not None), None)
             if given is not None:
-                raise PartError(f"`{given}` is for keypoints, which this source does not read", given, help="add `keypoints: instances`")
+                raise PartError(f"`{given}` is for keypoints, which only `keypoints` reads", given, help="add `keypoints: instances`")
         if self.names is not None:
             check_names(self.names, self.mirror_pairs or (), "")
         return self
@@ -50,21 +52,21 @@ class PointedSource(NamesPoints, BoxedSource):
         if self.keypoints is None:
             return type_
         rules = self._point_rules(PointNames(()) if found is None or found.points is None else found.points)
-        return type_.replace(**{POINTS: keypoints_type("image", rules, home="boxes" if rules.each else None)})
+        if rules.each or rules.names:
+            return type_.replace(**{POINTS: keypoints_type("image", rules, home="boxes")})
+        most = 0 if found is None else most_items(found.own[POINTS])  # type: ignore[arg-type]  # points are ragged
+        classes = None if found is None or found.points is None else len(found.points.names) or None
+        labels = item_label_type(POINTS, classes).with_(most=most)
+        return type_.replace(**{POINTS: keypoints_type("image", rules, most=most), POINT_LABELS: labels})
 
     def _point_rules(self, stored: PointNames) -> PointRules:
-        names = self.names or stored.names
+        each = self.keypoints == "instances"
+        names = self.names or (stored.names if each else ())
         pairs = self.mirror_pairs
         if pairs is None:
             pairs = pairs_by_name(names) if stored.pairs is None else stored.pairs
             pairs = tuple(pair for pair in pairs if {*pair} <= {*names})
-        return PointRules(
-            names,
-            swapped_places(names, pairs),
-            self.outside or "remove",
-            each=self.keypoints == "instances",
-            relative=self.form.startswith("rel_"),
-        )
+        return PointRules(names, swapped_places(names, pairs), self.outside or "remove", each, relative=self.form.startswith("rel_"))
 
     def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
         """Orders the keypoints by `names`."""
@@ -73,11 +75,17 @@ class PointedSource(NamesPoints, BoxedSource):
             return found, notes
         import numpy as np
 
-        each, stored = POINTS in found.items, found.points.names
-        values: Any = found.items[POINTS] if each else found.own[POINTS].values.reshape(-1, len(stored), 3)
+        column = found.own.get(POINTS)
+        values: Any = found.items[POINTS] if column is None else column.values
+        if column is not None and self.names is None:
+            if len(values):
+                return found, notes
+            values = values[None]
         if not values[..., 2].any():
-            message = f"none of {count(len(values), *(('box', 'boxes') if each else ('image',)))} has keypoints"
+            what = count(len(values), "box", "boxes") if column is None else count(len(found.keys), "image")
+            message = f"none of {what} has keypoints"
             raise OpError("PG475", message, field="keypoints", help="remove `keypoints`, or use annotations with keypoints")
+        stored = found.points.names
         try:
             check_names(self.names or stored, self.mirror_pairs or (), "")
         except PartError as error:
@@ -89,11 +97,17 @@ class PointedSource(NamesPoints, BoxedSource):
                 near = closest(lacking[0], list(stored))
                 message, help_ = f"`names` lists {quoted(lacking)}, which the annotations lack", f"they have {quoted(stored)}"
                 notes.append(Note("PG403", message, f"is {near!r} meant?" if near else help_, "names"))
+            others = [i for i, name in enumerate(stored) if name not in self.names]
+            number = int((values[:, others, 2] > 0).sum())
+            if number:
+                gone = LeftOut(number, "keypoint of a name that `names` does not list", "keypoints of names that `names` does not list")
+                message = f"ignored: {gone}: {quoted([stored[i] for i in others])}"
+                notes.append(Note("PG411", message, field="names", left_out=(gone,)))
             values = np.concatenate([values, np.zeros_like(values[:, :1])], 1)[:, at]
-        if each:
+        if column is None:
             return replace(found, items={**found.items, POINTS: values}), notes
-        column = Ragged(values.reshape(-1, 3), np.full(len(values), values.shape[1]))
-        return replace(found, own={**found.own, POINTS: column}), notes
+        lengths: Ints = np.full(len(values), values.shape[1], np.int64)
+        return replace(found, own={**found.own, POINTS: Ragged(values.reshape(-1, 3), lengths)}), notes
 
 
 def checked_points(values: Any, places: Callable[[int], str]) -> tuple[Any, builtins.list[str]]:

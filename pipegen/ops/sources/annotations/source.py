@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.strings import Ints
 
+POINT_LABELS = "point_labels"
+"""The feature with the label of each point of an image."""
 _COMPARED = 32
 """Images whose size is compared with the annotations."""
 
@@ -121,6 +123,8 @@ class BoxedSource(KeepsBoxes, Source):
         images = as_sizes([_size_of(f"{root}/{key}") for key in keys])
         sizes: Ints = sum((files.sizes.astype("int64") for files in beside.values()), start=images)
         known = {"labels": found.names}
+        if found.points is not None and POINT_LABELS in found.own:
+            known[POINT_LABELS] = found.points.names
         type_ = self._type(found)
         listing = Listing(root, keys, None, found.names, sizes, (*notes, *of_classes, *of_boxes, *others), parts, columns=columns)
         sides = np.where(np.isfinite(found.sides), found.sides, np.nan)[:, ::-1]
