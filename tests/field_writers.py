@@ -103,6 +103,11 @@ def flat(record: Record) -> Record:
     return {key: np.ravel(value).tolist() if key in whole else value for key, value in record.items()}
 
 
+def one_after_another(features: Features) -> Features:
+    """The features of such records."""
+    return {name: {**feature, "shape": [3]} if name == "spots" else feature for name, feature in features.items()}
+
+
 def apart(record: Record) -> tuple[Record, Record]:
     """The files of a record, and its values."""
     return {k: v for k, v in record.items() if isinstance(v, bytes)}, {k: v for k, v in record.items() if not isinstance(v, bytes)}
@@ -128,6 +133,7 @@ def write_tfds(path: Path, held: Sequence[Record], features: Features) -> Writte
     (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": described}}))
     for name in ("name", "label"):
         (folder / f"{name}.labels.txt").write_text("\n".join(CLASSES))
+    features = one_after_another(features)
     own = {name: {k: v for k, v in feature.items() if k != "classes" or name == "mask"} for name, feature in features.items()}
     return {"name": "pets", "data_dir": str(path), "features": own}, None
 
@@ -153,7 +159,8 @@ def write_arrow(path: Path, held: Sequence[Record], features: Features) -> Writt
 def write_huggingface(path: Path, held: Sequence[Record], features: Features) -> Written:
     write_arrow(path, held, features)
     label = {"names": list(CLASSES), "_type": "ClassLabel"}
-    about = {"image": {"_type": "Image"}, "objects": {"name": {"feature": label, "_type": "List"}}}
+    about: Record = {"objects": {"name": {"feature": label, "_type": "List"}}}
+    about |= {"image": {"_type": "Image"}, **{name: {"dtype": "binary", "_type": "Value"} for name in ("mask", "numbers")}}
     splits = {"train": {"name": "train", "num_examples": len(held)}}
     (path / "dataset_info.json").write_text(json.dumps({"features": about, "splits": splits}))
     (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}], "_split": "train"}))
@@ -163,13 +170,13 @@ def write_huggingface(path: Path, held: Sequence[Record], features: Features) ->
 def write_array_record(path: Path, held: Sequence[Record], features: Features) -> Written:
     pytest.importorskip("array_record")
     files.write_array_record(path / "a.array_record", map(flat, held))
-    return {"path": str(path / "a.array_record"), "features": features}, None
+    return {"path": str(path / "a.array_record"), "features": one_after_another(features)}, None
 
 
 def write_tfrecord(path: Path, held: Sequence[Record], features: Features) -> Written:
     for number, some in enumerate((held[:5], held[5:])):
         files.write_tfrecord(path / f"a-{number}.tfrecord", map(flat, some))
-    return {"path": str(path / "a-*.tfrecord"), "features": features}, None
+    return {"path": str(path / "a-*.tfrecord"), "features": one_after_another(features)}, None
 
 
 def write_archive(write: Callable[..., Any], ending: str, path: Path, held: Sequence[Record], features: Features) -> Written:
@@ -213,8 +220,11 @@ def write_hdf5(path: Path, held: Sequence[Record], features: Features) -> Writte
 def write_zarr(path: Path, held: Sequence[Record], features: Features) -> Written:
     zarr = pytest.importorskip("zarr")
     group = zarr.open_group(str(path / "a.zarr"), mode="w")
-    for key, values in as_arrays(list(map(indexed, held)), list(held[0])).items():
+    whole = [name for name, value in held[0].items() if name == "image" or not isinstance(value, bytes)]
+    for key, values in as_arrays(list(map(indexed, held)), whole).items():
         group.create_array(key, data=np.array(values))
+    for key in {*held[0]} - {*whole}:
+        group.create_array(key, shape=(len(held),), dtype="variable_length_bytes")[:] = np.array([record[key] for record in held], object)
     return {"path": str(path / "a.zarr"), "features": features}, None
 
 

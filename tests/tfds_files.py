@@ -23,7 +23,7 @@ def described(value: Any, classes: int) -> dict[str, Any]:
         return {"pythonClassName": f"{_CLASSES}.class_label_feature.ClassLabel", "classLabel": {"numClasses": str(classes)}}
     if isinstance(value, str):
         return {"pythonClassName": f"{_CLASSES}.text_feature.Text", "text": {}}
-    tensor = {"dtype": "float32", "encoding": "none", "shape": {"dimensions": [str(len(value))]}}
+    tensor = {"dtype": "float32", "encoding": "none", "shape": {"dimensions": [str(len(value))] if isinstance(value, list) else []}}
     return {"pythonClassName": f"{_CLASSES}.tensor_feature.Tensor", "tensor": tensor}
 
 

@@ -48,8 +48,8 @@ class ArrayStoreSource(StoreSource):
     def record_type(self, store: Store) -> ElementType:
         """Infers the type with the size of images that are arrays."""
         found, columns = self.infer(), store.columns()
-        for name, t in found.items():
-            held = columns[self.key_of(name)]
+        for name in self.read_features:
+            held, t = columns[self.key_of(name)], found[name]
             if kind_of(t).levels and not held.encoded:
                 shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
                 image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)

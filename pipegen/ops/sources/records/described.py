@@ -93,6 +93,7 @@ def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, wh
     kind, wanted = kind_of(feature), feature.stored_shape
     numbers = held.numeric or held.dtype == NUMERAL
     if kind.pictured:
+        arrays = arrays and kind.levels
         fits = (held.dtype == BYTES and not held.shape and not held.path) or (arrays and held.dtype in PIXELS and len(held.shape) in (2, 3))
         due = "the bytes of an image file" + ", or an array of uint8, uint16 or float32" * arrays
     elif kind.labels:
