@@ -220,7 +220,7 @@ def write_hdf5(path: Path, held: Sequence[Record], features: Features) -> Writte
 def write_zarr(path: Path, held: Sequence[Record], features: Features) -> Written:
     zarr = pytest.importorskip("zarr")
     group = zarr.open_group(str(path / "a.zarr"), mode="w")
-    whole = [name for name, value in held[0].items() if name == "image" or not isinstance(value, bytes)]
+    whole = [name for name, value in held[0].items() if not isinstance(value, bytes)]
     for key, values in as_arrays(list(map(indexed, held)), whole).items():
         group.create_array(key, data=np.array(values))
     for key in {*held[0]} - {*whole}:
