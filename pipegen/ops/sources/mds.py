@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
@@ -14,7 +15,7 @@ from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.described import missing_key
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.parts import PartReader, PartSource
-from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,7 +105,7 @@ class Mds(PartSource):
             return [None] * len(offsets)
         held, encoding = columns.type(column), columns.encodings[columns.names.index(column)]
         if encoding == _JSON and not path:
-            return list(self._each(json.loads, name, shard, offsets, lengths))
+            return list(self._each(partial(optional_at, path=()), name, shard, offsets, lengths))
         if encoding != _JSON and (held.shape or not (held.numeric or held.dtype == TEXT)):
             raise OpError("PG421", f"the column {column!r} holds `{encoding}`, not a short text or a number")
         return super().stored_cells(name, shard, offsets, lengths)

@@ -140,8 +140,9 @@ class StoreSource(RecordSource):
             return list(store.lists(key) or _lists(store, key))
 
     def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        with self._translated(f"`{name}` of {shard.path!r}", None):
-            store, key = self.opened(shard), self.key_of(name)
+        key = self.key_of(name)
+        with self._translated(f"{key!r} of {shard.path!r}", None, "PG430"):
+            store = self.opened(shard)
             columns = store.columns()
             column, path = (key, ()) if key in columns else column_and_path(key, [c for c, held in columns.items() if held.encoded])
             if column not in columns:
