@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_places
@@ -42,7 +43,8 @@ class PointedSource(NamesPoints, BoxedSource):
         if self.keypoints is None:
             given = next((name for name in NamesPoints.model_fields if getattr(self, name) is not None), None)
             if given is not None:
-                raise PartError(f"`{given}` is for keypoints, which only `keypoints` reads", given, help="add `keypoints: instances`")
+                help_ = write("keypoints: instances", "arguments", "{} reads them")
+                raise PartError(f"`{given}` is for keypoints, which only `keypoints` reads", given, help=help_)
         if self.names is not None:
             check_names(self.names, self.mirror_pairs or (), "")
         return self
