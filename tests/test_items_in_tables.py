@@ -262,8 +262,8 @@ def test_what_is_wrong_is_named_with_its_line(case: str, tmp_path: Path) -> None
     ("feature", "message"),
     [
         ({"kind": "boxes", "columns": ["a", "b"]}, "boxes need four `columns`, in the order of their `format`"),
-        ({"kind": "boxes", "format": "npy"}, "this format is one of files, and this is `kind: boxes`"),
-        ({"kind": "image", "format": "xywh"}, "this format is one of boxes, and this is `kind: image`"),
+        ({"kind": "boxes", "format": "npy"}, "`npy` is a format of files, and this is `kind: boxes`"),
+        ({"kind": "image", "format": "xywh"}, "`xywh` is a format of boxes, and this is `kind: image`"),
         ({"kind": "keypoints", "columns": ["a", "b"]}, "there are no `names`"),
         ({"kind": "keypoints", "columns": ["a", "b", "c"], "names": ["p", "q"]}, "there are 3 for 2 names"),
         ({"kind": "label", "with": "boxes", "map": {"a": "b"}}, "map` is for labels of whole examples, and this is `with: boxes`"),

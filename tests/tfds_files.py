@@ -58,19 +58,3 @@ def write_page(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     """Writes the data set of a page of the catalogue: a folder `NAME` with two files, of which one is the split `test`."""
     half = len(records) // 2
     prepare(path.parent, {"train": [records[:half]], "test": [records[half:]]}, name=path.name, classes=("cat", "dog", "owl"))
-
-
-def prepare_boxes(
-    name: str, images: Sequence[bytes], boxes: Sequence[Sequence[Sequence[float]]], labels: Sequence[Sequence[int]], classes: Sequence[str]
-) -> None:
-    """Writes a data set with `objects`, a sequence of a box and a label each, in the working directory."""
-    flat = [[float(side) for box in own for side in box] for own in boxes]
-    records = [{"image": i, "objects/bbox": b, "objects/label": list(n)} for i, b, n in zip(images, flat, labels, strict=True)]
-    folder = prepare(Path(), {"train": [records]}, name=name)
-    box = {"pythonClassName": f"{_CLASSES}.bounding_boxes.BBoxFeature", "boundingBox": {"shape": {"dimensions": ["4"]}, "dtype": "float32"}}
-    label = {"pythonClassName": f"{_CLASSES}.class_label_feature.ClassLabel", "classLabel": {"numClasses": str(len(classes))}}
-    item = {"pythonClassName": f"{_CLASSES}.features_dict.FeaturesDict", "featuresDict": {"features": {"bbox": box, "label": label}}}
-    objects = {"pythonClassName": f"{_CLASSES}.sequence_feature.Sequence", "sequence": {"feature": item, "length": "-1"}}
-    features = {"image": described(images[0], 0), "objects": objects}
-    (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": features}}))
-    (folder / "objects-label.labels.txt").write_text("\n".join(classes))

@@ -196,7 +196,8 @@ def _some_records(listing: Listing, feature: str) -> Iterator[tuple[str, int, by
     held, own = listing.shards, listing.beside.get(feature)
     total = len(listing.keys) if held is None else held.total
     ends = None if held is None else np.cumsum(held.rows)
-    for i in np.unique(np.linspace(0, total - 1, min(total, _LOOKED_AT)).astype(np.int64)).tolist():
+    used = np.arange(total) if held is None or held.kept is None else np.flatnonzero(held.kept)
+    for i in used[np.unique(np.linspace(0, len(used) - 1, min(len(used), _LOOKED_AT)).astype(np.int64))].tolist():
         split, called = 0, listing.path(i) if held is None else ""
         place: tuple[Any, ...] = (np.array([i if listing.rows is None else listing.rows[i]]),)
         if held is not None and ends is not None:

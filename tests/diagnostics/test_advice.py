@@ -438,6 +438,7 @@ RARE: list[dict[str, Any]] = [
     _after(splits={"train": 80, "test": 20, "stratify": "label"}),
     _after(splits={"train": "train/", "val": "val/"}),
     _after(splits={"parts": {"train": 0.7, "val": 0.2, "testing": 0.1}}, batch={"remainder": {"val": "keep"}}),
+    _after(source={"coco": {"images": "photos", "annotations": "a.json", "names": ["a", "b"]}}, output={"y": "boxes"}),
 ]
 """Mistakes that no golden file and no page has."""
 

@@ -237,7 +237,9 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         held, whole, own = _look(op, shard, asked.options)
         features, remarks = _chosen(op, shard, held, whole, own)
         read = keys_read(features)
-        others = [f"{json.dumps(key)} ({what})" for key, what in held.items() if key not in read and (what != IMAGE or not features)]
+        others = [
+            f"{json.dumps(key)} ({what})" for key, what in sorted(held.items()) if key not in read and (what != IMAGE or not features)
+        ]
         if not features:
             raise CannotRun(f"{path}: the first record has no image; it has {', '.join(others) or 'no features'}")
         features, listing = with_classes(partial(listed, op, {"path": os.path.abspath(path), **own}, ""), features, list(held))
@@ -309,13 +311,14 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
         with Opened(shard.path) as stream:
             columns, _ = read_columns(stream, shard.size)
             index = index_mds(shard.path, shard.size, columns.names)
-            first = list(map(stream.pread, index.lengths[0].tolist(), index.offsets[0].tolist())) if len(index.offsets) else []
+            places = zip(index.lengths[:_FIRST].tolist(), index.offsets[:_FIRST].tolist(), strict=True)
+            samples = [list(map(stream.pread, *place)) for place in places]
         held = dict(zip(columns.names, columns.encodings, strict=True))
         whole = {name for name, how in held.items() if how == "int" or how.startswith(("int", "uint")) or how == "str"}
-        for name, content in zip(columns.names, first, strict=False):
-            if held[name] in ("jpeg", "png") or (held[name] == "bytes" and sniff(content) is not None):
+        for name, contents in zip(columns.names, zip(*samples, strict=True), strict=False):
+            if held[name] in ("jpeg", "png") or (held[name] == "bytes" and sniff(contents[0]) is not None):
                 held[name] = IMAGE
-            elif held[name] == "json":
+            for content in contents if held[name] == "json" else ():
                 _add_fields(name, content, held, whole)
         return held, whole, {}
     members, damage = (tar_members if op == "webdataset" else zip_members)(shard.path, shard.size)
@@ -337,20 +340,23 @@ def _first_of(shard: Found, options: dict[str, Any]) -> list[bytes]:
 
 
 def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
-    stem, held = None, {}
+    """Examines the members of the first record, and the fields of JSON of further ones."""
+    stems: dict[tuple[str, str], None] = {}
+    held: dict[str, str] = {}
     whole: set[str] = set()
     for place, path in enumerate(members.names):
         folder, _, name = path.rpartition("/")
         own, dot, key = name.partition(".")
         if not dot or not own or name.startswith("."):
             continue
-        stem = stem or (folder, own)
-        if (folder, own) != stem:
+        stems[folder, own] = None
+        if len(stems) > _FIRST:
             break
-        held[key] = IMAGE if key.lower() in IMAGE_EXTENSIONS else key.rpartition(".")[2]
-        if key.lower() in LABEL_KEYS or held[key].lower() in _TEXTS:
-            whole.add(key)
-        if held[key].lower() == JSON and members.sizes[place] == members.lengths[place]:
+        if len(stems) == 1:
+            held[key] = IMAGE if key.lower() in IMAGE_EXTENSIONS else key.rpartition(".")[2]
+            if key.lower() in LABEL_KEYS or held[key].lower() in _TEXTS:
+                whole.add(key)
+        if held.get(key, "").lower() == JSON and members.sizes[place] == members.lengths[place]:
             with Opened(file) as stream:
                 _add_fields(key, stream.pread(int(members.lengths[place]), int(members.offsets[place])), held, whole)
     return held, whole

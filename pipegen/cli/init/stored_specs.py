@@ -123,10 +123,10 @@ def first_prepared(folder: str, spec_folder: str) -> Written:
     split = {"train": first, "validation": second} if second is not None else {"train": f"{first}[:80%]", "validation": f"{first}[80%:]"}
     rows = sum(prepared.splits[first])
     given = {"name": prepared.reference, "data_dir": beside(prepared.data_dir, spec_folder), "split": split}
-    counted = f" in {len(class_names(prepared, label)):,} classes" if label is not None else ", without labels"
     lists = partial(listed, "tfds", {**given, "split": first, "data_dir": os.path.abspath(prepared.data_dir)}, "")
     own = any(described_as(prepared, key, "BBoxFeature") for key in prepared.features)
     boxes, doubts = boxed(lists, _features(image, None, "key"), list(prepared.features), formats=["rel_yxyx"] if own else FORMATS)
+    counted = _counted(len(class_names(prepared, label)) if label is not None else 0, boxes)
     return spec_of(
         f"{rows:,} records of `{first}`{counted}",
         [*remarks, *more, *doubts],
@@ -170,9 +170,8 @@ def first_saved(folder: str, spec_folder: str) -> Written:
     count, sample = rows.shards.total if rows.shards is not None else len(rows.keys), sample_of_records(rows, "image")
     split = {"train": first, "validation": second} if second is not None else first
     given = {"path": beside(folder, spec_folder), **({"split": split} if split != "train" else {})}
-    counted = f" in {len(rows.class_names):,} classes" if rows.class_names else ", without labels"
     return spec_of(
-        f"{count:,} records of `{first}`{counted}",
+        f"{count:,} records of `{first}`{_counted(len(rows.class_names), boxes)}",
         [*about_sample(sample), *remarks, *more, *doubts],
         ["source:", *block("huggingface", given, _features(image, label, "key") | boxes if boxes else _unusual(image, label))],
         batch_for(count),
@@ -180,6 +179,10 @@ def first_saved(folder: str, spec_folder: str) -> Written:
         sample=sample,
         output=_without(label, boxes),
     )
+
+
+def _counted(classes: int, boxes: Mapping[str, Any]) -> str:
+    return f" in {classes:,} classes" if classes else ", with boxes" if boxes else ", without labels"
 
 
 def _two_splits(names: Iterable[str]) -> tuple[str, str | None]:

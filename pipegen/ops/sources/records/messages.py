@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.tf_example import Buffer, Value
 
 _DTYPES = {"bytes": BYTES, "float": "float32", "int": "int64", None: ""}
-
-
 _OBJECT = "image/object/"
 LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "object_detection": {

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pipegen.frozen import dataclass
-
-if TYPE_CHECKING:
-    pass
 
 Held = Literal["bytes", "float", "int", "steps"]
 Buffer = bytes | memoryview

@@ -63,8 +63,8 @@ class TableFeature(AnyKind, FileFeature):
             raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
         kind = kind_of(self)
         if self.format is not None and (self.format in _BOXES) is not (kind.crop_guide == "boxes"):
-            known = "boxes" if self.format in _BOXES else "files"
-            raise PartError(f"this format is one of {known}, and this is `kind: {self.kind}`", "format")
+            known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
+            raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
         points = len(self.names or ())
         if kind.crop_guide == "boxes" and len(self.columns or _FOUR) != len(_FOUR):
             raise PartError("boxes need four `columns`, in the order of their `format`, or one `column`", "columns")
