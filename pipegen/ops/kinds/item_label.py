@@ -30,8 +30,11 @@ class ItemLabel(FeatureKind):
 
         from pipegen.ops.sources.array_rows.ragged import read_ragged, row_of
         from pipegen.ops.sources.features.classes import read_labels
+        from pipegen.ops.sources.features.columns import split_text
 
         notes: list[Any] = []
+        if feature.separator is not None and not isinstance(given, Ragged):
+            given = [split_text(value, feature.separator) for value in given]
         items, where = read_ragged(name, given, (), place), place or row_of(name)
         ends = np.cumsum(items.lengths)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipegen.errors import OpError
 from pipegen.ops.kinds.base import Column, FeatureKind
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.types import FeatureType, Interval
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class Label(FeatureKind):
         return label_type(classes, several=feature.several)
 
     def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
-        return (label_type(feature.num_classes, several=False),)
+        return (label_type(feature.num_classes, several=feature.several),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         import numpy as np
@@ -34,12 +36,43 @@ class Label(FeatureKind):
         from pipegen.ops.sources.features.classes import as_values, read_labels
 
         notes: list[Any] = []
+        if feature.several:
+            return self._several(name, feature, given, place, notes)
         if not feature.chosen:
             indices, names = read_labels(name, feature.classes, feature.offset, given, notes=notes)
             return Column(np.array(indices, np.int64), label_type(len(names), several=False), names, notes=tuple(notes))
         indices, names, stays = feature.chosen_labels(name, given, notes=notes)
         notes += feature.chosen.notes(as_values(name, given).as_texts().texts, None, f"features.{name}")
         return Column(indices, label_type(len(names), several=False), names, stays, tuple(notes))
+
+    def _several(self, name: str, feature: Any, given: Any, place: Place | None, notes: list[Any]) -> Column:
+        """Reads any number of classes of each record: `given` has a list or a text for each."""
+        import numpy as np
+
+        from pipegen.ops.sources.array_rows.ragged import row_of
+        from pipegen.ops.sources.features.columns import read_several_labels
+        from pipegen.ops.sources.features.label_values import LIST, label_texts
+
+        if isinstance(given, Ragged):
+            ends = np.cumsum(given.lengths).tolist()
+            texts = [LIST + text for text in label_texts(given.values)]
+            cells = ["".join(texts[end - length : end]) for end, length in zip(ends, given.lengths.tolist(), strict=True)]
+        else:
+            cells = label_texts(given)
+        field, stored = f"features.{name}", cells
+        cells = [*feature.chosen.renamed(cells, feature.separator)]
+        stays: Any = np.zeros(len(cells), bool)
+        stays[feature.chosen.without_ignored(cells, feature.separator)] = True
+        ignored = [cell if stay else "" for cell, stay in zip(cells, stays.tolist(), strict=True)]
+        try:
+            about = feature.separator, feature.classes, feature.offset, place or row_of(name), field, notes
+            labels = read_several_labels(name, ignored, *about)
+        except OpError as error:  # the field is that of a column of a table
+            own = (error.field or "").removeprefix(f"{field}.").removesuffix("column")
+            raise OpError(error.code, error.message, field=own or None, help=error.help) from None
+        if feature.chosen:
+            notes += feature.chosen.notes(stored, feature.separator, field)
+        return Column(labels.values, label_type(len(labels.names), several=True), labels.names, stays, tuple(notes))
 
 
 def label_type(classes: int | None, *, several: bool) -> FeatureType:

@@ -83,7 +83,7 @@ class Huggingface(Arrow):
         check_sets(every, dict.fromkeys(every, "*"))
         if saved.parquet:
             return self._in_parquet(saved, files, base, progress)
-        source = Arrow(path=tuple(every), features=self._described(saved), where=self.where)
+        source = Arrow(path=tuple(every), features=self._described(saved), where=self.where, join=self.join)
         source.keep_index_in(self._folder)
         listing = source.list(base, progress)
         of = {file: name for name, own in files.items() for file in own}
@@ -101,10 +101,12 @@ class Huggingface(Arrow):
         names = {
             table.number(feature.key or name, f"features.{name}"): class_names(saved.features.get(feature.key or name, {}))
             for name, feature in described.items()
-            if kind_of(feature).labels and not feature.offset and not feature.chosen  # whose `map` has the indices by now
+            if kind_of(feature).labels and not (feature.offset or feature.joined or feature.chosen)  # whose `map` has the indices by now
         }
         named = replace(table, columns=partial(_named, table, names))
-        source = Parquet(path=every, features={name: _in_table(name, feature) for name, feature in described.items()}, where=self.where)
+        source = Parquet(
+            path=every, features={name: _in_table(name, feature) for name, feature in described.items()}, where=self.where, join=self.join
+        )
         listing = source.listing(named, base, progress)
         if isinstance(self.split, str):
             return listing
@@ -130,6 +132,9 @@ class Huggingface(Arrow):
         """Returns the features completed by the metadata; `PG431` if a column is missing."""
         found = {}
         for name, feature in self.features.items():
+            if feature.joined:
+                found[name] = feature
+                continue
             key = feature.key or (feature.keys_of(name)[0] if feature.keys else key_for(saved, name, feature.kind))
             if key is None or (key not in saved.features and "." not in key):
                 known = tuple(saved.features)
@@ -154,4 +159,4 @@ def _named(table: Table, names: Mapping[int, tuple[str, ...]], column: int) -> I
 
 def _in_table(name: str, feature: RecordFeature) -> TableFeature:
     about = feature.model_dump(exclude_defaults=True, exclude={"key"})
-    return TableFeature.model_validate(about | {"kind": feature.kind, "column": feature.key or name})
+    return TableFeature.model_validate(about | {"kind": feature.kind} | ({} if feature.joined else {"column": feature.key or name}))

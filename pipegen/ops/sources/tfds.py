@@ -94,7 +94,7 @@ class Tfds(DescribedRecords):
         prepared = find_prepared(str(base), self.data_dir, self.name)
         pieces = self._pieces(prepared)
         files = dict.fromkeys(os.path.join(prepared.folder, file) for _, file, _, _ in pieces)
-        source = self._format(prepared)(path=tuple(files), features=self._described(prepared), where=self.where)
+        source = self._format(prepared)(path=tuple(files), features=self._described(prepared), where=self.where, join=self.join)
         source.keep_index_in(self._folder)
         return _parts_of(source.list(base, progress), pieces, prepared, isinstance(self.split, str))
 
@@ -128,6 +128,9 @@ class Tfds(DescribedRecords):
         """Returns the features completed by the metadata; `PG431` if one is missing or has another kind."""
         found = {}
         for name, feature in self.features.items():
+            if feature.joined:
+                found[name] = feature
+                continue
             key = next((one for one in feature.keys_of(name) if one not in prepared.features), feature.keys_of(name)[0])
             if key not in prepared.features:
                 known = tuple(prepared.features)

@@ -88,6 +88,9 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
     ignore: Index | tuple[ClassName, ...] = 0  # type: ignore[assignment]  # masks have an index, labels names
     """For a label: classes (after `map`) whose examples are left out, such as `[unknown]`; for several labels, one of them is enough. For a
     mask: the class index of pixels that a constant fill uncovers, such as 255 for pixels that the loss ignores."""
+    separator: Annotated[str, Field(min_length=1)] | None = None
+    """For an example with any number of classes: their separator in a text; a list has one class per item. The label is then encoded as
+    `multi_hot`. `with` boxes: separator of their classes in a text."""
     dtype: NumberType | None = None
     """For a tensor: `float32` (default), or `int64` for integers beyond 16,777,216, such as ids and times. By default an integer that
     float32 cannot represent is an error; with an explicit `float32` it is rounded."""
@@ -109,6 +112,11 @@ class AnyKind(KeepsBoxes, NamesPoints, Beside):
             raise PartError(f"`ignore` of `kind: {self.kind}` must be {form}", "ignore")
         self.chosen.check(self.classes)
         return self
+
+    @property
+    def several(self) -> bool:
+        """Whether it is a label with any number of classes for each example."""
+        return self.separator is not None and self.home is None
 
     @property
     def chosen(self) -> Classes:

@@ -151,6 +151,15 @@ def parts(cell: str, separator: str) -> list[str]:
     return [part for part in map(str.strip, found) if part]
 
 
+def split_text(value: Any, separator: str) -> Any:
+    """Splits the classes of a record in a text, or in the only text of a list; returns other lists as they are."""
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    text = listed[0] if isinstance(listed, (list, tuple)) and len(listed) == 1 else listed
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "surrogateescape")
+    return parts(text, separator) if isinstance(text, str) else value
+
+
 def classes_used(labels: Labels) -> set[str]:
     """Returns the classes that some row has."""
     import numpy as np

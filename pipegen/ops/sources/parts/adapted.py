@@ -133,6 +133,8 @@ def merge_classes(listing: Listing, classes: tuple[str, ...], column_classes: Ma
         labels = table(listing.class_names, classes)[labels].astype(np.int32)
     elif label is not None and listing.shards is not None and listing.class_names != classes[: len(listing.class_names)]:
         tables[label] = table(listing.class_names, classes)
+        if label in columns:
+            columns[label] = changed(columns[label], tables[label].__getitem__)
     for name, own in listing.column_classes.items():
         if name in columns:
             index = table(own, column_classes[name]).astype(columns[name].dtype)

@@ -137,7 +137,7 @@ class StoreSource(RecordSource):
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         with self._translated(f"`{name}` of {shard.path!r}", None):
             store = self.opened(shard)
-            return list(store.lists(key) or _lists(store, key))
+            return list(store.lists(key) or _lists(store, key, texts=self.features[name].separator is not None))
 
     def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         key = self.key_of(name)
@@ -216,7 +216,7 @@ def _first_value(store: Store, key: str) -> list[Any]:
         return []
 
 
-def _lists(store: Store, key: str) -> Iterator[Any]:
+def _lists(store: Store, key: str, *, texts: bool) -> Iterator[Any]:
     """Yields the list of each record under a key, or in a field of its JSON: texts of JSON, `.npy` files, or rows of an array."""
     columns = store.columns()
     column, path = column_and_path(key, [name for name, stored in columns.items() if stored.encoded])
@@ -224,7 +224,7 @@ def _lists(store: Store, key: str) -> Iterator[Any]:
         raise StoreError(f"it has no key {key!r}; {suggested(key, columns)}")
     for row, value in enumerate(chain.from_iterable(store.whole(column))):
         try:
-            yield list_in(value, path) if columns[column].encoded else value
+            yield list_in(value, path, texts=texts) if columns[column].encoded else value
         except ValueError as error:
             raise StoreError(f"record {row:,}: {error}") from None
 

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
 from pipegen.memory import available_cores
-from pipegen.ops.sources.features.label_values import Values, text_of
-from pipegen.ops.sources.features.predicate_syntax import matching
+from pipegen.ops.sources.features.label_values import Values, label_texts, text_of
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.records.labels import keep_values, kept_values
+from pipegen.ops.sources.tables.rows import kept_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import Indexed, RecordIndex
     from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.tables.features import InTable
+    from pipegen.ops.sources.tables.join import Partners
 
 _THREADS = 16
 
@@ -119,6 +121,59 @@ class RecordCells:
                     self._progress(done)
         return Values.of_texts(every)
 
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
+        return self.column(wanted, field)
+
+    def notes(self) -> Iterable[Note]:
+        return ()
+
+
+class JoinedCells:
+    """The columns of records, and those of a table that is joined to them.
+
+    Args:
+        records: The columns of the records.
+        partners: The joined table.
+        known: Returns the keys of the records, as far as they are known.
+    """
+
+    unit: ClassVar[str] = "records"
+
+    def __init__(self, records: RecordCells, partners: Partners, known: Callable[[], Sequence[str]]) -> None:
+        self._records, self._partners, self._known = records, partners, known
+        self.num_rows, self.called = records.num_rows, records.called
+
+    def column(self, wanted: str | int, field: str) -> tuple[str, ...]:
+        """Returns the text of a column of the table, else of a key of the records; for errors see `RecordCells.column`."""
+        number = self._number(wanted, field)
+        return self._records.column(wanted, field) if number is None else tuple(map(text_of, self._partners.cells(number)))
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
+        """Returns the texts of a column in `where` for some records, and a function that names the place of one."""
+        number = self._number(column, "where")
+        if number is None:
+            return self._records.cells(column, rows)
+        self._partners.require(rows)
+        whole = self.column(column, "where")
+        return [whole[row] for row in rows], self._partners.place_in(number)
+
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]:
+        """Returns the labels of a column of the table as text."""
+        return label_texts(self._partners.cells(self._partners.right.number(wanted, field)))
+
+    def notes(self) -> Iterable[Note]:
+        return self._partners.notes()
+
+    def _number(self, wanted: str | int, field: str) -> int | None:
+        """Returns the number of a column of the table, `None` for a key of the records; `PG421` if both have one of that name."""
+        right = self._partners.right
+        column = right.json_place(wanted)[0]
+        there = right.has(column) and right.number(column, field) in self._partners.shown
+        if there and wanted in self._known():
+            message = f"both the records and {right.called} have {wanted!r}"
+            raise OpError("PG421", message, field=field or None, help="give the column another name")
+        return right.number(wanted, field) if there else None
+
 
 class _NotText(Exception):
     """A value that is not a short text; the message says what it is."""
@@ -130,19 +185,16 @@ def _text(value: Any) -> str:
     return text_of(value)
 
 
-def where_of_records(where: str, cells: RecordCells, found: Indexed) -> tuple[Indexed, tuple[Note, ...]]:
-    """Leaves out the records that a predicate does not select.
-
-    Returns:
-        The shards with those that are kept, and a note.
-
-    Raises:
-        OpErrors: `PG402` if no record is left, `PG421` for a key that no record has, `PG452` for values that cannot be compared.
-    """
+def records_kept(
+    cells: RecordCells | JoinedCells, where: str | None, labels: Mapping[str, InTable], partners: Partners | None, found: Indexed
+) -> tuple[Indexed, tuple[Note, ...]]:
+    """Leaves out records as `kept_rows` says, with its errors. Returns the shards with those that are kept, and findings."""
     import numpy as np
 
-    rows = matching(cells, where, range(cells.num_rows))
+    rows, notes = kept_rows(cells, where, labels, partners)
     kept: Ints = np.zeros(cells.num_rows, bool)
     kept[np.fromiter(rows, np.int64, len(rows))] = True
-    message = f"`where` keeps {len(rows):,} of {cells.num_rows:,} records; the values that it compares were read once for all"
-    return replace(found, kept=None if kept.all() else kept), (Note("PG432", message, field="where"),)
+    if where is not None:
+        message = f"`where` keeps {len(rows):,} of {cells.num_rows:,} records; the values that it compares were read once for all"
+        notes = (*notes, Note("PG432", message, field="where"))
+    return replace(found, kept=None if kept.all() else kept), notes

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, model_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
-from pipegen.errors import OpError
+from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.predicate_syntax import Where, parse_predicate
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL
+from pipegen.ops.sources.tables.join import Join
 from pipegen.types import BYTE_RANGE, WORD_RANGE, Interval
 
 if TYPE_CHECKING:
@@ -35,9 +36,27 @@ class DescribedRecords(FeatureSource):
     """Records that are examples: a comparison of short values in them, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`,
     brackets and `in`; a name is a key of the records. Put texts in quotes, and keys that are not plain words in backticks. These values are
     read once for all records. Records keep the ids that they have without it."""
+    join: Join | None = None
+    """A table whose columns are added to the records with the same key, for features with a `column`, for `where` and for splits:
+    `{table: {csv: {path: labels.csv}}, on: {id: file}}`. In `webdataset` and `zip`, `__key__` is the name of a record."""
 
     _folder: Path | None = PrivateAttr(default=None)
     """Folder of the index."""
+
+    @model_validator(mode="after")
+    def _in_one_place(self) -> DescribedRecords:
+        for name, feature in self.features.items():
+            if feature.joined and self.join is None:
+                raise PartError(f"`{name}` has a `column`, which needs a joined table", "features", name, help="add `join`, or use `key`")
+            home = self.features.get(feature.home or "", feature)
+            if home.joined is not feature.joined:
+                places = [
+                    f"`{one}` in the {'joined table' if f.joined else 'records'}" for one, f in ((name, feature), (feature.home, home))
+                ]
+                raise PartError(f"`{name}` is `with: {feature.home}`, but {' and '.join(places)}", "features", name, "with")
+        if all(feature.joined for feature in self.features.values()):
+            raise PartError("all features are in the joined table, and none in the records", "features")
+        return self
 
     def has_rows(self) -> bool:
         """Returns False: records lie in files."""
@@ -50,13 +69,14 @@ class DescribedRecords(FeatureSource):
     @property
     def read_features(self) -> dict[str, RecordFeature]:
         """The features that are read with each record; others are read once for all records."""
-        return {name: feature for name, feature in self.features.items() if not kind_of(feature).ragged}
+        return {name: f for name, f in self.features.items() if not (kind_of(f).ragged or f.several or f.joined)}
 
     def remarks(self) -> tuple[str, ...]:
         names = " and ".join(f"`{name}`" for name in self.features if name not in self.read_features)
         held = (f"{names} of all records are read once and held in memory",) if names else ()
-        compared = dict.fromkeys(column.name for column in parse_predicate(self.where).columns()) if self.where is not None else ()
-        return (*held, *(f"{name!r}, for `where`, is {self.columns_cost()}" for name in compared))
+        needed = {column.name: "where" for column in parse_predicate(self.where).columns()} if self.where is not None else {}
+        needed |= {str(self.join.own): "join"} if self.join is not None else {}
+        return (*held, *(f"{name!r}, for `{argument}`, is {self.columns_cost()}" for name, argument in needed.items()))
 
     def has_columns(self) -> bool:
         """Returns True: short values can be read for all records."""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
-from pipegen.ops.kinds.registry import held_in_memory, names_of
-from pipegen.ops.sources.features.any_kind import AnyKind
+from pipegen.errors import PartError
+from pipegen.ops.kinds.registry import held_in_memory, kind_of, names_of
 from pipegen.ops.sources.features.feature import EncodedFeature
+from pipegen.ops.sources.tables.features import Column, InTable
 
 if TYPE_CHECKING:
     Kind = str
@@ -19,8 +20,8 @@ Key = Annotated[str, Field(min_length=1)]
 Side = Annotated[int, Field(ge=1)]
 
 
-class RecordFeature(AnyKind, EncodedFeature):
-    """One feature of the records, and its key."""
+class RecordFeature(InTable, EncodedFeature):
+    """One feature of the records, and its key; or of a joined table, and its column."""
 
     kind: Kind
     """`image`: the bytes of an image file. `mask`: the bytes of a file with a class for each pixel of the image. `label`: a class index or
@@ -33,6 +34,11 @@ class RecordFeature(AnyKind, EncodedFeature):
     keys: tuple[Key, Key, Key, Key] | None = None
     """For boxes, in place of `key`: the keys of their four numbers, in the order of `format`, with a list of one number per box each:
     `[bbox/xmin, bbox/ymin, bbox/xmax, bbox/ymax]`."""
+    column: Column | None = None
+    """Column of the joined table (`join`) that has the feature, in place of a `key`: its name, or its number from 0."""
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
+    """Several columns of the joined table: the numbers of a tensor; the four numbers of boxes, in the order of `format`; or x and y of each
+    of the `names` of keypoints, or x, y and visibility."""
     shape: Annotated[tuple[Side, ...], Field(max_length=8)] | None = None
     """Shape of a tensor, such as `[17, 3]`; by default one number. For keypoints without `names` that are numbers one after another: `[2]`
     for x and y, `[3]` with the visibility."""
@@ -41,6 +47,11 @@ class RecordFeature(AnyKind, EncodedFeature):
     def _consistent(self) -> RecordFeature:
         if self.keys is not None and self.key is not None:
             raise ValueError("`keys` are four in place of the one `key`; leave one of them out")
+        for name in ("key", "keys"):
+            if self.joined and getattr(self, name) is not None:
+                raise ValueError(f"`{name}` is in the records, and `column` in the joined table; leave one of them out")
+        if self.joined and kind_of(self).pictured:
+            raise PartError(f"{kind_of(self).plural} cannot be in the joined table, whose rows are in another order", "column")
         return self
 
     def keys_of(self, name: str) -> tuple[str, ...]:
@@ -48,12 +59,9 @@ class RecordFeature(AnyKind, EncodedFeature):
         return self.keys or (self.key or name,)
 
     @property
-    def several(self) -> bool:
-        return False
-
-    @property
-    def stored_shape(self) -> tuple[int, ...]:
-        return self.shape or ()
+    def joined(self) -> bool:
+        """Whether it is in columns of the joined table."""
+        return self.column is not None or self.columns is not None
 
     def key_field(self, name: str) -> str:
         """Returns the argument that errors about the key of this feature point to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import field_validator
 
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipegen.ops.sources.listing.strings import Ints, Strings
-    from pipegen.ops.sources.records.index import RecordIndex
+    from pipegen.ops.sources.records.index import Indexed, RecordIndex
     from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
+    from pipegen.ops.sources.records.source import RecordSource
+
+
+NAME = "__key__"
+"""The column with the names of records, as WebDataset calls it."""
 
 
 class GroupedSource(PartSource):
@@ -93,6 +98,19 @@ class GroupedSource(PartSource):
             if self.checked:
                 offsets[:, width + i] = offsets[:, width + first]
         return ShardRecords(offsets, lengths, damage, findings=findings)
+
+    def with_key(self, key: str, found: Indexed) -> tuple[RecordSource, str, RecordIndex]:
+        return (self, NAME, found.index) if key == NAME else super().with_key(key, found)
+
+    def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
+        """Reads a short value of records; for `__key__` their names, which are those of their members up to the first dot."""
+        if name != NAME:
+            return super().stored_cells(name, shard, offsets, lengths)
+        members, _ = self.members(shard.path, shard.size)
+        name_at = dict(zip(members.offsets.tolist()[::-1], list(members.names)[::-1], strict=True))
+        firsts = offsets[range(len(offsets)), (lengths[:, : len(self.features)] != ABSENT).argmax(1)]
+        paths = (name_at.get(offset, "").rpartition("/") for offset in firsts.tolist())
+        return [f"{folder}{slash}{file.partition('.')[0]}" for folder, slash, file in paths]
 
     def field_type(self, name: str, key: str, shard: Found) -> FieldType:
         return FieldType(path=taken_apart(key.split(";")[0])[1])

@@ -1,4 +1,5 @@
-"""Features with any number of items per record, such as boxes: read once for all records, and held in memory like those of arrays."""
+"""Features with any number of items per record, such as boxes, or of classes: read once for all records, and held in memory like those of
+arrays."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from pipegen.ops.kinds.base import Column
 from pipegen.ops.kinds.numbering import counted_up, item_number_type, number_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.features.columns import split_text
 from pipegen.ops.sources.listing.wording import count
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ class Stored(Protocol):
 
 def items_of_records(source: Stored, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
     """Reads the features of items of all records, or finds them in the source's folder; see `read_items`."""
-    return read_items(source.features, partial(_values, source, found), lambda _: found.place, partial(_Kept, source, found))
+    features = {name: f for name, f in source.features.items() if f.several or not kind_of(f).labels}
+    return read_items(features, partial(_values, source, found), lambda _: found.place, partial(_Kept, source, found))
 
 
 def read_items(
@@ -58,7 +61,7 @@ def read_items(
     """Reads the features of items of all records. Returns them, those that others are `with` first, and findings.
 
     Args:
-        features: All features of the source.
+        features: All features of the source, but for labels that are not read here.
         values: Reads the values of a feature.
         place_in: Returns the function that describes the place of a record's value of a feature.
         kept: Returns where the items of a feature are kept, if anywhere.
@@ -67,7 +70,7 @@ def read_items(
         OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
             is `with`; or an error of the kind.
     """
-    wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged}
+    wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged or kind_of(feature).labels}
     columns: dict[str, Column] = {}
     notes: list[Note] = []
     for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
@@ -85,7 +88,7 @@ def read_items(
             own = (error.field or "").startswith("features.")  # set by what reads labels, too
             field = error.field if own else f"features.{name}" + (f".{error.field}" if error.field else "")
             raise OpError(error.code, error.message, field=field, help=error.help) from None
-        own = columns[name].values.lengths.tolist()
+        own = columns[name].values.lengths.tolist() if home is not None else []
         odd = next((i for i, (a, b) in enumerate(zip(own, home or own, strict=True)) if a != b), None)
         if odd is not None and home is not None:
             message = f"{place(odd)} has {count(own[odd], 'item')} of `{name}` and {home[odd]} of `{feature.home}`"
@@ -128,8 +131,8 @@ def _items(name: str, feature: AnyKind, values: Values, home: list[int] | None, 
     rows, lengths, texts = [], [], False
     for record, value in enumerate(values):
         try:
-            row = _array(value)
-            if row.dtype.kind in "US" and row.size and kind_of(feature).counts != "item":
+            row = _array(value if feature.separator is None else split_text(value, feature.separator))
+            if row.dtype.kind in "US" and row.size and not kind_of(feature).counts:
                 raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
             if row.ndim == 1:
                 row = row.reshape(-1, *kind_of(feature).item_shape(feature, row.size, home[record] if home is not None else None))
@@ -179,7 +182,7 @@ class _Kept:
         feature = source.features[name]
         of = feature.home and source.features[feature.home].keys_of(feature.home)
         self._folder, self._records, self._name = source.kept_in, int(found.index.first[-1]), name
-        self._file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names, feature.shape)
+        self._file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names, feature.shape, feature.separator)
 
     def read(self) -> Ragged | None:
         """Returns the items, unless they are missing or damaged."""

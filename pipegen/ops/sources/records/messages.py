@@ -83,8 +83,9 @@ class MessageSource(RecordSource):
     @model_validator(mode="after")
     def _one_of_bytes(self) -> MessageSource:
         if self.content == "bytes":
-            if self.where is not None:
-                raise PartError("with `content: bytes` a record has no keys to compare", "where", help="remove `where`")
+            for name in ("where", "join"):
+                if getattr(self, name) is not None:
+                    raise PartError("with `content: bytes` a record has no keys to compare", name, help=f"remove `{name}`")
             if len(self.features) > 1:
                 raise ValueError(f"with `content: bytes` a record is one feature, but `features` has {len(self.features)}")
             name, feature = next(iter(self.features.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
@@ -130,7 +131,8 @@ class PartSource(RecordSource):
         return list(self._each(self.field_type(name, self.key_of(name), shard).label, name, shard, offsets, lengths))
 
     def stored_values(self, name: str, key: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
-        return list(self._each(self.field_type(name, key, shard).list, name, shard, offsets, lengths))
+        read = partial(self.field_type(name, key, shard).list, texts=self.features[name].separator is not None)
+        return list(self._each(read, name, shard, offsets, lengths))
 
     def stored_cells(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         return list(self._each(self.field_type(name, self.key_of(name), shard).cell, name, shard, offsets, lengths, optional=True))

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field, field_validator
 
 from pipegen.diagnostics.diagnostic import write
-from pipegen.errors import OpError
+from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.mounts import content_of
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import read_numbers
-from pipegen.ops.sources.listing.base import Listing, Note
+from pipegen.ops.sources.listing.adapted_reader import Changes, read_with
+from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.shards import Shards
-from pipegen.ops.sources.records.cells import RecordCells, where_of_records
+from pipegen.ops.sources.records.cells import JoinedCells, RecordCells, records_kept
 from pipegen.ops.sources.records.described import DescribedRecords
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import compression, finding_notes, tallied, unpacking_help
@@ -28,6 +30,7 @@ from pipegen.ops.sources.records.items import items_of_records
 from pipegen.ops.sources.records.labels import LabelColumn
 from pipegen.ops.sources.records.paths import Found, expand, find_shards
 from pipegen.ops.sources.records.reader import RecordReader
+from pipegen.ops.sources.tables.held import read_held
 
 if TYPE_CHECKING:
     import builtins
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.ops.sources.tables.join import Partners
 
 Path_ = Annotated[str, Field(min_length=1)]
 
@@ -93,17 +97,76 @@ class RecordSource(DescribedRecords):
             OpError: `PG401` and `PG402` as `find_shards`, `PG402` without any record, `PG430` for an unreadable shard, `PG431` if records
                 do not fit the features, `PG420` for invalid labels.
         """
-        found = self._indexed(base, progress)
-        cells, notes = RecordCells(self, found, progress), tuple[Note, ...]()
+        joined = {name: feature for name, feature in self.features.items() if feature.joined}
+        plain = self.model_copy(update={"features": {n: f for n, f in self.features.items() if n not in joined}}) if joined else self
+        found = plain._indexed(base, progress)
+        records, notes = RecordCells(plain, found, progress), tuple[Note, ...]()
+        cells: RecordCells | JoinedCells = records
+        partners = None
+        if self.join is not None:
+            partners = self.join.partners(records, found.place, base)
+            cells = JoinedCells(records, partners, lambda: plain.known_keys(found.shards, found.index))
         found = replace(found, cells=cells)
-        if self.where is not None:
-            found, notes = where_of_records(self.where, cells, found)
-        made = self._chosen(found)
+        if self.where is not None or partners is not None:
+            labels = {name: feature for name, feature in joined.items() if kind_of(feature).labels}
+            found, notes = records_kept(cells, self.where, labels, partners, found)
+        made = plain._chosen(found)
+        if partners is not None and joined:
+            made = self._with_columns(made, joined, partners, found)
         return replace(made, cells=cells.column if self.has_columns() else None, notes=(*made.notes, *notes))
+
+    def _with_columns(self, listing: Listing, joined: Mapping[str, RecordFeature], partners: Partners, found: Indexed) -> Listing:
+        """Adds the features in the joined table, which are held in memory.
+
+        Raises:
+            OpErrors: As `read_held`.
+        """
+        import numpy as np
+
+        total, tried = int(found.index.first[-1]), Attempts()
+        rows: Ints = np.arange(total) if found.kept is None else np.flatnonzero(found.kept)
+        held = read_held(joined, partners.right.only([partners.partner[row] for row in rows.tolist()]), tried)
+        if tried.errors:
+            raise OpErrors(dict.fromkeys(tried.errors), None)
+
+        def of_all(values: Any) -> Any:
+            """Returns the values of all records, zeros for those that are left out."""
+            if isinstance(values, Ragged):
+                lengths = np.zeros(total, np.int64)
+                lengths[rows] = values.lengths
+                return Ragged(values.values, lengths)
+            every = np.zeros((total, *values.shape[1:]), values.dtype)
+            every[rows] = values
+            return every
+
+        columns = {name: of_all(values) for name, values in held.columns.items()}
+        main, plain = (
+            self.class_feature(),
+            main_label(n for n, f in self.features.items() if kind_of(f).labels and not (f.joined or f.several)),
+        )
+        classes = {
+            **listing.column_classes,
+            **({plain: listing.class_names} if plain is not None and plain != main else {}),
+            **held.classes,
+        }
+        names = classes.pop(main) if main in joined else listing.class_names or held.class_names(None)
+        inferred = self.infer()
+        types = {name: t.with_(of=inferred[name].of) for name, t in held.types.items()}
+        single = {name: values.reshape(-1) for name, values in columns.items() if not isinstance(values, Ragged) and values.size == total}
+        made = replace(
+            listing,
+            class_names=names,
+            notes=(*listing.notes, *held.notes),
+            columns={**listing.columns, **columns},
+            column_classes=classes,
+            type=inferred.replace(**dict(listing.type.items() if listing.type is not None else ()), **types),
+        )
+        found_in = {name: partial(found.of, values) for name, values in single.items()}
+        return read_with(made, Changes(columns=found_in, label=main if main in joined else None))
 
     def _chosen(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards; `map` and `ignore` change labels and leave out records."""
-        choosing = {name: self._labels(name, found) for name, feature in self.features.items() if feature.chosen}
+        choosing = {name: self._labels(name, found) for name, feature in self.features.items() if feature.chosen and not feature.several}
         if not choosing:
             return self.listed(found)
         from pipegen.ops.sources.records.chosen import StoredLabels, chosen
@@ -165,12 +228,17 @@ class RecordSource(DescribedRecords):
 
         shards, index, notes = found.shards, found.index, [*found.notes]
         type_, main = self.infer(), self.class_feature()
-        columns = {name: self._labels(name, found) for name, feature in self.features.items() if kind_of(feature).labels}
+        columns = {n: self._labels(n, found) for n, f in self.features.items() if kind_of(f).labels and not f.several}
         for name, column in columns.items():
             type_ = type_.replace(**{name: type_[name].with_(classes=len(column.names))})
             notes += self._scanned(name, column)
         items, more = items_of_records(self, found)
         notes += more
+        stays = [column.stays for column in items.values() if column.stays is not None]
+        kept = np.logical_and.reduce([*stays, *([found.kept] if found.kept is not None else ())]) if stays else found.kept
+        if kept is not None and not kept.any():
+            raise OpError("PG402", "`ignore` leaves out every record", field="features")
+        several = next((column.classes for name, column in items.items() if kind_of(self.features[name]).labels), ())
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
         reader = self.reader(shards, index, columns)
         reader.checksums = self.checksums
@@ -180,7 +248,7 @@ class RecordSource(DescribedRecords):
             found.root,
             [shard.key for shard in shards],  # type: ignore[arg-type]
             None,
-            columns[main].names if main is not None else (),
+            columns[main].names if main is not None else several,
             self.record_bytes(shards, index),
             tuple(notes),
             readers={"": reader},
@@ -189,7 +257,7 @@ class RecordSource(DescribedRecords):
                 **{name: column.names for name, column in columns.items() if name != main},
                 **{name: column.classes for name, column in items.items() if column.classes},
             },
-            shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows), kept=found.kept),  # type: ignore[arg-type]
+            shards=Shards(index.rows, np.arange(len(shards)), index.digests, reader.block_rows(index.rows), kept=kept),  # type: ignore[arg-type]
             type=type_,
         )
 

@@ -87,9 +87,9 @@ class FieldType:
         """Reads the value as a cell of a table: a number, bytes, or a field of JSON, `None` without one."""
         return optional_at(content, self.path) if self.path else self.label(content)
 
-    def list(self, content: bytes) -> Any:
-        """Reads the list in a value: an array, or a list of JSON; `ValueError` without one."""
-        return self._numbers(content).reshape(self.shape) if self.numeric else list_in(content, self.path)
+    def list(self, content: bytes, *, texts: bool = False) -> Any:
+        """Reads the list in a value: an array, or a list of JSON; with `texts`, also a text or one number. `ValueError` without one."""
+        return self._numbers(content).reshape(self.shape) if self.numeric else list_in(content, self.path, texts=texts)
 
     def _numbers(self, content: bytes) -> Any:
         import numpy as np
@@ -191,17 +191,26 @@ def optional_at(content: Any, path: tuple[str, ...]) -> Any:
         return None
 
 
-def list_in(content: bytes, path: tuple[str, ...]) -> Any:
-    """Returns the list in a member: a field of JSON, all of it, or an `.npy` file.
+def list_in(content: Any, path: tuple[str, ...], *, texts: bool = False) -> Any:
+    """Returns the list in a member: a field of JSON, all of it, or an `.npy` file. With `texts`, a text or one number is returned, too.
 
     Raises:
         ValueError: There is none.
     """
     import numpy as np
 
-    if content.startswith(b"\x93NUMPY") and not path:
+    if isinstance(content, bytes) and content.startswith(b"\x93NUMPY") and not path:
         return np.load(io.BytesIO(content), allow_pickle=False)
-    found = value_at(content, path, each=True)
+    try:
+        found = value_at(content, path, each=True)
+    except MissingFieldError:
+        raise
+    except ValueError:
+        if not texts or path:
+            raise
+        return content
+    if texts and isinstance(found, (int, float, str)):
+        return content if not path else found if isinstance(found, str) else [found]
     if not isinstance(found, list):
         raise ValueError(f"it holds {found!r:.60}, not a list")
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 from pydantic import Field, model_validator
 
@@ -22,17 +22,12 @@ Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 _BOXES, _FOUR = get_args(BoxFormat), range(4)
 
 
-class TableFeature(AnyKind, FileFeature):
-    """One feature of a table's rows, and its column."""
+class InTable(AnyKind):
+    """A feature in columns of a table."""
 
-    in_rows: ClassVar[bool] = True
+    if TYPE_CHECKING:
+        shape: Any
 
-    kind: Kind
-    """`image`: paths of image files. `mask`: paths of files with a class for each pixel of the image. `label`: class names, or class
-    indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`:
-    paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after another, or in four `columns`.
-    `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points in `columns`. A `label` or
-    `tensor` that is `with` boxes has a list of one value for each. A list is one of the format, or text such as `[[0, 0, 8, 8]]`."""
     column: Column | None = None
     """Name of the column in the header, or its number from 0; by default the feature's name. `about.label` is the field `label` of JSON in
     the column `about`."""
@@ -40,32 +35,14 @@ class TableFeature(AnyKind, FileFeature):
     """Several columns in place of one. For a tensor: its numbers, in this order. For boxes: their four numbers, in the order of `format`, a
     list each or, in a table with a row per box, a number. For keypoints: x and y of each of the `names`, or x, y and visibility; a point
     with empty cells is absent."""
-    root: Annotated[str, Field(min_length=1)] | None = None
-    """Folder that image paths are relative to, itself relative to the spec's file; by default the table's folder, and for a table in memory
-    the spec's."""
-    ending: Annotated[str, Field(min_length=2, pattern=r"^\.")] | None = None
-    """Ending added to paths without it, such as `.jpg` if a column holds ids."""
-    separator: Annotated[str, Field(min_length=1)] | None = None
-    """Separator of the classes of an example with any number of them; the label is then encoded as `multi_hot`. `with` boxes: separator of
-    their classes in a text."""
-    format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
-    """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
-    width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
-    fractions of the image's width and height. For an array, and for an image in files of arrays: the format of the files. `npy`, `nifti`,
-    `geotiff` and `flo` (optical flow of 2 channels; for arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`,
-    `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> TableFeature:
+    def _of_columns(self) -> InTable:
         if self.column is not None and self.columns is not None:
             raise ValueError("`column` names one column and `columns` several; leave one of them out")
         if self.columns is not None and self.shape is not None:
             raise ValueError("`columns` have one number each, but `shape` is for arrays in one column; leave one of them out")
-        kind = kind_of(self)
-        if self.format is not None and (self.format in _BOXES) is not (kind.crop_guide == "boxes"):
-            known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
-            raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
-        points = len(self.names or ())
+        kind, points = kind_of(self), len(self.names or ())
         if kind.crop_guide == "boxes" and len(self.columns or _FOUR) != len(_FOUR):
             raise PartError("boxes need four `columns`, in the order of their `format`, or one `column`", "columns")
         if kind.points and self.columns is not None and (self.home or len(self.columns) not in (2 * points, 3 * points) or not points):
@@ -79,9 +56,36 @@ class TableFeature(AnyKind, FileFeature):
         return name if self.column is None else self.column
 
     @property
-    def several(self) -> bool:
-        return self.separator is not None
-
-    @property
     def stored_shape(self) -> tuple[int, ...]:
         return self.shape or ((len(self.columns),) if self.columns is not None else ())
+
+
+class TableFeature(InTable, FileFeature):
+    """One feature of a table's rows, and its column."""
+
+    in_rows: ClassVar[bool] = True
+
+    kind: Kind
+    """`image`: paths of image files. `mask`: paths of files with a class for each pixel of the image. `label`: class names, or class
+    indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`:
+    paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after another, or in four `columns`.
+    `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points in `columns`. A `label` or
+    `tensor` that is `with` boxes has a list of one value for each. A list is one of the format, or text such as `[[0, 0, 8, 8]]`."""
+    root: Annotated[str, Field(min_length=1)] | None = None
+    """Folder that image paths are relative to, itself relative to the spec's file; by default the table's folder, and for a table in memory
+    the spec's."""
+    ending: Annotated[str, Field(min_length=2, pattern=r"^\.")] | None = None
+    """Ending added to paths without it, such as `.jpg` if a column holds ids."""
+    format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
+    """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
+    width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
+    fractions of the image's width and height. For an array, and for an image in files of arrays: the format of the files. `npy`, `nifti`,
+    `geotiff` and `flo` (optical flow of 2 channels; for arrays only) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`,
+    `{dicom: rescaled}` and `{geotiff: {bands: [4, 3, 2]}}` have options. Values are float32, as stored."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TableFeature:
+        if self.format is not None and (self.format in _BOXES) is not (kind_of(self).crop_guide == "boxes"):
+            known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
+            raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
+        return self

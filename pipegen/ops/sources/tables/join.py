@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator, model_validator
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.sources.features.predicate_syntax import Rows
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Strings
@@ -75,8 +75,13 @@ class Join(Model):
             raise ValueError("`on` must be one column, or one pair `{OWN: OTHER}`")
         return on
 
-    def joined(self, left: Table, base: Path) -> Joined:
-        """Reads the second table and looks up the key of each row.
+    @property
+    def own(self) -> Column:
+        """The column of the key in the first table, or the key of the records that holds it."""
+        return next(iter(self.on)) if isinstance(self.on, dict) else self.on
+
+    def partners(self, first: Rows, place: Callable[[int], str], base: Path) -> Partners:
+        """Reads the second table and looks up the key of each row of the first one, whose places `place` describes.
 
         Raises:
             OpError: As the source of the second table; `PG421` for a missing column.
@@ -89,33 +94,104 @@ class Join(Model):
             raise OpErrors(
                 OpError(e.code, e.message, field=f"{at}.{e.field}" if e.field else at, help=e.help) for e in error.every
             ) from None
-        own, other = next(iter(self.on.items())) if isinstance(self.on, dict) else (self.on, self.on)
+        other = self.on[self.own] if isinstance(self.on, dict) else self.on
         rows_of: dict[str, int] = {}
         twice: dict[str, int] = {}
         for row, key in enumerate(right.column(other, "join.on")):
             if rows_of.setdefault(key, row) != row:
                 twice.setdefault(key, row)
-        keys = left.column(own, "join.on")
+        keys = first.column(self.own, "join.on")
         partner = [_SEVERAL if key in twice else rows_of.get(key, _NONE) if key else _NONE for key in keys]
         shown = tuple(i for i in range(right.width) if right.json_place(other)[1] or i != right.number(other, "join.on"))
-        return Joined(
-            left.called,
-            left.file,
-            left.folder,
-            _names(left, right, shown),
-            left.width + len(shown),
-            left.num_rows,
-            partial(_column, left, right, shown, partner),
-            left,
-            right,
-            other,
-            shown,
-            keys,
-            partner,
-            twice,
-            self.missing == "drop",
-            at,
-        )
+        return Partners(right, other, shown, keys, partner, twice, place, self.missing == "drop", at)
+
+    def joined(self, left: Table, base: Path) -> Joined:
+        """Joins the second table to one; for errors see `partners`."""
+        partners = self.partners(left, left.place, base)
+        right, shown = partners.right, partners.shown
+        names = None
+        if left.names is not None or right.names is not None:
+            names = (*(left.names or ("",) * left.width), *(right.names[i] if right.names is not None else "" for i in shown))
+
+        def column(i: int) -> Iterable[Any]:
+            return left.columns(i) if i < left.width else partners.cells(shown[i - left.width])
+
+        width = left.width + len(shown)
+        return Joined(left.called, left.file, left.folder, names, width, left.num_rows, column, left, partners)
+
+
+@dataclass(frozen=True)
+class Partners:
+    """The row of a second table for each row of a first one.
+
+    Attributes:
+        right: The second table.
+        other: The key's column in it.
+        shown: The numbers of its columns that are added: all but the key.
+        keys: The key of each row of the first table.
+        partner: The row of the second table with this key: -1 for none, -2 for several.
+        twice: The second row of keys with several rows.
+        place: Describes the place of a row of the first table.
+        drops: Whether rows without a partner are left out.
+        at: The argument of the second table.
+    """
+
+    right: Table
+    other: Column
+    shown: tuple[int, ...]
+    keys: Sequence[str]
+    partner: Sequence[int]
+    twice: dict[str, int]
+    place: Callable[[int], str]
+    drops: bool
+    at: str
+
+    def cells(self, number: int) -> Iterable[Any]:
+        """Returns the values of a column of the second table for each row of the first; "" without a partner."""
+        cells = tuple(self.right.columns(number))
+        return (cells[row] if row >= 0 else "" for row in self.partner)
+
+    def place_in(self, number: int) -> Callable[[int], str]:
+        """Returns a function that describes the place of a cell of the second table."""
+        place = self.right.place_in(number)
+        return lambda row: place(self.partner[row]) if self.partner[row] >= 0 else self.place(row)
+
+    def notes(self) -> Iterable[Note]:
+        return (replace(note, field=f"{self.at}.{note.field}" if note.field else self.at) for note in self.right.notes())
+
+    def rows(self) -> tuple[int, ...]:
+        """Returns the rows of the first table whose key the second one has."""
+        return tuple(row for row, partner in enumerate(self.partner) if partner != _NONE)
+
+    def require(self, rows: Iterable[int]) -> None:
+        """Raises `PG450` unless each of these rows of the first table has one row in the second."""
+        errors = []
+        rows = tuple(rows)
+        lacking = [row for row in rows if self.partner[row] == _NONE]
+        if lacking:
+            errors.append(self._lacking(lacking, len(rows)))
+        several = [row for row in rows if self.partner[row] == _SEVERAL]
+        if several:
+            key = self.keys[several[0]]
+            first = self.right.column(self.other, "join.on").index(key)
+            places = f"{self.right.place(first)} and {self.right.place(self.twice[key])}"
+            keys = {self.keys[row] for row in several}
+            more = f", like {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
+            message = f"the key {key!r} of {self.place(several[0])} is in several rows of {self.right.called}{more}: {places}"
+            errors.append(OpError("PG450", message, field="join.on", help="keep one row of each key there"))
+        if errors:
+            raise OpErrors(errors)
+
+    def _lacking(self, rows: Sequence[int], total: int) -> OpError:
+        key, place = self.keys[rows[0]], self.place(rows[0])
+        more = f"; {count(len(rows) - 1, 'more row')} of {total} lack one, too" if len(rows) > 1 else ""
+        if not key:
+            return OpError("PG450", f"{place} has an empty key{more}", field="join.on", help=_DROP)
+        there = self.right.column(self.other, "join.on")
+        near = close_names(key, sorted(set(there))[:_MOST_COMPARED])
+        alike = f"is {near[0]!r} meant?" if near else f"its keys are such as {quoted(list(dict.fromkeys(there))[:3])}"
+        message = f"no row of {self.right.called} has the key {key!r} of {place}{more}"
+        return OpError("PG450", message, field="join.on", help=(alike, _DROP))
 
 
 @dataclass(frozen=True)
@@ -124,46 +200,32 @@ class Joined(Table):
 
     Attributes:
         left: The first table, which has these rows.
-        right: The second table.
-        other: The key's column in the second table.
-        shown: The numbers of the added columns of the second table: all but the key.
-        keys: The key of each row.
-        partner: The row of the second table with this key: -1 for none, -2 for several.
-        twice: The second row of keys with several rows.
-        drops: Whether rows without a partner are left out.
-        at: The argument of the second table.
+        partners: The second table.
     """
 
     left: Table
-    right: Table
-    other: Column
-    shown: tuple[int, ...]
-    keys: Sequence[str]
-    partner: Sequence[int]
-    twice: dict[str, int]
-    drops: bool
-    at: str
+    partners: Partners
 
     def notes(self) -> tuple[Note, ...]:
-        right = (replace(note, field=f"{self.at}.{note.field}" if note.field else self.at) for note in self.right.notes())
-        return (*self.left.notes(), *right)
+        return (*self.left.notes(), *self.partners.notes())
 
     def place(self, row: int) -> str:
         return self.left.place(row)
 
     def place_in(self, column: str | int) -> Callable[[int], str]:
         number = self.number(column, "")
-        if number < self.left.width:
-            return self.left.place_in(number)
-        place = self.right.place_in(self.shown[number - self.left.width])
-        return lambda row: place(self.partner[row]) if self.partner[row] >= 0 else self.left.place(row)
+        return self.left.place_in(number) if number < self.left.width else self.partners.place_in(self._right(number))
+
+    def _right(self, number: int) -> int:
+        """Returns the number in the second table of one of its columns."""
+        return self.partners.shown[number - self.left.width]
 
     def holds_bytes(self, wanted: str | int, field: str) -> bool:
         """Tells whether a column of the first table does; `PG446` for one of the second table, whose rows are in another order."""
         number = self.number(wanted, field)
         if number < self.left.width:
             return self.left.holds_bytes(number, field)
-        if self.right.holds_bytes(self.shown[number - self.left.width], field):
+        if self.partners.right.holds_bytes(self._right(number), field):
             message = f"the images in {wanted!r} are in the joined table, whose rows are in another order"
             raise OpError("PG446", message, field=field, help="make the table with the images the source, and join the other one to it")
         return False
@@ -178,57 +240,14 @@ class Joined(Table):
         return self.left.row_places(rows)
 
     def folder_of(self, column: str | int) -> str:
-        return self.left.folder if self.number(column, "") < self.left.width else self.right.folder
+        return self.left.folder if self.number(column, "") < self.left.width else self.partners.right.folder
 
-    def with_partners(self) -> tuple[int, ...]:
-        """Returns the rows whose key the second table has."""
-        return tuple(row for row, partner in enumerate(self.partner) if partner != _NONE)
-
-    def require(self, rows: Iterable[int], column: str | int | None = None) -> None:
-        """Raises `PG450` unless each row has one row in the second table, if `column` is one of its columns or `None`."""
-        if column is not None and self.number(column, "") < self.left.width:
-            return
-        errors = []
-        rows = tuple(rows)
-        lacking = [row for row in rows if self.partner[row] == _NONE]
-        if lacking:
-            errors.append(self._lacking(lacking, len(rows)))
-        several = [row for row in rows if self.partner[row] == _SEVERAL]
-        if several:
-            key = self.keys[several[0]]
-            first = self.right.column(self.other, "join.on").index(key)
-            places = f"{self.right.place(first)} and {self.right.place(self.twice[key])}"
-            keys = {self.keys[row] for row in several}
-            more = f", like {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
-            message = f"the key {key!r} of {self.left.place(several[0])} is in several rows of {self.right.called}{more}: {places}"
-            errors.append(OpError("PG450", message, field="join.on", help="keep one row of each key there"))
-        if errors:
-            raise OpErrors(errors)
-
-    def _lacking(self, rows: Sequence[int], total: int) -> OpError:
-        key, place = self.keys[rows[0]], self.left.place(rows[0])
-        more = f"; {count(len(rows) - 1, 'more row')} of {total} lack one, too" if len(rows) > 1 else ""
-        if not key:
-            return OpError("PG450", f"{place} has an empty key{more}", field="join.on", help=_DROP)
-        there = self.right.column(self.other, "join.on")
-        near = close_names(key, sorted(set(there))[:_MOST_COMPARED])
-        alike = f"is {near[0]!r} meant?" if near else f"its keys are such as {quoted(list(dict.fromkeys(there))[:3])}"
-        message = f"no row of {self.right.called} has the key {key!r} of {place}{more}"
-        return OpError("PG450", message, field="join.on", help=(alike, _DROP))
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
+        found = super().cells(column, rows)
+        if self.number(column, "") >= self.left.width:
+            self.partners.require(rows)
+        return found
 
 
 _DROP = "or leave such rows out with `missing: drop` in `join`"
 _MOST_COMPARED = 10_000
-
-
-def _names(left: Table, right: Table, shown: Sequence[int]) -> tuple[str, ...] | None:
-    if left.names is None and right.names is None:
-        return None
-    return (*(left.names or ("",) * left.width), *(right.names[i] if right.names is not None else "" for i in shown))
-
-
-def _column(left: Table, right: Table, shown: Sequence[int], partner: Sequence[int], i: int) -> Iterable[Any]:
-    if i < left.width:
-        return left.columns(i)
-    cells = tuple(right.columns(shown[i - left.width]))
-    return (cells[row] if row >= 0 else "" for row in partner)

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from pipegen.ops.sources.features.predicate_syntax import matching, some
+from pipegen.ops.sources.features.predicate_syntax import Rows, matching, some
 from pipegen.ops.sources.listing.base import LeftOut, Note
-from pipegen.ops.sources.listing.wording import count
-from pipegen.ops.sources.tables.join import Joined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pipegen.ops.sources.tables.features import TableFeature
-    from pipegen.ops.sources.tables.table import Table
+    from pipegen.ops.sources.tables.features import InTable
+    from pipegen.ops.sources.tables.join import Partners
 
 
-def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeature]) -> tuple[Table, tuple[Note, ...]]:
+class Records(Rows, Protocol):
+    """Rows of which some are records: those of a table, or records whose short values are read like one."""
+
+    def notes(self) -> Iterable[Note]: ...
+
+    def labels(self, wanted: str | int, field: str) -> Sequence[str]: ...
+
+
+def kept_rows(
+    table: Records, where: str | None, labels: Mapping[str, InTable], partners: Partners | None
+) -> tuple[Sequence[int], tuple[Note, ...]]:
     """Leaves out rows that a join drops, rows that `where` excludes, and rows of ignored classes.
 
     Args:
-        table: The table, joined if there is a join.
+        table: The rows, joined if there is a join.
         where: The predicate.
-        labels: The features that are labels.
+        labels: The features that are labels in columns.
+        partners: The joined table.
 
     Returns:
-        The table of the remaining rows, and findings.
+        The remaining rows, rising, and findings.
 
     Raises:
         OpErrors: `PG402` if no row is left, `PG421` for unknown columns, `PG450` for keys with no or several partners, `PG452` for cells
@@ -34,12 +43,13 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
     """
     rows: Sequence[int] = range(table.num_rows)
     notes = list(table.notes())
-    if isinstance(table, Joined) and table.drops:
-        rows = table.with_partners()
+    if partners is not None and partners.drops:
+        rows = partners.rows()
         if len(rows) < table.num_rows:
-            gone = LeftOut(table.num_rows - len(rows), "row whose key the joined table lacks", "rows whose key the joined table lacks")
-            told = f"{count(gone.number, 'row')} of {table.num_rows:,} left out: {table.right.called} lacks the key"
-            notes.append(Note("PG411", told, field="join.missing", left_out=(gone,)))
+            one, several = (f"{what} whose key the joined table lacks" for what in (table.unit.removesuffix("s"), table.unit))
+            gone = LeftOut(table.num_rows - len(rows), one, several)
+            told = f"{gone.number} {one.split()[0] if gone.number == 1 else table.unit} of {table.num_rows:,} left out"
+            notes.append(Note("PG411", f"{told}: {partners.right.called} lacks the key", field="join.missing", left_out=(gone,)))
         rows = some(rows, table, "join.on", "has a key of the joined table")
     if where is not None:
         rows = matching(table, where, rows)
@@ -51,8 +61,9 @@ def chosen_rows(table: Table, where: str | None, labels: Mapping[str, TableFeatu
             renamed = feature.chosen.renamed([cells[row] for row in rows], feature.separator)
             stays = feature.chosen.without_ignored(renamed, feature.separator)
             rows = some([rows[i] for i in stays], table, f"{field}.ignore", "has a class that `ignore` keeps")
-    table.require(rows)
-    return (table if len(rows) == table.num_rows else table.only(rows)), tuple(notes)
+    if partners is not None:
+        partners.require(rows)
+    return rows, tuple(notes)
 
 
 def row_keys(cells: Sequence[str]) -> list[str]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from pipegen.errors import Attempts, OpError, OpErrors
-from pipegen.ops.kinds.label import label_type
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
-from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate_syntax import Where
@@ -23,13 +20,12 @@ from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.records.items import read_items, side_by_side
 from pipegen.ops.sources.tables.cell_paths import paths_of, where_instead, why_missing
 from pipegen.ops.sources.tables.features import TableFeature
+from pipegen.ops.sources.tables.held import read_held
 from pipegen.ops.sources.tables.join import Join
-from pipegen.ops.sources.tables.nested import listed, points_of
 from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
-from pipegen.ops.sources.tables.rows import chosen_rows, file_name, row_keys
+from pipegen.ops.sources.tables.rows import file_name, kept_rows, row_keys
 
 if TYPE_CHECKING:
     import builtins
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    from pipegen.ops.kinds.base import Column, Place
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
@@ -89,13 +84,15 @@ class TableSource(FeatureSource):
         """Lists the records of a table.
 
         Raises:
-            OpErrors: As `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as `chosen_rows`.
+            OpErrors: As `Table.column`; `PG420` for invalid labels, `PG423` for invalid numbers; as `kept_rows`.
         """
         import numpy as np
 
-        if self.join is not None:
-            table = self.join.joined(table, base)
-        table, chosen = chosen_rows(table, self.where, {name: f for name, f in self.features.items() if kind_of(f).labels})
+        joined = self.join.joined(table, base) if self.join is not None else None
+        table = joined or table
+        labels = {name: feature for name, feature in self.features.items() if kind_of(feature).labels}
+        rows, chosen = kept_rows(table, self.where, labels, joined.partners if joined is not None else None)
+        table = table if len(rows) == table.num_rows else table.only(rows)
         tried = Attempts()
         tried.errors += unread_formats(self.features)
         inside = self._inside(table)
@@ -111,45 +108,30 @@ class TableSource(FeatureSource):
         windowed = any(self.features[name].windows() is not None for name in in_files)
         if windowed and records is not None and (cut := tried.of(self._windowed, table, found)):
             reader, records, found = cut, (replace(records[0], sizes=cut.row_sizes()), (), ()), {}
-        columns: dict[str, Any] = {}
-        classes: dict[str, tuple[str, ...]] = {}
-        odd: builtins.list[Note] = []
-        for name, feature in self.features.items():
-            if kind_of(feature).labels:
-                labels = tried.of(self._labels, table, name, odd)
-                if labels is not None:
-                    columns[name], classes[name] = labels.values, labels.names
-            elif name not in self.pictures and not kind_of(feature).ragged:
-                columns[name] = tried.of(self._numbers, table, name)
-        items, told = tried.of(self._items, table) or ({}, ())
+        held = read_held(self.features, table, tried)
         if tried.errors or records is None:
             known = None if records is None else Listing(table.folder, records[0].keys, None, (), records[0].sizes, missing=missing)
             raise OpErrors(dict.fromkeys(tried.errors), table.column, known)
         files, notes, _ = records
-        notes = (*chosen, *notes, *odd, *told)
+        notes = (*chosen, *notes, *held.notes)
         beside = {name: further[0] for name, further in found.items() if further is not None and name != in_files[0]}
         sizes: Ints = sum((further.sizes.astype("int64") for further in beside.values()), start=files.sizes)
-        types = {n: label_type(len(names), several=self.features[n].several) for n, names in classes.items()}
-        inferred = self.infer()
-        types |= {n: column.type.with_(of=inferred[n].of) for n, column in items.items()}
-        label = self.class_feature()
-        main = columns.pop(label) if label is not None else None
-        # Without one class per example, the first feature with several gives the classes.
-        names = classes[label] if label is not None else next(iter(classes.values()), ())
+        label, inferred = self.class_feature(), self.infer()
+        main = held.columns.pop(label) if label is not None else None
         return Listing(
             table.folder,
             files.keys,
             main,
-            names,
+            held.class_names(label),
             sizes,
             notes,
             paths=files.paths,
             in_table=True,
-            columns=columns | {n: column.values for n, column in items.items()},
+            columns=held.columns,
             beside=beside,
             cells=table.column,
-            column_classes={n: c for n, c in classes.items() if n != label} | {n: i.classes for n, i in items.items() if i.classes},
-            type=inferred.replace(**types),
+            column_classes={name: classes for name, classes in held.classes.items() if name != label},
+            type=inferred.replace(**{name: t.with_(of=inferred[name].of) for name, t in held.types.items()}),
             readers={"": reader or FileReader()},
             rows=None if reader is None else np.array(table.kept, np.int64) if inside is not None else np.arange(table.num_rows),
             missing=missing,
@@ -275,59 +257,6 @@ class TableSource(FeatureSource):
         """Returns the keys of the rows, from the first of their files."""
         every = row_keys(self._paths(self.pictures[0], table, base))
         return [every[row] for row in table.kept]
-
-    def _labels(self, table: Table, name: str, notes: builtins.list[Note]) -> Labels:
-        feature, field = self.features[name], f"features.{name}"
-        column = feature.column_of(name)
-        cells = feature.chosen.renamed(table.labels(column, f"{field}.column"), feature.separator)
-        about = feature.classes, feature.offset, table.place_in(column), field, notes
-        if feature.separator is not None:
-            return read_several_labels(name, cells, feature.separator, *about)
-        return read_one_label(name, cells, *about)
-
-    def _items(self, table: Table) -> tuple[dict[str, Column], builtins.list[Note]]:
-        """Reads boxes, keypoints, and what is with them."""
-
-        def place_in(name: str) -> Place:
-            feature = self.features[name]
-            return table.place_in(feature.columns[0] if feature.columns else feature.column_of(name))
-
-        return read_items(self.features, partial(self._lists, table), place_in, None)
-
-    def _lists(self, table: Table, name: str) -> builtins.list[Any]:
-        """Returns the list of each row: values of items, or named points."""
-        feature, field = self.features[name], f"features.{name}"
-        if feature.columns is None:
-            column = feature.column_of(name)
-            place = table.place_in(column)
-            return [listed(cell, feature.separator, place, row) for row, cell in enumerate(table.values(column, f"{field}.column"))]
-        each = [(column, f"{field}.columns.{i}") for i, column in enumerate(feature.columns)]
-        if kind_of(feature).points:
-            return points_of([table.column(*at) for at in each], [table.place_in(column) for column, _ in each], len(feature.names or ()))
-        lists = ([listed(cell, None, table.place_in(at[0]), row) for row, cell in enumerate(table.values(*at))] for at in each)
-        return [*map(side_by_side, zip(*lists, strict=True))]
-
-    def _numbers(self, table: Table, name: str) -> Any:
-        """Reads float32 or int64 `(n,)`, `(n, columns)` or `(n, *shape)`."""
-        import numpy as np
-
-        feature, field = self.features[name], f"features.{name}"
-        if feature.columns is None:
-            column = feature.column_of(name)
-            if feature.shape is not None:
-                return table.arrays(column, feature.shape, f"{field}.column", feature.dtype)
-            cells = table.column(column, f"{field}.column")
-            about = table.place_in(column), f"{field}.column", feature.dtype
-            return read_numbers(cells, *about, weights=kind_of(feature).weighs)
-        each = [f"{field}.columns.{i}" for i in range(len(feature.columns))]
-        tried = Attempts()
-        read = [
-            tried.of(lambda c, at: read_numbers(table.column(c, at), table.place_in(c), at, feature.dtype), *at)
-            for at in zip(feature.columns, each, strict=True)
-        ]
-        if tried.errors:
-            raise OpErrors(tried.errors)
-        return np.stack(read, axis=-1)
 
 
 def _repeated(names: list[str]) -> tuple[Note, ...]:

@@ -166,17 +166,13 @@ class Table:
     def folder_of(self, column: str | int) -> str:
         return self.folder
 
-    def require(self, rows: Iterable[int], column: str | int | None = None) -> None:
-        """Checks that the cells of these rows exist, all or those of one column; here they always do."""
-
     def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]:
         """Returns the cells of a column in `where` for some rows, and a function that describes the place of a cell.
 
         Raises:
-            OpError: As `column` and `require`.
+            OpError: As `column`; `PG450` for rows without a joined one.
         """
         whole = self.column(column, "where")
-        self.require(rows, column)
         return [whole[row] for row in rows], self.place_in(column)
 
     def only(self, rows: Sequence[int]) -> Table:
