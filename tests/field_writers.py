@@ -29,6 +29,7 @@ KINDS: Features = {
     "image": {"kind": "image"},
     "mask": {"kind": "mask", "classes": 3},
     "label": {"kind": "label", "classes": list(CLASSES)},
+    "tags": {"kind": "label", "separator": ";", "classes": list(CLASSES)},
     "vector": {"kind": "tensor", "shape": [3]},
     "weight": {"kind": "weight"},
     "boxes": {"kind": "boxes", "format": "xywh"},
@@ -70,6 +71,7 @@ def records(least: int = 0) -> tuple[Record, ...]:
                 "mask": png(rng.integers(0, 3, (SIDE, SIDE), np.uint8)),
                 "numbers": png(numbers),
                 "label": CLASSES[i % 3],
+                "tags": [CLASSES[(i + k) % 3] for k in range(least or i % 3)],
                 "vector": [i / 4, -1.0, 2.0 * i],
                 "weight": 1 + i / 2,
                 "boxes": boxes.tolist(),
@@ -90,6 +92,8 @@ def as_arrays(held: Sequence[Record], names: Sequence[str]) -> dict[str, Any]:
         values = [record[name] for record in held]
         if isinstance(values[0], bytes):
             return np.stack([np.asarray(Image.open(io.BytesIO(value))) for value in values])
+        if name == "tags":
+            return values
         if name in EMPTY:
             return [np.array(value) if value else np.zeros(EMPTY[name]) for value in values]
         return np.array(values)
@@ -121,7 +125,8 @@ def keyed(features: Features, of: str, argument: str = "key") -> Features:
 
 def indexed(record: Record) -> Record:
     """The classes by number."""
-    return {**record, "name": [CLASSES.index(name) for name in record["name"]], "label": CLASSES.index(record["label"])}
+    several = {key: [CLASSES.index(name) for name in record[key]] for key in ("name", "tags")}
+    return {**record, **several, "label": CLASSES.index(record["label"])}
 
 
 def write_tfds(path: Path, held: Sequence[Record], features: Features) -> Written:
@@ -130,8 +135,9 @@ def write_tfds(path: Path, held: Sequence[Record], features: Features) -> Writte
     described = json.loads((folder / "features.json").read_text())["featuresDict"]["features"]
     names = {"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel", "classLabel": {"numClasses": "3"}}
     described |= {"name": {"sequence": {"feature": names}}, "label": names}
+    described["tags"] = described["name"]
     (folder / "features.json").write_text(json.dumps({"featuresDict": {"features": described}}))
-    for name in ("name", "label"):
+    for name in ("name", "tags", "label"):
         (folder / f"{name}.labels.txt").write_text("\n".join(CLASSES))
     features = one_after_another(features)
     own = {name: {k: v for k, v in feature.items() if k != "classes" or name == "mask"} for name, feature in features.items()}
@@ -240,6 +246,7 @@ def in_files(path: Path, held: Sequence[Record]) -> list[Record]:
 
 
 def texts(row: Record) -> Record:
+    row = {**row, "tags": ";".join(row["tags"])}
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in row.items()}
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from field_writers import COUNT, FULL, KINDS, WRITERS, Features, records
+from field_writers import COUNT, FULL, KINDS, WRITERS, Features, as_arrays, records
 
 import pipegen
 from pipegen.errors import DataError
@@ -110,6 +110,22 @@ def test_a_kind_from_a_source_is_that_of_arrays(op: str, name: str, cache_: str,
     assert sorted(shares[0] + shares[1]) == sorted(both[0][1])
 
 
+@pytest.mark.parametrize("name", ["mask", "numbers"])
+@pytest.mark.parametrize("op", sorted(FULL))
+def test_an_image_that_is_an_array_beside_a_mask_of_bytes(op: str, name: str, tmp_path: Path) -> None:
+    """Only the mask is decoded."""
+    source, _ = WRITERS[op](tmp_path, records(2), chosen(name))
+    pixels = as_arrays(records(2), ["image"])["image"]
+    if op == "hdf5":
+        with pytest.importorskip("h5py").File(source["path"], "r+") as file:
+            del file["image"]
+            file["image"] = pixels
+    else:
+        pytest.importorskip("zarr").open_group(source["path"], mode="r+").create_array("image", data=pixels, overwrite=True)
+    pipe = pipegen.build(spec_of(op, source, name), runtime={"jit": "never"})
+    assert len(compared(pipe.dataset("train"), as_given(name, 2))) == COUNT
+
+
 @pytest.mark.by_day(6)
 @pytest.mark.parametrize("name", ["label", "vector", "boxes", "mask"])
 @pytest.mark.parametrize("op", [op for op in described() if op not in ("arrays", "files")])
@@ -117,7 +133,7 @@ def test_a_field_that_is_not_there_is_named_beside_those_that_are(op: str, name:
     if name == "mask" and op in ("csv", "excel", "sql", "dataframe", "jsonl"):
         pytest.skip("a column of paths")
     source, data = WRITERS[op](tmp_path, records(2), {"image": KINDS["image"]})
-    address = "column" if "columns" in get_args(sources()[op].model_fields["features"].annotation)[1].model_fields else "key"
+    address = "key" if "key" in get_args(sources()[op].model_fields["features"].annotation)[1].model_fields else "column"
     features = {**source["features"], "other": {**KINDS[name], address: "absent"}}
     output = {"x": "image", "y": "other"}
     with pytest.raises((pipegen.SpecError, DataError)) as caught:

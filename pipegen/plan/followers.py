@@ -143,8 +143,9 @@ def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tu
         message = f"`{step.op}` moves `{step.feature}` alone, but not `{left}`, which is aligned with it"
         return (step.feature,), OpError("PG203", message, help="leave `feature` out, so that both move")
     found = acted_on(step, type_)
-    if ref.path == ("transforms",):  # the implicit decode skips what a written one decodes
-        found = tuple(name for name in found if name not in {t.feature for t in written if isinstance(t, DecodeTransform)})
+    if ref.path == ("transforms",):  # the implicit decode skips arrays, and what a written one decodes
+        decoded = {t.feature for t in written if isinstance(t, DecodeTransform)}
+        found = tuple(name for name in found if name not in decoded and type_[name].encoded)
     if found or isinstance(step, UnknownStep):
         return found, None
     kinds_ = " or ".join(f"`{kind}`" for kind in step.known_kinds())

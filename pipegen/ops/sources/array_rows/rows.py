@@ -10,7 +10,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import height_width
 from pipegen.ops.kinds.numbering import counted_up, with_numbers
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.sources.array_rows.masks import sizes_apart, unknown_instances
 from pipegen.ops.sources.features.feature import aligned_images
 from pipegen.ops.sources.features.numbers import as_numbers
@@ -190,8 +190,9 @@ def list_rows(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any]) -
     notes = sizes_apart(type_)
     if notes:
         return _nothing(notes)
-    label = main_label(name for name in classes if kind_of(types[name]).labels)
-    names = classes.pop(label, ()) if label is not None else ()
+    label = main_label(name for name in classes if kind_of(types[name]).labels and not several_labels(types[name]))
+    several = (names for name, names in classes.items() if kind_of(types[name]).labels)
+    names = classes.pop(label, ()) if label is not None else next(several, ())
     main = columns.pop(label) if label is not None else None
     numbers = np.flatnonzero(np.logical_and.reduce(staying)) if staying else np.arange(n)
     if not len(numbers):

@@ -132,7 +132,7 @@ class RecordSource(DescribedRecords):
         def of_all(values: Any) -> Any:
             """Returns the values of all records, zeros for those that are left out."""
             if isinstance(values, Ragged):
-                lengths = np.zeros(total, np.int64)
+                lengths: Ints = np.zeros(total, np.int64)
                 lengths[rows] = values.lengths
                 return Ragged(values.values, lengths)
             every = np.zeros((total, *values.shape[1:]), values.dtype)
@@ -149,7 +149,8 @@ class RecordSource(DescribedRecords):
             **({plain: listing.class_names} if plain is not None and plain != main else {}),
             **held.classes,
         }
-        names = classes.pop(main) if main in joined else listing.class_names or held.class_names(None)
+        own = main if main is not None and main in joined else None
+        names = classes.pop(own) if own is not None else listing.class_names or held.class_names(None)
         inferred = self.infer()
         types = {name: t.with_(of=inferred[name].of) for name, t in held.types.items()}
         single = {name: values.reshape(-1) for name, values in columns.items() if not isinstance(values, Ragged) and values.size == total}
@@ -162,7 +163,7 @@ class RecordSource(DescribedRecords):
             type=inferred.replace(**dict(listing.type.items() if listing.type is not None else ()), **types),
         )
         found_in = {name: partial(found.of, values) for name, values in single.items()}
-        return read_with(made, Changes(columns=found_in, label=main if main in joined else None))
+        return read_with(made, Changes(columns=found_in, label=own))
 
     def _chosen(self, found: Indexed) -> Listing:
         """Returns the listing of indexed shards; `map` and `ignore` change labels and leave out records."""
