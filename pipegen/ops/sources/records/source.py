@@ -239,7 +239,7 @@ class RecordSource(DescribedRecords):
         kept = np.logical_and.reduce([*stays, *([found.kept] if found.kept is not None else ())]) if stays else found.kept
         if kept is not None and not kept.any():
             raise OpError("PG402", "`ignore` leaves out every record", field="features")
-        several = next((column.classes for name, column in items.items() if kind_of(self.features[name]).labels), ())
+        several = next((column.classes for column in items.values() if kind_of(column.type).labels), ())
         type_ = type_.replace(**{name: column.type.with_(of=type_[name].of) for name, column in items.items()})
         reader = self.reader(shards, index, columns)
         reader.checksums = self.checksums
