@@ -21,12 +21,15 @@ class Image(FeatureKind):
 
     name = "image"
     plural = "images"
-    arguments = ("of", "root", "ending", "size", "channels", "bits", "range", "format")
+    arguments = ("of", "root", "ending", "size", "channels", "bits", "range", "format", "columns")
     storage = "encoded"
     pictured = levels = True
 
     def stored_type(self, feature: Any, of: str | None, classes: int | None) -> FeatureType:
-        return FeatureType("image", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
+        if getattr(feature, "size", None) is None:
+            return FeatureType("image", "string", (), of=of, file_channels=feature.channels, file_bits=feature.bits)
+        dtype, interval = ("uint8", BYTE_RANGE) if feature.bits != 16 else ("uint16", WORD_RANGE)
+        return FeatureType("image", dtype, feature.pixels, interval, of=of, uniform=True)
 
     def check(self, name: str, feature: Any) -> None:
         given = next((argument for argument in ("channels", "bits") if getattr(feature, argument, None) is not None), None)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import PartError
+from pipegen.ops.arguments.geometry import FixedSize, height_width
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.kinds.registry import kind_of, names_of
 from pipegen.ops.sources.features.any_kind import AnyKind
@@ -20,6 +23,7 @@ else:
 
 Column = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 _BOXES, _FOUR = get_args(BoxFormat), range(4)
+_RANGE = re.compile(r"\{\d+\.\.\d+\}")
 
 
 class InTable(AnyKind):
@@ -32,9 +36,20 @@ class InTable(AnyKind):
     """Name of the column in the header, or its number from 0; by default the feature's name. `about.label` is the field `label` of JSON in
     the column `about`."""
     columns: Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
-    """Several columns in place of one. For a tensor: its numbers, in this order. For boxes: their four numbers, in the order of `format`, a
+    """Several columns in place of one; `p{0..783}` stands for `p0` to `p783`. For a tensor: its numbers, in this order; for an image of a
+    `size`: its pixels. For boxes: their four numbers, in the order of `format`, a
     list each or, in a table with a row per box, a number. For keypoints: x and y of each of the `names`, or x, y and visibility; a point
     with empty cells is absent."""
+
+    @field_validator("columns")
+    @classmethod
+    def _expanded(cls, columns: tuple[int | str, ...] | None) -> tuple[int | str, ...] | None:
+        if not any(isinstance(column, str) and _RANGE.search(column) for column in columns or ()):
+            return columns
+        from pipegen.ops.sources.records.paths import expand
+
+        each = ([*expand(column)] if isinstance(column, str) and _RANGE.search(column) else [column] for column in columns or ())
+        return tuple(column for some in each for column in some)
 
     @model_validator(mode="after")
     def _of_columns(self) -> InTable:
@@ -66,16 +81,20 @@ class TableFeature(InTable, FileFeature):
     in_rows: ClassVar[bool] = True
 
     kind: Kind
-    """`image`: paths of image files. `mask`: paths of files with a class for each pixel of the image. `label`: class names, or class
-    indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`:
-    paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after another, or in four `columns`.
-    `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points in `columns`. A `label` or
-    `tensor` that is `with` boxes has a list of one value for each. A list is one of the format, or text such as `[[0, 0, 8, 8]]`."""
+    """`image`: paths of image files, or with a `size` the pixels as numbers. `mask`: paths of files with a class for each pixel of the image.
+    `label`: class names, or class indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the
+    example in the loss. `array`: paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after
+    another, or in four `columns`. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points
+    in `columns`. A `label` or `tensor` that is `with` boxes has a list of one value for each. A list is one of the format, or text such as
+    `[[0, 0, 8, 8]]`."""
     root: Annotated[str, Field(min_length=1)] | None = None
     """Folder that image paths are relative to, itself relative to the spec's file; by default the table's folder, and for a table in memory
     the spec's."""
     ending: Annotated[str, Field(min_length=2, pattern=r"^\.")] | None = None
     """Ending added to paths without it, such as `.jpg` if a column holds ids."""
+    size: FixedSize | None = None
+    """Size of images whose pixels are numbers in the table: the side of a square, or `[height, width]`, in pixels. The numbers are in one
+    cell, as text or a list, or in `columns` of one each: row after row, with those of the `channels` (1 by default) together."""
     format: BoxFormat | Format | None = None  # type: ignore[assignment]  # that of boxes, or of files
     """For boxes: the order and unit of their numbers, by default `xyxy`: left, top, right and bottom edge in pixels. `xywh`: left, top,
     width and height. `center_xywh`: centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as
@@ -88,4 +107,18 @@ class TableFeature(InTable, FileFeature):
         if self.format is not None and (self.format in _BOXES) is not (kind_of(self).crop_guide == "boxes"):
             known, given = "boxes" if self.format in _BOXES else "files", self.format if isinstance(self.format, str) else self.format.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
+        levels = kind_of(self).levels
+        if self.size is not None and not levels:
+            raise PartError(f"`size` is for images whose pixels are in the table, and this is `kind: {self.kind}`", "size")
+        if levels and self.columns is not None and len(self.columns) != math.prod(self.pixels):
+            due = f"`size` and `channels` make {math.prod(self.pixels)}" if self.size is not None else "an image needs its `size`"
+            raise PartError(f"there are {count(len(self.columns), 'column')} of pixels, but {due}", "columns")
+        odd = next((name for name in ("root", "ending", "format") if getattr(self, name) is not None), None)
+        if self.size is not None and odd is not None:
+            raise PartError(f"`{odd}` is for files, and `size` for images whose pixels are in the table; leave one of them out", odd)
         return self
+
+    @property
+    def pixels(self) -> tuple[int, int, int]:
+        """Height, width and channels of an image whose pixels are in the table; zeros without a `size`."""
+        return (*(height_width(self.size) if self.size is not None else (0, 0)), self.channels or 1)

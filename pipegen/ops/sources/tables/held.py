@@ -1,4 +1,4 @@
-"""Features of a table that are held in memory: labels, numbers, and any number of items for each row."""
+"""Features of a table that are held in memory: labels, numbers, any number of items for each row, and images as numbers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pipegen.ops.kinds.label import label_type
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
 from pipegen.ops.sources.records.items import read_items, side_by_side
-from pipegen.ops.sources.tables.nested import listed, points_of
+from pipegen.ops.sources.tables.nested import listed, points_of, read_pixels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.kinds.base import Place
     from pipegen.ops.sources.listing.base import Note
-    from pipegen.ops.sources.tables.features import InTable
+    from pipegen.ops.sources.tables.features import InTable, TableFeature
     from pipegen.ops.sources.tables.table import Table
     from pipegen.types import FeatureType
 
@@ -68,6 +68,20 @@ def read_held(features: Mapping[str, InTable], table: Table, tried: Attempts) ->
         found.columns[name], found.types[name] = column.values, column.type
         found.classes.update({name: column.classes} if column.classes else {})
     return found
+
+
+def read_images(name: str, feature: TableFeature, table: Table) -> Any:
+    """Reads images whose pixels are numbers in the table; for the result and errors see `read_pixels`."""
+    field = f"features.{name}.{'columns' if feature.columns else 'column'}"
+    columns = feature.columns or (feature.column_of(name),)
+    each = [table.values(column, f"{field}.{i}" if feature.columns else field) for i, column in enumerate(columns)]
+    cells = each[0] if feature.columns is None else map(_in_one, zip(*each, strict=True))
+    return read_pixels(cells, table.place_in(columns[0]), feature.pixels, feature.bits or 8, table.num_rows, field)
+
+
+def _in_one(cells: tuple[Any, ...]) -> Any:
+    """Joins the cells of a row, with a number each."""
+    return " ".join(cells) if isinstance(cells[0], str) else cells
 
 
 def _labels(table: Table, name: str, feature: InTable, notes: list[Note]) -> Labels:

@@ -129,7 +129,7 @@ def read_arrow(column: Any, shape: tuple[int, ...]) -> Any:
     return np.concatenate(found) if found else np.zeros((0, *shape), np.float32)
 
 
-def check_room(rows: int, shape: tuple[int, ...], field: str, dtype: NumberType | None = None) -> None:
+def check_room(rows: int, shape: tuple[int, ...], field: str, dtype: str | None = None) -> None:
     """Raises `PG410` if the arrays of `rows` rows do not fit in memory."""
     need, free = rows * math.prod(shape) * DTYPE_BYTES[dtype or "float32"], available_memory() // 2
     if need > free:
@@ -137,6 +137,54 @@ def check_room(rows: int, shape: tuple[int, ...], field: str, dtype: NumberType 
         message = f"{arrays} take {need / 2**30:,.1f} GiB; half of the free memory is {free / 2**30:,.1f} GiB"
         help_ = "arrays of a table stay in memory; to read them one by one, use `kind: array` with files, or a source of records"
         raise OpError("PG410", message, field=field, help=help_)
+
+
+def read_pixels(cells: Iterable[Any], place: Callable[[int], str], shape: tuple[int, int, int], bits: int, rows: int, field: str) -> Any:
+    """Reads images whose pixels are numbers in a cell, row after row.
+
+    Args:
+        cells: The cells: numbers between blanks or commas, or lists.
+        place: Describes the place of a row.
+        shape: Height, width and channels.
+        bits: 8 or 16.
+        rows: The number of cells.
+        field: The argument that names the column, for errors.
+
+    Returns:
+        uint8 or uint16 `(rows, height, width, channels)`.
+
+    Raises:
+        OpError: `PG410` if they do not fit in memory, `PG423` for a number that is not one of a pixel, `PG449` for another number of them.
+    """
+    import warnings
+
+    import numpy as np
+
+    dtype, high = ("uint8", 255) if bits == 8 else ("uint16", 65535)
+    check_room(rows, shape, field, dtype)
+    found: Any = np.empty((rows, math.prod(shape)), dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # for text that is no number
+        for row, cell in enumerate(cells):
+            try:
+                is_text = isinstance(cell, str)
+                values = (
+                    np.fromstring(cell.strip("[]() ").replace(",", " "), sep=" ") if is_text else np.ravel(np.asarray(cell, np.float64))
+                )
+            except (ValueError, TypeError, DeprecationWarning):
+                raise _no_pixels(f"{place(row)} holds {cell!r:.60}, which is not a list of numbers", field) from None
+            if len(values) != math.prod(shape):
+                message = f"{place(row)} has {count(len(values), 'number')}, but {'×'.join(map(str, shape))} pixels are {math.prod(shape)}"
+                raise OpError("PG449", message, field=field, help="set the `size` and `channels` that the images have")
+            wrong = ~((values >= 0) & (values <= high) & (values == np.floor(values)))
+            if wrong.any():
+                raise _no_pixels(f"{place(row)} holds {values[wrong][0]:g}, but a pixel is an integer from 0 to {high}", field)
+            found[row] = values
+    return found.reshape(rows, *shape)
+
+
+def _no_pixels(message: str, field: str) -> OpError:
+    return OpError("PG423", message, field=field, help="remove such rows, or correct them")
 
 
 def checked(

@@ -12,6 +12,7 @@ from pydantic import Field
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
+from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
 from pipegen.ops.sources.features.predicate_syntax import Where
@@ -22,7 +23,7 @@ from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.tables.cell_paths import paths_of, where_instead, why_missing
 from pipegen.ops.sources.tables.features import TableFeature
-from pipegen.ops.sources.tables.held import read_held
+from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import Join
 from pipegen.ops.sources.tables.raster_windows import RasterColumn, WindowReader, windows_of
 from pipegen.ops.sources.tables.rows import file_name, kept_rows, row_keys
@@ -64,7 +65,7 @@ class TableSource(FeatureSource):
     @property
     def pictures(self) -> tuple[str, ...]:
         """The features in files, images first; the first one identifies a record."""
-        found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded"]
+        found = [name for name, feature in self.features.items() if kind_of(feature).storage == "encoded" and feature.size is None]
         return tuple(sorted(found, key=lambda name: not kind_of(self.features[name]).levels))
 
     def has_columns(self) -> bool:
@@ -100,11 +101,18 @@ class TableSource(FeatureSource):
             if self.features[name].windows() is not None:
                 message = f"`{name}` is a window of a file in the table itself, which would be read whole for each window"
                 tried.errors.append(OpError("PG421", message, field=f"features.{name}.format", help="use paths of files"))
-        in_files = () if inside is not None else self.pictures
+        pixels = {name: feature for name, feature in self.features.items() if feature.size is not None}
+        if pixels and self.pictures:
+            message = f"the cells of `{self.pictures[0]}` are files, but those of `{next(iter(pixels))}` are pixels"
+            tried.errors.append(OpError("PG446", message, field=f"features.{self.pictures[0]}", help="store both in the same way"))
+        in_files = () if inside is not None or pixels else self.pictures
         found = {name: tried.of(self._files, name, table, base, None if i else progress) for i, name in enumerate(in_files)}
         missing = tuple(group for listed in found.values() if listed is not None for group in listed[2])
         records = tried.of(self._rows, table, inside) if not in_files else found[in_files[0]]
         reader: Reader | None = inside
+        images = {name: tried.of(read_images, name, feature, table) for name, feature in pixels.items()}
+        if images and not tried.errors:
+            reader = Rows(images)
         windowed = any(self.features[name].windows() is not None for name in in_files)
         if windowed and records is not None and (cut := tried.of(self._windowed, table, found)):
             reader, records, found = cut, (replace(records[0], sizes=cut.row_sizes()), (), ()), {}
