@@ -81,9 +81,9 @@ class TableFeature(InTable, FileFeature):
     in_rows: ClassVar[bool] = True
 
     kind: Kind
-    """`image`: paths of image files, or with a `size` the pixels as numbers. `mask`: paths of files with a class for each pixel of the image.
-    `label`: class names, or class indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs the
-    example in the loss. `array`: paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after
+    """`image`: paths of image files, or with a `size` the pixels as numbers. `mask`: paths of files with a class for each pixel of the
+    image. `label`: class names, or class indices as integers. `tensor`: numbers of one `dtype`. `weight`: a number of 0 or more that weighs
+    the example in the loss. `array`: paths of files with numbers of one `shape`. `boxes`: four numbers for each box, as lists or one after
     another, or in four `columns`. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points
     in `columns`. A `label` or `tensor` that is `with` boxes has a list of one value for each. A list is one of the format, or text such as
     `[[0, 0, 8, 8]]`."""
