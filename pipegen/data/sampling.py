@@ -17,7 +17,7 @@ from pipegen.data.splits import Ranked, deal_by_class, numbered
 from pipegen.errors import InternalError, OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.sampling_sections import ByColumn
-from pipegen.ops.sources.features.predicate_syntax import parse_predicate
+from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.sources.listing.strings import as_places, shareable
 from pipegen.ops.sources.listing.wording import count
 

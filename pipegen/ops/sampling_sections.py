@@ -10,7 +10,7 @@ from pipegen.errors import PartError
 from pipegen.ops.arguments.magnitudes import Level, Pair, Schedule
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.label_values import text_of
-from pipegen.ops.sources.features.predicate_syntax import Where
+from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.transform import SplitName
 
 if TYPE_CHECKING:

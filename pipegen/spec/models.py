@@ -17,7 +17,7 @@ from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
 from pipegen.ops.sampling_sections import ByColumn, Curriculum, FeatureName, Sampling, Seed, Splits
-from pipegen.ops.sources.features.predicate_syntax import parse_predicate
+from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import SplitName, Transform, When
 from pipegen.spec.units import ByteSize, Seconds

@@ -15,7 +15,7 @@ from pipegen.spec.compose import flow
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pipegen.ops.sources.tables.table import TextTable
+    from pipegen.ops.sources.tables.csv import TextTable
 
 
 LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")

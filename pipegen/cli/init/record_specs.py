@@ -49,7 +49,7 @@ from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.tf_example import read_example
 from pipegen.ops.sources.records.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import JSON
-from pipegen.ops.sources.tables.table import TextTable
+from pipegen.ops.sources.tables.csv import TextTable
 from pipegen.ops.sources.tfrecord import index_tfrecord
 from pipegen.spec.compose import flow
 

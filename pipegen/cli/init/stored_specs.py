@@ -27,8 +27,7 @@ _VALIDATION = ("validation", "val", "valid", "dev", "test")
 def first_parquet(file: str, spec_folder: str) -> Written:
     """Writes the spec of a Parquet file, or of a folder of them; raises `CannotRun` if it cannot be read, or has no images."""
     from pipegen.ops.sources.records.paths import find_shards
-    from pipegen.ops.sources.tables.parquet import SUFFIXES
-    from pipegen.ops.sources.tables.parquet_files import read_parquet
+    from pipegen.ops.sources.tables.parquet_files import SUFFIXES, read_parquet
 
     with readable():
         root, found = find_shards(os.getcwd(), os.path.abspath(file), SUFFIXES)

@@ -42,9 +42,9 @@ from pipegen.ops.sources.array_rows.rows import read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.features.classes import read_labels
 from pipegen.ops.sources.features.label_values import LIST
+from pipegen.ops.sources.tables.csv import WHITESPACE, as_text, read_table
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
-from pipegen.ops.sources.tables.table import WHITESPACE, as_text, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pipegen.cli.init.pairs import Levels
     from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.tables.table import TextTable
+    from pipegen.ops.sources.tables.csv import TextTable
     from pipegen.types import FeatureType
 
 

@@ -45,7 +45,7 @@ class Boxes(FeatureKind):
         return (boxes_type(feature.of or "image", feature.box_rules()),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        from pipegen.ops.sources.array_rows.ragged import read_ragged, row_of
+        from pipegen.ops.sources.array_rows.rows import read_ragged, row_of
 
         rules, where = feature.box_rules(), place or row_of(name)
         items = self.check_items(read_ragged(name, given, (4,), where), rules, name, where)

@@ -28,7 +28,7 @@ class ItemLabel(FeatureKind):
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
         import numpy as np
 
-        from pipegen.ops.sources.array_rows.ragged import read_ragged, row_of
+        from pipegen.ops.sources.array_rows.rows import read_ragged, row_of
         from pipegen.ops.sources.features.classes import read_labels
         from pipegen.ops.sources.features.columns import split_text
 

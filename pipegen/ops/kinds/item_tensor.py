@@ -24,7 +24,7 @@ class ItemTensor(FeatureKind):
         return (item_tensor_type(feature.home, dtype=feature.dtype),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        from pipegen.ops.sources.array_rows.ragged import read_ragged
+        from pipegen.ops.sources.array_rows.rows import read_ragged
 
         items = read_ragged(name, given, None, place, feature.dtype)
         return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:]), feature.dtype))

@@ -55,7 +55,7 @@ class Keypoints(FeatureKind):
         return (keypoints_type(feature.of or "image", rules_of(feature), home=feature.home),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        from pipegen.ops.sources.array_rows.ragged import read_ragged, row_of
+        from pipegen.ops.sources.array_rows.rows import read_ragged, row_of
 
         rules, where = rules_of(feature), place or row_of(name)
         items = self.check_items(read_ragged(name, given, None, where), rules, name, where)

@@ -49,7 +49,7 @@ class Label(FeatureKind):
         """Reads any number of classes of each record: `given` has a list or a text for each."""
         import numpy as np
 
-        from pipegen.ops.sources.array_rows.ragged import row_of
+        from pipegen.ops.sources.array_rows.rows import row_of
         from pipegen.ops.sources.features.columns import read_several_labels
         from pipegen.ops.sources.features.label_values import LIST, label_texts
 

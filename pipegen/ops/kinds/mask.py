@@ -55,8 +55,7 @@ class Mask(FeatureKind):
         return (x.with_(classes=feature.num_classes, ignore=feature.ignore),)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
-        from pipegen.ops.sources.array_rows.masks import read_mask
-        from pipegen.ops.sources.array_rows.rows import as_array
+        from pipegen.ops.sources.array_rows.rows import as_array, read_mask
 
         return Column(*read_mask(name, feature, as_array(name, given)))
 

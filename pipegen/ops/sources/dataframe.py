@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.listing.base import Listing
-from pipegen.ops.sources.tables.columnar import from_memory
 from pipegen.ops.sources.tables.source import TableSource
+from pipegen.ops.sources.tables.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
 
@@ -37,3 +38,42 @@ class DataFrame(TableSource):
             message = "`dataframe` needs the table from `pipegen.build(data=)`, and none was passed"
             raise OpError("PG418", message, help="pass it: `pipegen.build(spec, data=df)`")
         return self.listing(from_memory(data, str(base)), base, progress)
+
+
+def from_memory(data: Any, base: str) -> Table:
+    """Wraps a DataFrame of pandas or Polars, an Arrow table, or a map from names to columns.
+
+    Args:
+        data: The argument of `build(data=)`.
+        base: The folder of the spec, which paths are relative to.
+
+    Raises:
+        OpError: `PG418` for anything else, and for columns of different lengths.
+    """
+    names: list[Any]
+    of: Callable[[int], Iterable[Any]]
+    if isinstance(data, Mapping):
+        names = list(data)
+        bare = next((name for name in names if not hasattr(data[name], "__len__") or isinstance(data[name], (str, bytes))), None)
+        if bare is not None:
+            kind = type(data[bare]).__name__
+            raise OpError("PG418", f"the column {bare!r} of `data` is of type {kind}", help="pass a list or an array")
+        number = {len(column) for column in data.values()}
+
+        def of(i: int) -> Iterable[Any]:
+            return iter(data[names[i]])
+
+    elif hasattr(data, "column_names") and hasattr(data, "column"):
+        names, of, number = list(data.column_names), lambda i: data.column(i).to_pylist(), {len(data)}
+    elif hasattr(data, "iloc"):
+        names, of, number = list(data.columns), lambda i: data.iloc[:, i].tolist(), {len(data)}
+    elif hasattr(data, "columns") and hasattr(data, "__getitem__"):
+        names, of, number = list(data.columns), lambda i: data[names[i]].to_list(), {len(data)}
+    else:
+        help_ = "pass a DataFrame, or a map from column names to lists"
+        raise OpError("PG418", f"`data` is not a table but a {type(data).__name__}", help=help_)
+    if len(number) > 1:
+        raise OpError("PG418", f"the columns of `data` differ in length: {', '.join(map(str, sorted(number)))} rows")
+    called = "`data`" if isinstance(data, Mapping) else f"the {type(data).__name__}"
+    rows = next(iter(number), 0)
+    return Table(called, "", base, tuple(map(str, names)), len(names), rows, of)

@@ -28,7 +28,7 @@ class Circles(FeatureKind):
         return (3,)
 
     def read_array(self, name: str, feature: Any, given: Any, place: Any = None) -> Column:
-        from pipegen.ops.sources.array_rows.ragged import read_ragged
+        from pipegen.ops.sources.array_rows.rows import read_ragged
 
         items = read_ragged(name, given, (3,), place)
         return Column(items, self.array_types(feature)[0].with_(most=most_items(items)))

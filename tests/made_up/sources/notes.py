@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from pipegen.ops.sources.tables.reading import TableReading
 from pipegen.ops.sources.tables.source import TableSource
-from pipegen.ops.sources.tables.table import Table, find_table
+from pipegen.ops.sources.tables.table import Table, TableReading, find_table
 
 
 class NotesTable(TableReading):

@@ -11,7 +11,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 
-from pipegen.ops.sources.tables.parquet_footer import leaves_of  # noqa: E402
+from pipegen.ops.sources.tables.row_groups import leaves_of  # noqa: E402
 
 SCRIPT = """
 import os, random, signal, sys

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pipegen.errors import OpError
+from pipegen.ops.sources.dataframe import from_memory
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.tables import nested
-from pipegen.ops.sources.tables.columnar import from_memory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.features.columns import LIST
-from pipegen.ops.sources.features.predicate_syntax import parse_predicate
+from pipegen.ops.sources.features.predicate import parse_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -21,7 +21,7 @@ from pipegen.data.collect import collect
 from pipegen.errors import OpError
 from pipegen.ops.sources.csv import Csv
 from pipegen.ops.sources.sql import Sql
-from pipegen.ops.sources.tables.sql_text import refuse_writing
+from pipegen.ops.sources.tables.sql import refuse_writing
 from pipegen.spec.load import load
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.terminal import Secretive, masked, secrets_in, without_secrets

@@ -20,8 +20,8 @@ from pipegen.ops.sources.excel import Excel
 from pipegen.ops.sources.huggingface import Huggingface
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
+from pipegen.ops.sources.tables.csv import read_table
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
-from pipegen.ops.sources.tables.table import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

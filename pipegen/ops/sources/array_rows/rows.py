@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import height_width
-from pipegen.ops.kinds.numbering import counted_up, with_numbers
+from pipegen.ops.families.array_decoder import LARGEST
+from pipegen.ops.kinds.numbering import MOST_INSTANCES, counted_up, with_numbers
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sources.array_rows.masks import sizes_apart, unknown_instances
 from pipegen.ops.sources.features.feature import aligned_images
-from pipegen.ops.sources.features.numbers import as_numbers
+from pipegen.ops.sources.features.numbers import as_numbers, without_fractions
 from pipegen.ops.sources.listing.base import Listing, Note, main_label
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.listing.strings import Strings
@@ -21,12 +22,14 @@ from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.types import BYTE_RANGE, WORD_RANGE, ElementType, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pipegen.ops.kinds.base import Place
     from pipegen.ops.sources.features.arrays import ArrayFeature
     from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.reader import Hold, Read
     from pipegen.ops.sources.listing.strings import Ints
+    from pipegen.types import ElementType, FeatureType
 
 _KNOWN_RANGES = (Interval(0.0, 1.0), Interval(-1.0, 1.0), BYTE_RANGE)
 _HASHED_WHOLE = 2**28
@@ -389,3 +392,152 @@ def _extremes(name: str, array: Any) -> tuple[float, float]:
             )
         low, high = min(low, least), max(high, most)
     return low, high
+
+
+def read_mask(name: str, feature: ArrayFeature, array: Any) -> tuple[Any, FeatureType]:
+    """Converts masks to a NumPy array `(n, height, width, 1)` of uint8; returns it with the type of one.
+
+    Args:
+        name: The feature.
+        feature: Its arguments.
+        array: A NumPy array.
+
+    Raises:
+        OpError: `PG204` for a wrong rank, `PG402` without rows, `PG419` for an invalid dtype, size or class index.
+    """
+    import numpy as np
+
+    if array.ndim == 3:
+        array = array[..., None]
+    if array.ndim != 4 or array.shape[-1] != 1:
+        message = f"the masks of `{name}` need the shape (n, height, width) or (n, height, width, 1), not {array.shape}"
+        raise OpError("PG204", message, help="convert one channel per class by `numpy.argmax(masks, -1)`")
+    if not array.size:
+        raise OpError("PG402", f"the array `{name}` has no rows")
+    if array.dtype.kind not in "bui":
+        raise OpError("PG419", f"the masks of `{name}` are {array.dtype}", help="class indices must be integers; pass them as uint8")
+    height, width = array.shape[1:3]
+    type_ = feature.possible()[0].with_(shape=(height, width, 1))
+    if feature.size is not None and (height, width) != feature.height_width():
+        raise OpError("PG419", f"the masks of `{name}` are {height}×{width} pixels", field="size")
+    highest = LARGEST if type_.classes is None else type_.classes - 1
+    wrong = [int(value) for value in np.unique(array) if not 0 <= value <= highest and value != feature.ignore]
+    if wrong:
+        message = f"`{name}` holds {wrong[0]}; class indices go from 0 to {highest}"
+        raise OpError("PG419", message, field="classes" if type_.classes is not None else None)
+    return array.astype(np.uint8, copy=False), type_
+
+
+def sizes_apart(type_: ElementType) -> list[Note]:
+    """Reports a mask or an image of another size than the image that it is aligned with."""
+    notes = []
+    for name, x in type_.items():
+        if not kind_of(x).pictured:
+            continue
+        image = type_[x.of] if x.of is not None else x
+        if (x.height, x.width) != (image.height, image.width):
+            message = f"`{name}` has {x.height}×{x.width} pixels, but `{x.of}`, with which it is aligned, has {image.height}×{image.width}"
+            notes.append(Note("PG419", message, "aligned features need the same size", f"features.{name}", "error"))
+    return notes
+
+
+def unknown_instances(types: Mapping[str, FeatureType], columns: Mapping[str, Any], masks: Mapping[str, Any]) -> list[Note]:
+    """Reports masks of instances with unknown item numbers, and too many items for a mask."""
+    import numpy as np
+
+    notes = []
+    for name, x in types.items():
+        if x.instances is None:
+            continue
+        lengths = columns[x.instances].lengths
+        mask = masks[name].reshape(len(lengths), -1)
+        highest = np.where(mask == x.ignore, 0, mask).max(1) if mask.size else np.zeros(len(lengths))
+        row, most = int(np.argmax(highest > lengths)), int(lengths.max(initial=0))
+        if (highest > lengths).any():
+            message = f"row {row} of `{name}` holds {int(highest[row])}, but the image has {int(lengths[row])} of `{x.instances}`"
+            help_ = f"a pixel must be 0, or the number of one of `{x.instances}` from 1"
+            notes.append(Note("PG419", message, help_, f"features.{name}", "error"))
+        elif most > MOST_INSTANCES:
+            message = f"an image has {most} of `{x.instances}`; `{name}` can hold {MOST_INSTANCES}"
+            notes.append(Note("PG419", message, "remove the mask, or such images", f"features.{name}", "error"))
+    return notes
+
+
+def row_of(name: str) -> Place:
+    """Returns the function that names the rows of an array."""
+    return lambda row: f"row {row} of `{name}`"
+
+
+def read_ragged(
+    name: str, given: Any, shape: tuple[int, ...] | None, place: Place | None = None, dtype: NumberType | None = "float32"
+) -> Ragged:
+    """Concatenates the items of all records.
+
+    Args:
+        name: The feature, for messages.
+        given: A `Ragged` column, a list or an object array of one array `(items, ...)` per record, or an array `(records, items, ...)`.
+        shape: Shape of an item; `None` to take it from the data. Items without an axis may be texts; others are numbers.
+        place: Names the place of a record, for messages; by default the row.
+        dtype: Target dtype of numbers; see `as_numbers`.
+
+    Raises:
+        OpError: `PG402` without records, `PG204` for a wrong shape, `PG419` for values that are not numbers, `PG666` for an integer that
+            float32 cannot represent.
+    """
+    import numpy as np
+
+    where = place or row_of(name)
+    if isinstance(given, Ragged):
+        rows, lengths = None, np.asarray(given.lengths, np.int64)
+        values = np.asarray(given.values)
+    else:
+        try:
+            rows = [without_fractions(_row(where(i), row, shape), dtype) for i, row in enumerate(given)]
+        except TypeError:
+            raise OpError(
+                "PG418", f"`{name}` must be a list of arrays, not `{type(given).__name__}`", help="pass one array per image"
+            ) from None
+        lengths = np.array([len(row) for row in rows], np.int64)
+        full = [row for row in rows if len(row)]
+        inner = shape if shape is not None else (full[0].shape[1:] if full else ())
+        odd = next((i for i, row in enumerate(rows) if len(row) and row.shape[1:] != inner), None)
+        if odd is not None:
+            message = f"{where(odd)} has the shape {rows[odd].shape}, but each item needs the shape {tuple(inner)}"
+            raise OpError("PG204", message, help=_help(shape))
+        values = np.concatenate(full) if full else np.zeros((0, *inner), np.float32)
+    if not len(lengths):
+        raise OpError("PG402", f"the array `{name}` has no rows")
+    if shape == () and values.dtype.kind in "USiub":
+        return Ragged(values, lengths)
+    if values.dtype.kind not in "biuf":
+        raise OpError("PG419", f"the values of `{name}` are {values.dtype}", help="they must be numbers")
+
+    ends = np.cumsum(lengths)
+
+    def whose(item: int) -> str:
+        return where(int(np.searchsorted(ends, item, side="right")))
+
+    def wrong(item: int) -> OpError:
+        what = "that are not 64-bit integers" if dtype == "int64" else "that are not finite numbers"
+        return OpError("PG419", f"{whose(item)} holds values {what}", help="remove such items")
+
+    return Ragged(as_numbers(values, dtype, wrong, whose, None), lengths)
+
+
+def _row(where: str, given: Any, shape: tuple[int, ...] | None) -> Any:
+    import numpy as np
+
+    try:
+        row = np.asarray(given)
+    except ValueError:
+        row = np.empty((), object)
+    if row.dtype == object and all(isinstance(v, str) for v in row.reshape(-1).tolist()) and row.ndim == 1:
+        row = row.astype(str)
+    if row.dtype == object or row.ndim == 0:
+        raise OpError("PG204", f"{where} is not an array of items", help=_help(shape))
+    return row
+
+
+def _help(shape: tuple[int, ...] | None) -> str:
+    inner = "".join(f", {side}" for side in shape or ())
+    return f"pass an array `(items{inner}{',' if not inner else ''})` per image; `numpy.zeros((0{inner or ','}))` has no items"

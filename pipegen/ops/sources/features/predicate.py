@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+import re
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeAlias
 
-from pipegen.errors import OpError
+from pydantic import AfterValidator, Field
+
+from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.features.label_values import LIST
+from pipegen.ops.sources.listing.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+if TYPE_CHECKING:
     Places: TypeAlias = Callable[[int], str]
 
 _FIELD = "where"
@@ -209,3 +214,247 @@ def _as_truth(cell: str) -> bool:
     if cell.lower() not in _TRUTH:
         raise ValueError("true or false")
     return _TRUTH[cell.lower()]
+
+
+_LONGEST = 10_000
+_DEEPEST = 50
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+  | (?P<text>'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
+  | (?P<quoted>`[^`]+`)
+  | (?P<word>[^\W\d]\w*(?:\.\w+)*)
+  | (?P<symbol>==|!=|<=|>=|<>|&&|\|\||[<>=!&|()\[\],])
+  | (?P<end>$)
+    )""",
+    re.VERBOSE,
+)
+_COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+_WORDS = frozenset({"and", "or", "not", "in", "true", "false"})
+_INSTEAD = {"=": "==", "<>": "!=", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}
+"""Operators of other languages, and ours."""
+
+
+@dataclass(frozen=True)
+class _Token:
+    """A token: kind, text and start."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def parse_predicate(text: str) -> Predicate:
+    """Parses a predicate.
+
+    Raises:
+        ValueError: It is invalid; the message names the character and what to write.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"a predicate can have at most {_LONGEST:,} characters; this one has {len(text):,}")
+    return _Parser(text).whole()
+
+
+def _readable(text: str) -> str:
+    parse_predicate(text)
+    return text
+
+
+Where: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_readable)]
+"""The text of a predicate."""
+
+
+class _Parser:
+    """A recursive-descent parser."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _tokens(text)
+        self._next = 0
+        self._depth = 0
+
+    def whole(self) -> Predicate:
+        found = self._either()
+        token = self._tokens[self._next]
+        if token.kind != "end":
+            self._refuse(token, "must end or go on with `and` or `or`")
+        return found
+
+    def _either(self) -> Predicate:
+        parts = [self._both()]
+        while self._take("word", "or"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def _both(self) -> Predicate:
+        parts = [self._negation()]
+        while self._take("word", "and"):
+            parts.append(self._negation())
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _negation(self) -> Predicate:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError(f"a predicate can be nested at most {_DEEPEST} deep")
+        try:
+            if self._take("word", "not"):
+                return Not(self._negation())
+            if self._take("symbol", "("):
+                inner = self._either()
+                if not self._take("symbol", ")"):
+                    self._refuse(self._tokens[self._next], "needs a closing `)`")
+                return inner
+            return self._comparison()
+        finally:
+            self._depth -= 1
+
+    def _comparison(self) -> Predicate:
+        start = self._tokens[self._next]
+        left = self._side()
+        negated = self._tokens[self._next].text == "not" and self._tokens[self._next + 1].text == "in"
+        if negated:
+            self._next += 1
+        if self._take("word", "in"):
+            if not isinstance(left, Column):
+                self._refuse(start, "needs a column before `in`")
+            among = Among(left, self._list())
+            return Not(among) if negated else among
+        parts: list[Predicate] = []
+        while (token := self._tokens[self._next]).kind == "symbol" and token.text in _COMPARISONS:
+            self._next += 1
+            right = self._side()
+            if not isinstance(left, Column) and not isinstance(right, Column):
+                self._refuse(start, "must compare a column")
+            if token.text not in ("==", "!=") and isinstance(left if isinstance(right, Column) else right, bool):
+                self._refuse(token, "can compare `true` and `false` by `==` and `!=` only")
+            parts.append(Compare(left, token.text, right))
+            left = right
+        if parts:
+            return parts[0] if len(parts) == 1 else And(tuple(parts))
+        if isinstance(left, Column) and self._tokens[self._next].text not in _INSTEAD:
+            return Truth(left)
+        return self._refuse(self._tokens[self._next], f"must go on with {', '.join(f'`{c}`' for c in _COMPARISONS)} or `in`")
+
+    def _side(self) -> Column | Literal:
+        token = self._tokens[self._next]
+        if token.kind == "quoted":
+            self._next += 1
+            return Column(token.text[1:-1])
+        if token.kind == "word" and token.text not in _WORDS:
+            self._next += 1
+            if self._tokens[self._next].text == "(":
+                self._refuse(token, "cannot call functions")
+            return Column(token.text)
+        return self._literal("needs a column, a number or a text in quotes")
+
+    def _literal(self, due: str) -> Literal:
+        token = self._tokens[self._next]
+        self._next += 1
+        if token.kind == "number":
+            whole = token.text.lstrip("+-").isdigit()
+            return int(token.text) if whole else float(token.text)
+        if token.kind == "text":
+            return re.sub(r"\\(.)", r"\1", token.text[1:-1])
+        if token.text in ("true", "false"):
+            return token.text == "true"
+        return self._refuse(token, due)
+
+    def _list(self) -> tuple[Literal, ...]:
+        first = self._tokens[self._next]
+        if not self._take("symbol", "["):
+            self._refuse(first, "needs a list after `in`, such as `['a', 'b']`")
+        values = [self._literal("needs a list of numbers, or of texts in quotes")]
+        while self._take("symbol", ","):
+            values.append(self._literal("needs a list of numbers, or of texts in quotes"))
+        if not self._take("symbol", "]"):
+            self._refuse(self._tokens[self._next], "needs a closing `]`")
+        if len({_sort(value) for value in values}) > 1:
+            self._refuse(first, "cannot list both numbers and texts")
+        return tuple(values)
+
+    def _take(self, kind: str, text: str) -> bool:
+        token = self._tokens[self._next]
+        taken = (token.kind, token.text) == (kind, text)
+        self._next += taken
+        return taken
+
+    def _refuse(self, token: _Token, due: str) -> NoReturn:
+        instead = _INSTEAD.get(token.text) if token.kind == "symbol" else None
+        if instead is not None:
+            raise ValueError(f"a predicate needs `{instead}` instead of `{token.text}` at character {token.at + 1}")
+        here = f"got {token.text!r} at character {token.at + 1}" if token.kind != "end" else "it ends here"
+        raise ValueError(f"a predicate {due}; {here}")
+
+
+def _sort(value: Literal) -> type:
+    return type(value) if isinstance(value, (bool, str)) else float
+
+
+def _tokens(text: str) -> list[_Token]:
+    """Splits a text into tokens; the last two are its end, so that one can look ahead.
+
+    Raises:
+        ValueError: A character begins no token.
+    """
+    found: list[_Token] = []
+    at = 0
+    while True:
+        match = _TOKEN.match(text, at)
+        if match is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
+            rest = text[at:]
+            if rest[0] in "'\"`":
+                raise ValueError(f"a predicate needs a closing {rest[0]} for character {at + 1}")
+            help_ = "; put column names that are not plain words in backticks, such as `` `first name` ``"
+            raise ValueError(f"a predicate cannot have {rest[:12]!r} at character {at + 1}{help_}")
+        kind = str(match.lastgroup)
+        found.append(_Token(kind, match[kind], match.start(kind)))
+        at = match.end()
+        if kind == "end":
+            return [*found, found[-1]]
+
+
+class Rows(Protocol):
+    """A table, or records of which short values are read like one."""
+
+    @property
+    def called(self) -> str: ...
+
+    @property
+    def num_rows(self) -> int: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    def cells(self, column: str, rows: Sequence[int]) -> tuple[Sequence[str], Callable[[int], str]]: ...
+
+    def column(self, wanted: str | int, field: str) -> tuple[str, ...]: ...
+
+
+def matching(table: Rows, where: str, rows: Sequence[int]) -> Sequence[int]:
+    """Returns the rows that a predicate selects.
+
+    Raises:
+        OpErrors: `PG402` if no row is left, `PG421` for unknown columns, `PG452` for cells that cannot be compared.
+    """
+    predicate = parse_predicate(where)
+    unknown = Attempts()
+    for column in predicate.columns():
+        unknown.of(table.cells, column.name, ())
+    if unknown.errors:
+        raise OpErrors(dict.fromkeys(unknown.errors), table.column)
+    try:
+        kept = predicate.select(table, rows)
+    except OpError as error:
+        raise OpErrors([error], table.column) from None
+    names = dict.fromkeys(column.name for column in predicate.columns())
+    held = (f"the column `{name}` holds {quoted(sorted(set(table.cells(name, rows)[0])))}" for name in names)
+    return some(kept, table, "where", "matches `where`", held)
+
+
+def some(rows: Sequence[int], table: Rows, field: str, what: str, help_: Iterable[str] = ()) -> Sequence[int]:
+    """Returns the rows; `PG402` if there are none."""
+    if not rows:
+        message = f"none of the {table.num_rows:,} {table.unit} of {table.called} {what}"
+        raise OpErrors([OpError("PG402", message, field=field, help=tuple(help_))], table.column)
+    return rows

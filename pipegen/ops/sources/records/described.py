@@ -12,7 +12,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.feature import FeatureSource
-from pipegen.ops.sources.features.predicate_syntax import Where, parse_predicate
+from pipegen.ops.sources.features.predicate import Where, parse_predicate
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.stores.field_types import BYTES, NUMERAL
 from pipegen.ops.sources.tables.join import Join

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.features.predicate_syntax import Rows as Columns
+    from pipegen.ops.sources.features.predicate import Rows as Columns
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.findings import Findings

@@ -1,16 +1,32 @@
-"""Text tables: the file, and its separator."""
+"""Text tables: rows of lines, cells between separators, and rows that a stray quote swallowed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import csv
+import os
+import re
+from dataclasses import fields
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from pipegen.ops.sources.tables.reading import TableReading
-from pipegen.ops.sources.tables.table import WHITESPACE, TextTable, read_table
+from pipegen.errors import OpError
+from pipegen.frozen import dataclass
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.tables.table import Table, TableReading, find_table, not_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+WHITESPACE = "whitespace"
+_TABS = (".tsv", ".tab")
+_MOST_FIELD = 1 << 24
+_MARK = "\ufeff"
+_SEPARATOR = re.compile(r'"?sep=([^"\n\r])"?\s*\Z')
+_DOUBLED = 'close the quote on its line, or replace line breaks by blanks; double quotes within a cell: `"say ""hi"""`'
 
 
 class CsvTable(TableReading):
@@ -33,3 +49,220 @@ class CsvTable(TableReading):
 
     def read(self, base: Path) -> TextTable:
         return read_table(str(base), self.path, separator=self.separator, header=self.header)
+
+
+@dataclass(frozen=True)
+class TextTable(Table):
+    """A text table.
+
+    Attributes:
+        rows: The rows, each with a cell for every column.
+        lines: The line of the file that each row begins on, from 1.
+        odd: Findings about it.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+    odd: tuple[Note, ...] = ()
+
+    def notes(self) -> tuple[Note, ...]:
+        return self.odd
+
+    def place(self, row: int) -> str:
+        return f"{self.file}:{self.lines[row]}"
+
+
+def as_text(table: Table) -> TextTable:
+    """Reads every column of a table; its rows count as lines."""
+    columns = [table.column(i, "") for i in range(table.width)] if table.num_rows else []
+    rows = tuple(zip(*columns, strict=True))
+    plain: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(Table)}
+    return TextTable(**plain, rows=rows, lines=tuple(range(1, table.num_rows + 1)))
+
+
+def read_table(base: str, path: str, *, separator: str | None, header: bool) -> TextTable:
+    """Reads a text table in UTF-8.
+
+    Args:
+        base: What a relative path is relative to.
+        path: The file.
+        separator: As `CsvTable.separator`.
+        header: Whether the first row names the columns.
+
+    Raises:
+        OpError: `PG401` if the file is missing; `PG421` if it is not a text table, or its rows differ in length.
+    """
+    file = find_table(base, path)
+    lines: list[int] = []
+    cells: list[tuple[str, ...]] = []
+    spanning: list[int] = []
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as stream:
+            first = stream.readline()
+            said = _SEPARATOR.match(first)
+            separator = separator or (said[1] if said else "\t" if file.lower().endswith(_TABS) else ",")
+            begin = ["\n" if said else first] if first else []
+            for line, last, row in _rows(_checked(chain(begin, stream), file), separator):
+                if row:
+                    if last > line:
+                        spanning.append(len(cells))
+                    lines.append(line)
+                    cells.append(tuple(row))
+    except UnicodeDecodeError as error:
+        raise not_text(file, error) from None
+    except (OSError, csv.Error) as error:
+        help_ = _DOUBLED if isinstance(error, csv.Error) and lines else None
+        after = f" after line {lines[-1]:,}" if help_ else ""
+        raise OpError("PG421", f"{file!r} cannot be read as a table{after}: {error}", field="path", help=help_) from None
+    names = None
+    width = len(cells[0]) if cells else 0
+    if header and cells:
+        names = tuple(name.strip() for name in cells[0])
+    odd = next((i for i, row in enumerate(cells) if len(row) != width), None)
+    if odd is not None:
+        message = f"{file}:{lines[odd]} has {count(len(cells[odd]), 'column')}, but the rows before it have {width}"
+        raise OpError("PG421", message, field="path", help=_why_uneven(separator, cells[odd]))
+    notes = _swallowed(file, lines, cells, spanning, separator, header=header)
+    if names is not None:
+        _check_headers(file, lines, cells, names)
+        lines, cells = lines[1:], cells[1:]
+    about = repr(file), file, os.path.dirname(file), names, width, len(cells)
+    return TextTable(*about, lambda i: (row[i] for row in cells), tuple(cells), tuple(lines), notes)
+
+
+def _checked(stream: Iterable[str], file: str) -> Iterator[str]:
+    """Yields lines; raises for zero bytes and byte order marks, which would become parts of cells."""
+    for number, line in enumerate(stream, 1):
+        if "\0" in line:
+            message = f"{file}:{number} holds a zero byte, as if a part of the file was lost"
+            raise OpError("PG421", message, field="path", help="copy or write the file again; save it as UTF-8")
+        if line[0] == _MARK:
+            message = f"{file}:{number} begins with a byte order mark, as if a second file was appended"
+            raise OpError("PG421", message, field="path", help="remove the mark, and the header after it")
+        yield line
+
+
+def _check_headers(file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], names: Sequence[str]) -> None:
+    """Raises `PG421` if the header is repeated."""
+    for line, row in zip(lines[1:], cells[1:], strict=True):
+        if row[0].strip() == names[0] and [cell.strip() for cell in row] == [*names]:
+            message = f"{file}:{line} repeats the header, as if a second file was appended"
+            raise OpError("PG421", message, field="path", help="remove this line")
+
+
+def _swallowed(
+    file: str, lines: Sequence[int], cells: Sequence[Sequence[str]], spanning: Sequence[int], separator: str, *, header: bool
+) -> tuple[Note, ...]:
+    """Reports cells of several lines that hold rows: `PG421` if it is sure, else a note."""
+    own = set(spanning)
+    others: list[Sequence[str]] | None = None
+    perhaps: list[int] = []
+    for place in spanning:
+        inside = rows_inside(cells[place], separator, len(cells[place]))
+        if inside is None:
+            continue
+        if others is None:
+            others = [row for i, row in enumerate(cells) if i not in own and not (header and i == 0)]
+        found = "rows" if header and place == 0 else verdict(inside, others)
+        if found == "rows":
+            message = f"a cell of {file}:{lines[place]} holds {count(len(inside.rows) - 1, 'more row')}; it begins with a stray quote"
+            raise OpError("PG421", message, field="path", help=_DOUBLED)
+        if found == "perhaps":
+            perhaps.append(place)
+    if not perhaps:
+        return ()
+    more = f", like {count(len(perhaps) - 1, 'other row')}" if len(perhaps) > 1 else ""
+    message = f"a cell of {file}:{lines[perhaps[0]]} spans lines with as many cells each as a row{more}"
+    return (Note("PG421", message, _DOUBLED, "path", "warning"),)
+
+
+def _rows(stream: Iterator[str], separator: str) -> Iterator[tuple[int, int, Sequence[str]]]:
+    """Yields rows with their first and last lines; blank lines are empty rows."""
+    if separator == WHITESPACE:
+        for number, text in enumerate(stream, 1):
+            yield number, number, text.split()
+        return
+    csv.field_size_limit(_MOST_FIELD)
+    reader = csv.reader(stream, delimiter=separator, strict=True, skipinitialspace=True)
+    line = 1
+    for row in reader:
+        yield line, reader.line_num, row
+        line = reader.line_num + 1
+
+
+def _why_uneven(separator: str, row: Sequence[str]) -> str:
+    if separator != WHITESPACE and len(row) == 1:
+        return "set `separator`, such as `;` or `whitespace`"
+    return "put cells that contain the separator in double quotes"
+
+
+_ENDING = re.compile(r"\.[^\W\d_]\w{0,4}\Z")
+_COMPARED = 1000
+"""Rows whose cells are compared."""
+
+
+class Inside(NamedTuple):
+    """Rows that a cell of several lines may hold.
+
+    Attributes:
+        rows: The rows; the first and the last include the other cells of the row.
+        place: The column of the cell.
+    """
+
+    rows: list[list[str]]
+    place: int
+
+
+def rows_inside(row: Sequence[str], separator: str, width: int) -> Inside | None:
+    """Returns the rows in a cell of several lines, if each line has as many cells as the table has columns.
+
+    Args:
+        row: The cells, of which one spans lines.
+        separator: The separator of cells.
+        width: The number of columns.
+    """
+    for place, cell in enumerate(row):
+        lines = cell.splitlines()
+        if len(lines) < 2:
+            continue
+        found = [[part.strip() for part in line.split(separator)] for line in lines]
+        found[0], found[-1] = [*row[:place], *found[0]], [*found[-1], *row[place + 1 :]]
+        if all(len(inner) == width for inner in found):
+            return Inside(found, place)
+    return None
+
+
+def verdict(inside: Inside, others: Sequence[Sequence[str]]) -> Literal["rows", "perhaps", "text"]:
+    """Compares possible rows of a cell with the table's rows: numbers, file names, and repeated texts.
+
+    Args:
+        inside: The result of `rows_inside`.
+        others: The other rows.
+
+    Returns:
+        `rows` if the lines are like them, `perhaps` if only the number of cells agrees, `text` if a line differs.
+    """
+    sure = False
+    last = len(inside.rows) - 1
+    for column, every in enumerate(zip(*inside.rows, strict=True)):
+        # The row's own cells before and after the cell prove nothing.
+        own = [cell for i, cell in enumerate(every) if (i or column >= inside.place) and (i < last or column <= inside.place)]
+        there = [row[column] for row in others[:_COMPARED]] or [every[0]]
+        forms, values = set(map(_form, there)), set(there)
+        if any(_form(cell) not in forms for cell in own):
+            return "text"
+        sure |= any(_form(cell) not in ("text", "nothing") or (cell and cell in values) for cell in own)
+    return "rows" if sure else "perhaps"
+
+
+def _form(cell: str) -> str:
+    """Classifies a cell: a number, a file ending, a text, or nothing."""
+    cell = cell.strip()
+    if not cell:
+        return "nothing"
+    try:
+        float(cell)
+    except ValueError:
+        ending = _ENDING.search(cell)
+        return ending[0].lower() if ending is not None else "text"
+    return "number"

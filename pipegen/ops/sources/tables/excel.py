@@ -13,8 +13,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
-from pipegen.ops.sources.tables.reading import TableReading
-from pipegen.ops.sources.tables.table import Table, find_table
+from pipegen.ops.sources.tables.table import Table, TableReading, find_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from pipegen.ops.sources.tables.csv import CsvTable
 from pipegen.ops.sources.tables.excel import ExcelTable
 from pipegen.ops.sources.tables.features import Column
 from pipegen.ops.sources.tables.jsonl import JsonLinesTable
-from pipegen.ops.sources.tables.parquet import ParquetTable
+from pipegen.ops.sources.tables.parquet_files import ParquetTable
 from pipegen.ops.sources.tables.sql import SqlTable
 from pipegen.ops.sources.tables.table import Table
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.features.predicate_syntax import Rows
+    from pipegen.ops.sources.features.predicate import Rows
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
     from pipegen.ops.sources.listing.strings import Strings
-    from pipegen.ops.sources.tables.reading import TableReading
+    from pipegen.ops.sources.tables.table import TableReading
 
 _NONE, _SEVERAL = -1, -2
 

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.tables.reading import TableReading
-from pipegen.ops.sources.tables.table import Table, find_table, not_text
+from pipegen.ops.sources.tables.table import Table, TableReading, find_table, not_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.tables.nested import check_room, checked, read_arrow
-from pipegen.ops.sources.tables.parquet_footer import leaves_of
-from pipegen.ops.sources.tables.table import Table
+from pipegen.ops.sources.tables.row_groups import leaves_of
+from pipegen.ops.sources.tables.table import Table, TableReading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pipegen.ops.sources.features.numbers import NumberType
     from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.blocks import BlockReader
+    from pipegen.ops.sources.tables.table import Table
 
 _MAGIC = b"PAR1"
 _AT_ONCE = 1 << 20
@@ -248,3 +253,23 @@ def _bytes_in(type_: Any) -> str | None:
         return ""
     inner = type_.field(_INNER).type if pa.types.is_struct(type_) and type_.get_field_index(_INNER) >= 0 else None
     return _INNER if inner is not None and any(check(inner) for check in binary) else None
+
+
+Path_ = Annotated[str, Field(min_length=1)]
+SUFFIXES = (".parquet", ".pq")
+
+
+class ParquetTable(TableReading):
+    """Parquet files."""
+
+    path: Path_ | Annotated[tuple[Path_, ...], Field(min_length=1)]
+    """File, relative to the spec's file; or several with the same columns: a folder, a pattern such as `data/train-*.parquet`, a range such
+    as `{000..099}.parquet`, or a list of these."""
+
+    def read(self, base: Path) -> Table:
+        """Opens the files; each column is read on first use."""
+        beside: list[Note] = []
+        root, found = find_shards(str(base), self.path, SUFFIXES, notes=beside)
+        files = [one.path for one in found]
+        single = isinstance(self.path, str) and os.path.isfile(os.path.join(base, os.path.expanduser(self.path)))
+        return read_parquet(files, None if single else root, beside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from pipegen.ops.sources.features.predicate_syntax import Rows, matching, some
+from pipegen.ops.sources.features.predicate import Rows, matching, some
 from pipegen.ops.sources.listing.base import LeftOut, Note
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,13 +15,12 @@ from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_rows.rows import Rows
 from pipegen.ops.sources.features.feature import FeatureSource
 from pipegen.ops.sources.features.file_formats import unread_formats
-from pipegen.ops.sources.features.predicate_syntax import Where
+from pipegen.ops.sources.features.predicate import Where
 from pipegen.ops.sources.listing.base import Files, Listing, Note
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
 from pipegen.ops.sources.listing.wording import count, quoted
-from pipegen.ops.sources.tables.cell_paths import paths_of, where_instead, why_missing
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.held import read_held, read_images
 from pipegen.ops.sources.tables.join import Join
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.tables.table import Table
 
+if TYPE_CHECKING:
     _Listed: TypeAlias = tuple[Files, tuple[Note, ...], tuple[Missing, ...]]
     """One file of each row, findings about them, and the missing ones."""
 
@@ -273,3 +273,76 @@ def _repeated(names: list[str]) -> tuple[Note, ...]:
     message = f"{count(len(names), 'file')} in several rows, such as {quoted(names[:1])}; each row is an example"
     help_ = "remove the repetitions, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`"
     return (Note("PG422", message, help_),)
+
+
+_MOST = 200
+"""Folders below the root that are searched for a missing file."""
+
+
+def paths_of(cells: Sequence[str], root: str, ending: str | None) -> Sequence[str]:
+    """Converts cells to paths: adds a missing `ending`, and replaces backslashes by `/` if the files have that."""
+    if ending is not None:
+        cells = [cell if not cell or cell.endswith(ending) else f"{cell}{ending}" for cell in cells]
+    first = next((cell for cell in cells if "\\" in cell), None)
+    if first is not None and not _is_file(root, first) and _is_file(root, first.replace("\\", "/")):
+        return [cell.replace("\\", "/") for cell in cells]
+    return cells
+
+
+def why_missing(path: str) -> str:
+    """Suggests another name for a missing file, or why its cell is not a path; "" if unknown."""
+    folder, name = os.path.split(path)
+    at = path.find("://")
+    if at > 0:
+        return "cells are local paths; put the address into `root`, and the rest into the cells"
+    if "\\" in path and os.path.isfile(path.replace("\\", "/")):
+        return "the file exists with `/` for `\\`; cells are converted only if the first one needs it"
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    longer = sorted(other for other in names if other.startswith(f"{name}."))
+    if name and longer:
+        ending = longer[0][len(name) :]
+        return f"{longer[0]!r} exists; use `ending: {ending}`"
+    other = next((other for other in names if other.casefold() == name.casefold()), None)
+    if other is not None:
+        return f"{folder!r} holds {other!r}, which differs in upper and lower case"
+    stem = os.path.splitext(name)[0]
+    other = next((other for other in sorted(names) if stem and os.path.splitext(other)[0] == stem), None)
+    if other is not None:
+        return f"{folder!r} holds {other!r}; correct the ending in the column"
+    return ""
+
+
+def where_instead(path: str, root: str) -> str:
+    """Finds a missing file below the root, under as much of its path as possible; else ""."""
+    relative = path.removeprefix(os.path.join(root, "")).replace("\\", "/")
+    parts, folders = [part for part in relative.split("/") if part], [os.path.normpath(folder) for folder in _folders(root)]
+    for i in range(len(parts)):
+        end = "/".join(parts[i:])
+        there = next((folder for folder in folders if os.path.isfile(os.path.join(folder, end))), None)
+        if there is not None:
+            begin = relative[: len(relative) - len(end)]
+            cut = f", without {begin!r} in the cells" if begin else ""
+            return f"{end!r} is in {there!r}; use `root: {there}`{cut}"
+    return ""
+
+
+def _folders(root: str) -> Iterator[str]:
+    """Yields a folder and those below it, level by level, up to a limit."""
+    queue, seen = deque([root]), 1
+    while queue:
+        folder = queue.popleft()
+        yield folder
+        try:
+            below = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+        except OSError:
+            continue
+        taken = below[: _MOST - seen]
+        seen += len(taken)
+        queue.extend(taken)
+
+
+def _is_file(root: str, cell: str) -> bool:
+    try:
+        return os.path.isfile(os.path.join(root, cell))
+    except ValueError:
+        return False
