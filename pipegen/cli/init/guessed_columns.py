@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.init.spec import plain
 from pipegen.frozen import dataclass
+from pipegen.ops.families.array_decoder import LARGEST
+from pipegen.ops.sources.features.label_values import LIST
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
 from pipegen.spec.compose import flow
 
@@ -20,9 +22,14 @@ if TYPE_CHECKING:
 
 LABELS = ("label", "labels", "class", "class_name", "classname", "target", "category", "y")
 """Names of columns of labels."""
+SPLITS = frozenset({"usage", "split", "subset", "fold", "partition"})
+"""Names of columns of splits."""
 _WEIGHTS = ("weight", "weights", "sample_weight")
 _MOST_CLASSES = 1000
 _SHOWN = 12
+_EXAMINED, _LEAST_SIDE = 50, 8
+"""Rows whose cells may be pixels, and the side of the smallest images that are found."""
+_NUMBERED = re.compile(r"(.*?\D)(\d+)")
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,44 @@ def _number(cell: str) -> float | None:
 def is_image_path(cell: str) -> bool:
     """Checks if a text ends like the name of an image file."""
     return os.path.splitext(cell.lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
+
+
+def pixels_among(table: TextTable) -> tuple[list[int], dict[str, Any]]:
+    """Finds images whose pixels are numbers: in one column, or in columns such as `pixel0` and `pixel1`.
+
+    Returns the columns, none if there are no such images, and the arguments of a feature.
+    """
+    names = table.names or ()
+    for column in range(table.width):
+        shape = _square({len(_pixels(row[column])) for row in table.rows[:_EXAMINED]})
+        if shape:
+            return [column], {"kind": "image", "column": names[column] if names else column, **shape}
+    numbered: dict[str, dict[int, int]] = {}
+    for column, name in enumerate(names):
+        if (found := _NUMBERED.fullmatch(name)) is not None:
+            numbered.setdefault(found[1], {})[int(found[2])] = column
+    for stem, columns in numbered.items():
+        first, shape = min(columns), _square({len(columns)})
+        following = [columns.get(first + i) for i in range(len(columns))]
+        if shape and None not in following and all(_pixels(row[c]) for row in table.rows[:_EXAMINED] for c in columns.values()):
+            return [*columns.values()], {"kind": "image", "columns": [f"{stem}{{{first}..{max(columns)}}}"], **shape}
+    return [], {}
+
+
+def _pixels(cell: str) -> list[str]:
+    """Splits a cell into pixels of 8 bits; none if it holds something else."""
+    words = cell.strip("[]() ").replace(",", " ").replace(LIST, " ").split()
+    return words if all(word.isdecimal() and len(word) <= 3 and int(word) <= LARGEST for word in words) else []
+
+
+def _square(counts: set[int]) -> dict[str, int]:
+    """Returns the size and channels of images that have one number of pixels, if they are squares."""
+    count = counts.pop() if len(counts) == 1 else 0
+    for channels in (1, 3):
+        side = math.isqrt(count // channels)
+        if side >= _LEAST_SIDE and side * side * channels == count:
+            return {"size": side} if channels == 1 else {"size": side, "channels": channels}
+    return {}
 
 
 def unused(columns: list[Column], used: Collection[int]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
-from pipegen.cli.init.guessed_columns import LABELS, Column, columns_of, is_image_path, unused
+from pipegen.cli.init.guessed_columns import LABELS, SPLITS, Column, columns_of, is_image_path, pixels_among, unused
 from pipegen.cli.init.guessed_items import boxed, fields_of, keys_read, listed, points_among, with_classes
 from pipegen.cli.init.pairs import classes_of, is_called_mask, masks_of
 from pipegen.cli.init.record_specs import database_tables
@@ -128,7 +128,10 @@ def first_table(file: str, spec_folder: str) -> Written:
     op, table, separator, header, images = _look_at(file)
     arguments = {"path": beside(file, spec_folder), "separator": separator, "header": None if header else False}
     given = {name: value for name, value in arguments.items() if value is not None}
-    return _image_spec(table, images, op, given, spec_folder) if images else _number_spec(table, op, given)
+    if images:
+        return _image_spec(table, images, op, given, spec_folder)
+    columns, image = pixels_among(table)
+    return _pixel_spec(table, columns, image, op, given, spec_folder) if columns else _number_spec(table, op, given)
 
 
 def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> Written | None:
@@ -162,7 +165,7 @@ def _look_at(file: str) -> tuple[str, TextTable, str | None, bool, list[int]]:
     with readable():
         table = as_text(kind(path=file).read(Path()))
     images = _image_columns(table, table.rows)
-    if not images and sum(column.numbers is not None for column in columns_of(table)) < 2:
+    if not (images or pixels_among(table)[0]) and sum(column.numbers is not None for column in columns_of(table)) < 2:
         raise CannotRun(f"{file} has no column of image paths, and no two columns of numbers", _DUE)
     return op, table, None, True, images
 
@@ -183,7 +186,7 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
 
     features: Features = {"image": {**feature("image", image), **pixels_of(sample)}}
     summary, splits, steps, output = f"{rows:,} rows", "", [RESCALE], OUTPUT if levels is not None else ""
-    items, doubts = ({}, []) if levels is not None else _items(partial(listed, op, arguments, spec_folder), features, table, image)
+    items, doubts = ({}, []) if levels is not None else _items(partial(listed, op, arguments, spec_folder), features, table, [image])
     read = keys_read(items, "column")
     if items:
         label, splits = None, PARTS
@@ -202,9 +205,28 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
     return spec_of(summary, doubts, source, batch_for(rows), splits=splits, sample=sample, steps=steps, output=output)
 
 
-def _items(lists: Callable[[Features], Listing], features: Features, table: TextTable, image: int) -> tuple[Features, list[str]]:
+def _pixel_spec(
+    table: TextTable, columns: list[int], image: dict[str, Any], op: str, arguments: Mapping[str, Any], spec_folder: str
+) -> Written:
+    """Writes the spec of a table that has the pixels of `image` in some columns."""
+    features: Features = {"image": image}
+    label, rows = _label_column(table, columns), len(table.rows)
+    items, doubts = _items(partial(listed, op, arguments, spec_folder), features, table, columns)
+    summary, splits, steps, output = f"{rows:,} rows", PARTS, [RESCALE], (BOXES if "boxes" in items else POINTS) if items else ""
+    if not items and label is not None:
+        summary, splits, output = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED, ""
+        items = {"label": {"kind": "label", "column": table.names[label] if table.names is not None else label}}
+    read = keys_read(items, "column")
+    known = {i for i, name in enumerate(table.names or ()) if name in read} | {*columns, *([label] if "label" in items else [])}
+    source = ["source:", *block(op, arguments, features | items, unused(columns_of(table), known))]
+    side, channels = image["size"], image.get("channels", 1)
+    doubts = [f"The pixels of images of {side}×{side}, {'gray' if channels == 1 else 'RGB'}, are numbers in the table", *doubts]
+    return spec_of(summary, doubts, source, batch_for(rows), splits=splits, steps=steps, output=output)
+
+
+def _items(lists: Callable[[Features], Listing], features: Features, table: TextTable, images: list[int]) -> tuple[Features, list[str]]:
     """Describes the boxes of a table, or the keypoints, if it has any, with remarks on them."""
-    cells = {name: next((row[i] for row in table.rows if row[i]), "") for i, name in enumerate(table.names or ()) if i != image}
+    cells = {name: next((row[i] for row in table.rows if row[i]), "") for i, name in enumerate(table.names or ()) if i not in images}
     lists_in = {name: f"[{','.join(cell.split(LIST)[1:])}]" if cell.startswith(f"{LIST}{{") else cell for name, cell in cells.items()}
     keys = list(dict.fromkeys([*cells, *(path for name, cell in lists_in.items() for path, _ in fields_of(name, cell))]))
     found, doubts = boxed(lists, features, keys, "column")
@@ -214,7 +236,7 @@ def _items(lists: Callable[[Features], Listing], features: Features, table: Text
             return {"points": points}, doubts
     if found:
         found = {name: own for name, own in with_classes(lists, features | found, keys, "column")[0].items() if name != "image"}
-        files = Counter(row[image] for row in table.rows)
+        files = Counter(row[images[0]] for row in table.rows)
         file, most = files.most_common(1)[0]
         doubts += [f"{plain(file)} is in {most:,} rows: each row is an example of its own"] if most > 1 else []
     return found, doubts
@@ -236,6 +258,10 @@ def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
         if columns:
             header = not is_image_path(table.rows[0][columns[0]].strip())
             return read_table("", file, separator=separator, header=True) if header else table, separator, header, columns
+    with suppress(OpError):
+        table = read_table("", file, separator=None, header=True)
+        if pixels_among(table)[0]:
+            return table, None, True, []
     numbers = numbers_in(file, _SEPARATORS)
     if numbers is not None:
         return *numbers, []
@@ -268,7 +294,8 @@ def _paths(table: TextTable, column: int) -> list[str]:
 def _label_column(table: TextTable, images: list[int]) -> int | None:
     """Finds the column of labels: one with a usual name, else the one with the fewest values, each in several rows."""
     counted: dict[int, int] = {}
-    for column in range(len(table.rows[0])):
+    splits = {column for column, name in enumerate(table.names or ()) if name.lower() in SPLITS}
+    for column in {*range(len(table.rows[0]))} - splits:
         values = {row[column].strip() for row in table.rows}
         if column not in images and 1 < len(values) <= len(table.rows) // 2 and "" not in values and not any("." in v for v in values):
             counted[column] = len(values)
