@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 import pipegen
 from pipegen.ops.registry import sources
@@ -40,9 +39,12 @@ def sections() -> Iterator[pytest.param]:  # type: ignore[valid-type]
         yield pytest.param(blocks, id=name, marks=() if name == DEFAULT else pytest.mark.nightly)
 
 
-def test_every_source_has_an_example() -> None:
+def test_every_source_has_an_example(tmp_path: Path) -> None:
     blocks = [block for one in sections() for block in one.values[0]]
-    shown = {pipegen.load(yaml.safe_load(content)).model.source.op for kind, _, content in blocks if kind == "yaml"}
+    specs = [(tmp_path / title, content) for kind, title, content in blocks if kind == "yaml"]
+    for path, content in specs:
+        path.write_text(content, encoding="utf-8")
+    shown = {pipegen.load(path).model.source.op for path, _ in specs}
     shown |= {"prepared" for kind, _, content in blocks if kind == "text" and "by the source prepared" in content}  # `prepare` writes it
     assert shown == set(sources())
 

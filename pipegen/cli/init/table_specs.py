@@ -217,7 +217,8 @@ def _pixel_spec(
         summary, splits, output = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED, ""
         items = {"label": {"kind": "label", "column": table.names[label] if table.names is not None else label}}
     read = keys_read(items, "column")
-    known = {i for i, name in enumerate(table.names or ()) if name in read} | {*columns, *([label] if "label" in items else [])}
+    used = [label] if label is not None and "label" in items else []
+    known = {*columns, *used, *(i for i, name in enumerate(table.names or ()) if name in read)}
     source = ["source:", *block(op, arguments, features | items, unused(columns_of(table), known))]
     side, channels = image["size"], image.get("channels", 1)
     doubts = [f"The pixels of images of {side}×{side}, {'gray' if channels == 1 else 'RGB'}, are numbers in the table", *doubts]

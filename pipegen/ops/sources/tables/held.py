@@ -9,7 +9,7 @@ from pipegen.errors import Attempts, OpErrors
 from pipegen.ops.kinds.label import label_type
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.columns import Labels, read_numbers, read_one_label, read_several_labels
-from pipegen.ops.sources.records.items import read_items, side_by_side
+from pipegen.ops.sources.features.items import read_items, side_by_side
 from pipegen.ops.sources.tables.nested import listed, points_of, read_pixels
 
 if TYPE_CHECKING:
