@@ -1,10 +1,11 @@
-"""Look-up of kinds: the file `ops/kinds/NAME.py` holds the kind `NAME`."""
+"""Look-up of kinds: the file `ops/kinds/NAME.py` holds the kind `NAME`, and perhaps others."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pipegen.errors import InternalError
@@ -28,12 +29,20 @@ class Kinded(Protocol):
 
 @cache
 def kind_named(name: str) -> FeatureKind:
-    """Returns a kind by its name."""
-    module = importlib.import_module(f"{_PACKAGE}.{name}")
-    found = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, FeatureKind) and v.__module__ == module.__name__]
-    if [kind.name for kind in found] != [name]:
-        raise InternalError(f"ops/kinds/{name}.py must define the kind `{name}` and no other")
-    return found[0]()
+    """Returns a kind by its name: from the file of that name, else from the file that has it beside others."""
+    found = _in_file(name) if find_spec(f"{_PACKAGE}.{name}") is not None else {}
+    found = found if name in found else {kind.name: kind for kind in kinds()}
+    if name not in found:
+        raise InternalError(f"no file in ops/kinds has the kind `{name}`")
+    return found[name]
+
+
+@cache
+def _in_file(stem: str) -> dict[str, FeatureKind]:
+    """Returns the kinds of a file."""
+    module = importlib.import_module(f"{_PACKAGE}.{stem}")
+    found = (v for v in vars(module).values() if isinstance(v, type) and issubclass(v, FeatureKind) and v.__module__ == module.__name__)
+    return {kind.name: kind() for kind in found}
 
 
 def kind_of(x: Kinded) -> FeatureKind:
@@ -46,8 +55,8 @@ def kind_of(x: Kinded) -> FeatureKind:
 def kinds() -> tuple[FeatureKind, ...]:
     """Lists all kinds, those with pixels first."""
     package = importlib.import_module(_PACKAGE)
-    found = [kind_named(info.name) for info in pkgutil.iter_modules(package.__path__) if info.name not in _OTHERS]
-    return tuple(sorted(found, key=lambda kind: (not kind.pictured, kind.name)))
+    stems = [info.name for info in pkgutil.iter_modules(package.__path__) if info.name not in _OTHERS]
+    return tuple(sorted((kind for stem in stems for kind in _in_file(stem).values()), key=lambda kind: (not kind.pictured, kind.name)))
 
 
 def named_kinds() -> tuple[FeatureKind, ...]:

@@ -1,4 +1,4 @@
-"""Tensors: numbers of one shape for each example."""
+"""Tensors: numbers of one shape for each example, or for each item; weights."""
 
 from __future__ import annotations
 
@@ -31,3 +31,41 @@ class Tensor(FeatureKind):
 
         values = read_values(name, given, feature.dtype, weights=self.weighs)
         return Column(values, FeatureType(self.name, str(values.dtype), values.shape[1:]))
+
+
+class Weight(Tensor):
+    """A number, at least 0."""
+
+    name = "weight"
+    plural = "weights"
+    arguments = ()
+    weighs = True
+    each = ""
+    output = "output: {{sample_weight: {}}}"
+
+
+class ItemTensor(FeatureKind):
+    """Numbers for each item of another feature, as float32 or int64; a `tensor` that is `with` that one."""
+
+    name = "item_tensor"
+    plural = "numbers of items"
+    arguments = ("dtype",)
+    storage = "ragged"
+    output = "output: {{y: {}}}"
+
+    def array_types(self, feature: Any) -> tuple[FeatureType, ...]:
+        return (item_tensor_type(feature.home, dtype=feature.dtype),)
+
+    def read_array(self, name: str, feature: Any, given: Any, place: Place | None = None) -> Column:
+        from pipegen.ops.sources.array_rows.rows import read_ragged
+
+        items = read_ragged(name, given, None, place, feature.dtype)
+        return Column(items, item_tensor_type(feature.home, tuple(items.values.shape[1:]), feature.dtype))
+
+    def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
+        return (numbers // items,) if items and numbers != items and numbers % items == 0 else ()
+
+
+def item_tensor_type(home: str, shape: tuple[int | None, ...] = (), dtype: str | None = None) -> FeatureType:
+    """Returns the type of numbers for each item of the feature `home`."""
+    return FeatureType("item_tensor", dtype or "float32", (None, *shape), of=home, most=0, beside=home)

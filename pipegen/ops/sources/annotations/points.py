@@ -11,8 +11,8 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
 from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_places
-from pipegen.ops.kinds.item_label import item_label_type
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
+from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.ragged import Ragged, most_items
 from pipegen.ops.sources.annotations.found import Found, PointNames
 from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource

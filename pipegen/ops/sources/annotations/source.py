@@ -12,9 +12,9 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.kinds.boxes import boxes_type
-from pipegen.ops.kinds.item_label import item_label_type
-from pipegen.ops.kinds.item_tensor import item_tensor_type
+from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.numbering import with_numbers
+from pipegen.ops.kinds.tensor import item_tensor_type
 from pipegen.ops.sources.annotations.found import Found, chosen, on_image
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes

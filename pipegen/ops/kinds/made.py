@@ -1,8 +1,16 @@
-"""Numbers of items in an instance mask."""
+"""Kinds that the pipeline makes, beside features of items; no source has them."""
 
 from __future__ import annotations
 
 from pipegen.ops.kinds.base import FeatureKind
+
+
+class Valid(FeatureKind):
+    """A boolean for each item, false for padding. It is made with a ragged feature; no source has it."""
+
+    name = "valid"
+    plural = "valid masks"
+    valid = True
 
 
 class ItemNumber(FeatureKind):
