@@ -532,3 +532,30 @@ def test_points_one_after_another_have_a_shape(op: str, width: int, tmp_path: Pa
         wrong["parts"] = {key: value for key, value in wrong["parts"].items() if value is not None}
         with pytest.raises((pipegen.SpecError, DataError), match=message):
             pipegen.build(spec_of({op: {"path": str(path), "features": wrong}}, **own))
+
+
+@pytest.mark.tf
+def test_records_that_where_leaves_out_have_no_say(tmp_path: Path) -> None:
+    """Neither the room for items nor their classes are those of such records, and what is wrong in them is no error."""
+    rows = [
+        {"image": files.png(i, i, i), "boxes": [[0.0, 0.0, 4.0, 4.0]] * n, "names": names, "n": i} for i, (n, names) in enumerate(LEFT_OUT)
+    ]
+    stored = [{**row, "boxes": np.ravel(row["boxes"]).tolist()} for row in rows]
+    files.write_tfrecord(tmp_path / "a.tfrecord", stored)
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    features = {"image": {"kind": "image"}, "boxes": {"kind": "boxes"}, "names": {"kind": "label", "with": "boxes"}}
+    own: dict[str, Any] = {"shuffle": "none", "output": {"x": "image", "y": ["boxes", "names", "boxes_valid"]}, "batch": {"size": 2}}
+    own["transforms"] = [{"resize": {"size": [8, 8]}}]
+    found = []
+    for op in ("tfrecord", "parquet"):
+        source = {op: {"path": str(tmp_path / f"a.{op}"), "features": features, "where": "n in [0, 2]"}}
+        pipe = pipegen.build({"pipegen": 1, "source": source, **own}, runtime={"jit": "never"})
+        (_, (boxes, names, there)) = next(iter(pipe.train))
+        found.append((boxes.numpy().tolist(), names.numpy().tolist(), there.numpy().tolist()))
+    assert found[0] == found[1]
+    assert np.shape(found[0][0]) == (2, 2, 4)
+
+
+LEFT_OUT = [(1, ["owl"]), (3, ["ant", "ant", "bee"]), (2, ["cat", "owl"]), (2, ["cat"])]
+"""The number of boxes of each record, and their names; the last has one name too few."""

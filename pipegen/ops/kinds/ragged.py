@@ -65,6 +65,17 @@ def changed(column: Any, change: Callable[[Any], Any]) -> Any:
     return Ragged(change(column.values), column.lengths) if isinstance(column, Ragged) else change(column)
 
 
+def spread(values: Any, records: Any, total: int) -> Any:
+    """Returns a column of `total` records that has these values at some of them, int64 `(n,)`; zeros, or no items, at others."""
+    import numpy as np
+
+    if isinstance(values, Ragged):
+        return Ragged(values.values, spread(values.lengths, records, total))
+    every: Any = np.zeros((total, *values.shape[1:]), values.dtype)
+    every[records] = values
+    return every
+
+
 def most_items(items: Ragged) -> int:
     """Returns the largest number of items of a record, at least 1."""
     return max(1, int(items.lengths.max(initial=0)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipegen.errors import OpError
 from pipegen.ops.kinds.base import Column
 from pipegen.ops.kinds.numbering import counted_up, item_number_type, number_name
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.ragged import Ragged, spread
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.features.columns import split_text
 from pipegen.ops.sources.listing.wording import count
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pipegen.ops.kinds.base import Place
     from pipegen.ops.sources.features.any_kind import AnyKind
     from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.listing.strings import Ints
 
     Values = Sequence[Any]
     """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
@@ -32,7 +34,11 @@ class Kept(Protocol):
 
 
 def read_items(
-    features: Mapping[str, AnyKind], values: Callable[[str], Values], place_in: Callable[[str], Place], kept: Callable[[str], Kept] | None
+    features: Mapping[str, AnyKind],
+    values: Callable[[str], Values],
+    place_in: Callable[[str], Place],
+    kept: Callable[[str], Kept] | None = None,
+    used: Ints | None = None,
 ) -> tuple[dict[str, Column], list[Note]]:
     """Reads the features of items of all records. Returns them, those that others are `with` first, and findings.
 
@@ -41,38 +47,53 @@ def read_items(
         values: Reads the values of a feature.
         place_in: Returns the function that describes the place of a record's value of a feature.
         kept: Returns where the items of a feature are kept, if anywhere.
+        used: The numbers of the records that are used, by default of all; others have no items.
 
     Raises:
         OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
             is `with`; or an error of the kind.
     """
+    import numpy as np
+
     wanted = {name: feature for name, feature in features.items() if kind_of(feature).ragged or kind_of(feature).labels}
+    stored: dict[str, Ragged] = {}
     columns: dict[str, Column] = {}
     notes: list[Note] = []
     for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
-        feature = wanted[name]
-        home = columns[feature.home].values.lengths.tolist() if feature.home is not None else None
+        feature, home = wanted[name], stored[wanted[name].home or ""].lengths if wanted[name].home else None
         file, place = kept(name) if kept is not None else None, place_in(name)
         items = file.read() if file is not None else None
         try:
             if items is None:
-                items = _items(name, feature, values(name), home, place)
+                items = _items(name, feature, values(name), home.tolist() if home is not None else None, place)
                 if file is not None:
                     file.write(items)
-            columns[name] = kind_of(feature).read_array(name, feature, items, place)
+            stored[name] = items
+            columns[name] = _of_used(name, feature, items, place, used)
         except OpError as error:
             own = (error.field or "").startswith("features.")  # set by what reads labels, too
             field = error.field if own else f"features.{name}" + (f".{error.field}" if error.field else "")
             raise OpError(error.code, error.message, field=field, help=error.help) from None
-        own = columns[name].values.lengths.tolist() if home is not None else []
-        odd = next((i for i, (a, b) in enumerate(zip(own, home or own, strict=True)) if a != b), None)
-        if odd is not None and home is not None:
-            message = f"{place(odd)} has {count(own[odd], 'item')} of `{name}` and {home[odd]} of `{feature.home}`"
+        odd = np.flatnonzero(items.lengths != home) if home is not None else np.zeros(0, np.int64)
+        odd = odd if used is None else np.intersect1d(odd, used)
+        if home is not None and len(odd):
+            first, has = int(odd[0]), count(int(items.lengths[odd[0]]), "item")
+            message = f"{place(first)} has {has} of `{name}` and {int(home[first])} of `{feature.home}`"
             raise OpError("PG418", message, field=f"features.{name}", help=f"each of `{feature.home}` needs one of `{name}`")
         notes += columns[name].notes
-    for home in dict.fromkeys(feature.home for feature in features.values() if feature.home and kind_of(feature).marks_items):
-        columns[number_name(home)] = Column(counted_up(columns[home].values.lengths), item_number_type(home))
+    for home_name in dict.fromkeys(feature.home for feature in features.values() if feature.home and kind_of(feature).marks_items):
+        columns[number_name(home_name)] = Column(counted_up(columns[home_name].values.lengths), item_number_type(home_name))
     return columns, notes
+
+
+def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Ints | None) -> Column:
+    """Reads the items of the records that are used; the room for items, and their classes, are those of these records."""
+    if used is None:
+        return kind_of(feature).read_array(name, feature, items, place)
+    numbers, total = used.tolist(), len(items)
+    found = kind_of(feature).read_array(name, feature, items[used], lambda i: place(numbers[i]))
+    stays = None if found.stays is None else spread(found.stays, used, total)
+    return replace(found, values=spread(found.values, used, total), stays=stays)
 
 
 def side_by_side(parts: tuple[Any, ...]) -> Any:

@@ -45,7 +45,8 @@ class Stored(Protocol):
 def items_of_records(source: Stored, found: Indexed) -> tuple[dict[str, Column], list[Note]]:
     """Reads the features of items of all records, or finds them in the source's folder; see `read_items`."""
     features = {name: f for name, f in source.features.items() if f.several or not kind_of(f).labels}
-    return read_items(features, partial(_values, source, found), lambda _: found.place, partial(_Kept, source, found))
+    used = found.kept.nonzero()[0] if found.kept is not None else None
+    return read_items(features, partial(_values, source, found), lambda _: found.place, partial(_Kept, source, found), used)
 
 
 def _values(source: Stored, found: Indexed, name: str) -> Values:

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.mounts import content_of
-from pipegen.ops.kinds.ragged import Ragged
+from pipegen.ops.kinds.ragged import Ragged, spread
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.columns import read_numbers
@@ -129,17 +129,7 @@ class RecordSource(DescribedRecords):
         if tried.errors:
             raise OpErrors(dict.fromkeys(tried.errors), None)
 
-        def of_all(values: Any) -> Any:
-            """Returns the values of all records, zeros for those that are left out."""
-            if isinstance(values, Ragged):
-                lengths: Ints = np.zeros(total, np.int64)
-                lengths[rows] = values.lengths
-                return Ragged(values.values, lengths)
-            every = np.zeros((total, *values.shape[1:]), values.dtype)
-            every[rows] = values
-            return every
-
-        columns = {name: of_all(values) for name, values in held.columns.items()}
+        columns = {name: spread(values, rows, total) for name, values in held.columns.items()}
         main, plain = (
             self.class_feature(),
             main_label(n for n, f in self.features.items() if kind_of(f).labels and not (f.joined or f.several)),

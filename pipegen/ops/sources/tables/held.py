@@ -62,7 +62,7 @@ def read_held(features: Mapping[str, InTable], table: Table, tried: Attempts) ->
         return table.place_in(feature.columns[0] if feature.columns else feature.column_of(name))
 
     others = {name: feature for name, feature in features.items() if not kind_of(feature).labels}
-    items, told = tried.of(read_items, others, partial(_lists, table, features), place_in, None) or ({}, ())
+    items, told = tried.of(read_items, others, partial(_lists, table, features), place_in) or ({}, ())
     found.notes.extend(told)
     for name, column in items.items():
         found.columns[name], found.types[name] = column.values, column.type
