@@ -194,7 +194,7 @@ class StoredMessages(StoredRows):
 
     def _store(self, shard: int) -> Store:
         from pipegen.ops.sources.stores.array_records import ArrayRecords
-        from pipegen.ops.sources.stores.handles import opened
+        from pipegen.ops.sources.stores.base import opened
 
         return opened(ArrayRecords, self._files[shard])
 

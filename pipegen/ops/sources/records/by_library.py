@@ -103,7 +103,7 @@ class StoreSource(RecordSource):
 
     def opened(self, shard: Found) -> Store:
         """Opens a file."""
-        from pipegen.ops.sources.stores.handles import opened
+        from pipegen.ops.sources.stores.base import opened
 
         return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
 

@@ -192,11 +192,7 @@ def optional_at(content: Any, path: tuple[str, ...]) -> Any:
 
 
 def list_in(content: bytes, path: tuple[str, ...]) -> Any:
-    """Returns the list in a member: a field of JSON, all of it, or an `.npy` file.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """Returns the list in a member: a field of JSON, all of it, or an `.npy` file; `ValueError` without one."""
     import numpy as np
 
     if content.startswith(b"\x93NUMPY") and not path:
@@ -208,17 +204,11 @@ def list_in(content: bytes, path: tuple[str, ...]) -> Any:
 
 
 def field_of(content: Any, path: tuple[str, ...]) -> bytes:
-    """Returns a field as a member of its own would store it: text and numbers as text, lists of numbers as a float32 `.npy` file.
-
-    Raises:
-        ValueError: The field is missing or has another type.
-    """
-    return _as_member(value_at(content, path), ".".join(path))
-
-
-def _as_member(value: Any, named: str) -> bytes:
+    """Returns a field as a member of its own would store it: text and numbers as text, lists of numbers as a float32 `.npy` file;
+    `ValueError` if it is missing or has another type."""
     import numpy as np
 
+    value, named = value_at(content, path), ".".join(path)
     if isinstance(value, float) and value.is_integer():
         return str(int(value)).encode()
     if isinstance(value, (int, float, str)):
