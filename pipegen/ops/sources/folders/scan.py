@@ -17,7 +17,7 @@ from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pipegen.ops.sources.folders.glob import Glob
     from pipegen.ops.sources.listing.reader import Reader
@@ -38,12 +38,7 @@ Found: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """The images of a walk, sorted by path.
-
-    Attributes:
-        paths: Relative to the root.
-        sizes: In bytes.
-    """
+    """The images of a walk, sorted by path: paths relative to the root, and sizes in bytes."""
 
     paths: Strings
     sizes: Ints
@@ -95,12 +90,8 @@ class Scan:
         every_file: bool = False,
     ) -> None:
         """Starts a walk; `progress` gets the number of files so far, now and then. Only images are listed, unless `every_file` is set."""
-        self._every_file = every_file
-        self.root = root
-        self.tally = Tally()
-        self.match = match
-        self._follow_links = follow_links
-        self._progress = progress
+        self.root, self.match, self.tally = root, match, Tally()
+        self._follow_links, self._progress, self._every_file = follow_links, progress, every_file
 
     def tree(self, below: str = "") -> Tree:
         """Lists the images at any depth below a relative folder, sorted by path.
@@ -109,27 +100,27 @@ class Scan:
         """
         import numpy as np
 
-        paths = Collector()
-        sizes: list[Ints] = [np.zeros(0, np.int64)]
-        folders = [below]
-        links: list[str] = []
-        seen: set[str] = set()
+        found = Collector()
+        all_sizes: list[Ints] = [np.zeros(0, np.int64)]
+        folders, links, seen = [below], list[str](), set[str]()
         top = os.path.realpath(self._absolute(below)) if self._follow_links else ""
         while folders or links:
             linked = not folders
             folder = links.pop(0) if linked else folders.pop()
             if self._follow_links:
                 real = os.path.realpath(self._absolute(folder))
-                if real in seen or (linked and _holds(real, top)):
+                if real in seen or (linked and f"{top}/".startswith(f"{real.rstrip(os.sep)}/")):
                     self.tally.loops.append(folder)
                     continue
                 seen.add(real)
             inner, inner_links, images = self.level(folder)
             folders.extend(reversed(inner))
             links.extend(inner_links)
-            paths.add([path for path, _ in images])
-            sizes.append(np.array([size for _, size in images], np.int64))
-        return _sorted(paths.strings(), as_sizes(np.concatenate(sizes)))
+            found.add([path for path, _ in images])
+            all_sizes.append(np.array([size for _, size in images], np.int64))
+        paths, sizes = found.strings(), as_sizes(np.concatenate(all_sizes))
+        order = paths.order()
+        return Tree(paths, sizes) if order is None else Tree(paths.take(order).packed(), sizes[order])
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
         """Lists the direct entries of a relative folder.
@@ -144,14 +135,11 @@ class Scan:
             with os.scandir(self._absolute(folder)) as entries:
                 return self._sorted_out(entries, folder)
         except OSError as error:
-            message = f"the folder {self._absolute(folder)!r} cannot be read: {error.strerror or error}"
-            raise OpError("PG406", message, field="path", help="give this process read permission") from error
+            raise _unreadable(self._absolute(folder), error, "path") from error
 
     def _sorted_out(self, entries: Iterable[Any], folder: str) -> tuple[list[str], list[str], list[Found]]:
         """Sorts entries, each as `os.DirEntry`; see `level`."""
-        folders: list[str] = []
-        links: list[str] = []
-        images: list[Found] = []
+        folders, links, images = list[str](), list[str](), list[Found]()
         prefix = f"{folder}/" if folder else ""
         for entry in entries:
             path = prefix + entry.name
@@ -225,11 +213,6 @@ class Scan:
         return kind is not None
 
 
-def _sorted(paths: Strings, sizes: Ints) -> Tree:
-    order = paths.order()
-    return Tree(paths, sizes) if order is None else Tree(paths.take(order).packed(), sizes[order])
-
-
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
@@ -237,5 +220,15 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _holds(folder: str, inner: str) -> bool:
-    return inner == folder or inner.startswith(folder.rstrip(os.sep) + os.sep)
+def _unreadable(folder: str, error: OSError, field: str) -> OpError:
+    message = f"the folder {folder!r} cannot be read: {error.strerror or error}"
+    return OpError("PG406", message, field=field, help="give this process read permission")
+
+
+def walk(folder: str, field: str = "path") -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walks like `os.walk`; `PG406` for an unreadable folder, with the argument that names it."""
+
+    def unread(error: OSError) -> None:
+        raise _unreadable(error.filename, error, field) from error
+
+    return os.walk(folder, onerror=unread)
