@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pipegen.ops.sources.records.array_stores import ArrayStoreSource
+from pipegen.ops.sources.records.by_library import ArrayStoreSource
 
 if TYPE_CHECKING:
     from pipegen.ops.sources.stores.base import Store

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.archives.archive import Archive
+    from pipegen.ops.sources.records.archives import Archive
 
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
@@ -136,7 +136,7 @@ class ImageFolder(Source):
         match = compile_glob(self.pattern) if self.pattern is not None else None
         if isinstance(root, str):
             return Scan(root, match=match, follow_links=self.follow_links, progress=progress)
-        from pipegen.ops.sources.records.archives.scan import ArchiveScan
+        from pipegen.ops.sources.records.archives import ArchiveScan
 
         return ArchiveScan(root, match=match, progress=progress)
 
@@ -196,7 +196,7 @@ def _archive_at(path: str) -> Archive | None:
     """Opens the archive that an absolute path leads to or into, if any. Its code is not imported for folders."""
     if os.path.isdir(path):
         return None
-    from pipegen.ops.sources.records.archives.archive import open_archive
+    from pipegen.ops.sources.records.archives import open_archive
 
     return open_archive(path)
 

@@ -77,7 +77,7 @@ class Lmdb(PartSource):
         try:
             values = list_values(path)
         except MissingLibrary as error:
-            raise OpError("PG440", f"LMDB files need {error}", help=error.help) from None
+            raise error.diagnosed("LMDB") from None
         except StoreError as error:
             return ShardRecords(np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32), f"({error})")
         rows = np.array(self._matched(path, values.keys), np.int64).reshape(-1, parts)

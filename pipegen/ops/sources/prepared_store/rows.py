@@ -187,7 +187,7 @@ class StoredMessages(StoredRows):
         try:
             self._store(0)
         except MissingLibrary as error:
-            raise OpError("PG440", f"ArrayRecord files need {error}", help=error.help) from None
+            raise error.diagnosed("ArrayRecord") from None
         except StoreError as error:
             message = f"{self._files[0]!r} cannot be read: {error}"
             raise OpError("PG570", message, field="path", help=PREPARE_AGAIN) from None

@@ -14,7 +14,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.described import check_field, check_pickled, missing_key
+from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
@@ -27,6 +27,7 @@ from pipegen.ops.sources.stores.field_types import (
     list_in,
     optional_at,
 )
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.stores.base import Store
-    from pipegen.types import ElementType
 
 
 class StoreSource(RecordSource):
@@ -49,6 +49,8 @@ class StoreSource(RecordSource):
     """The name of the format."""
     unit: ClassVar[str] = "groups of records"
     """The word for records that are unpacked together."""
+    arrays: ClassVar[bool] = False
+    """Whether images may be arrays."""
 
     def store(self) -> type[Store]:
         """Returns the class that reads a file of the format."""
@@ -69,11 +71,7 @@ class StoreSource(RecordSource):
         return "\0".join(map(repr, self.store_arguments()))
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Count the records of a file, and check that it is complete; see `RecordSource.index_shard`.
-
-        Raises:
-            OpError: `PG440` without the library, `PG441` for a complete file that cannot be read record by record.
-        """
+        """Count the records of a file, and check that it is complete; `PG440` without the library, `PG441` if it must be read whole."""
         store: Store | None = None
         try:
             store = self.store()(path, *self.store_arguments())
@@ -81,15 +79,12 @@ class StoreSource(RecordSource):
         except Unsuitable as error:
             raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
         except MissingLibrary as error:
-            raise self._lacks(error) from None
+            raise error.diagnosed(self.called) from None
         except StoreError as error:
             return counted(0, f"({error})")
         finally:
             if store is not None:
                 store.close()
-
-    def _lacks(self, error: MissingLibrary) -> OpError:
-        return OpError("PG440", f"{self.called} files need {error}", help=error.help)
 
     @contextmanager
     def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
@@ -97,7 +92,7 @@ class StoreSource(RecordSource):
         try:
             yield
         except MissingLibrary as error:
-            raise self._lacks(error) from None
+            raise error.diagnosed(self.called) from None
         except StoreError as error:
             raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
 
@@ -126,9 +121,6 @@ class StoreSource(RecordSource):
             check_field(name, feature, key, columns[key], arrays=self.arrays)
             if kind_of(feature).pictured and columns[key].encoded:
                 check_pickled(name, *_first_value(store, key))
-
-    arrays: ClassVar[bool] = False
-    """Whether images may be arrays."""
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         found = self.column(name, self.key_of(name), shard)
@@ -229,6 +221,46 @@ def _lists(store: Store, key: str) -> Iterator[Any]:
             raise StoreError(f"record {row:,}: {error}") from None
 
 
+class ArrayStoreSource(StoreSource):
+    """Files of arrays. The key of a feature is an array; images are the bytes of image files, or arrays."""
+
+    arrays: ClassVar[bool] = True
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
+
+    def possible(self) -> tuple[ElementType, ...]:
+        """Lists types with images as the bytes of files, and as arrays."""
+        encoded = self.infer()
+        images = [name for name, t in encoded.items() if kind_of(t).levels]
+        found = [encoded]
+        for dtype, interval in PIXELS.items():
+            for channels in (3, 1, 4):
+                array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
+                found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
+        return tuple(found) if images else (encoded,)
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        from pipegen.ops.sources.array_rows.rows import check_channels
+
+        super().examine(shards, index)
+        columns = self.first(shards, index).columns()
+        for name, feature in self.features.items():
+            held = columns[self.key_of(name)]
+            if kind_of(feature).levels and len(held.shape) == 3:
+                check_channels(name, (int(index.first[-1]), *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
+
+    def record_type(self, store: Store) -> ElementType:
+        found, columns = self.infer(), store.columns()
+        for name in self.read_features:
+            held, t = columns[self.key_of(name)], found[name]
+            if kind_of(t).levels and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
+                found = found.replace(**{name: image})
+        return found
+
+
 class StoreReader(RecordReader):
     """Records read by a library: one call into Python reads all features of all requested records. Each process opens files by path.
 
@@ -236,14 +268,11 @@ class StoreReader(RecordReader):
         source: The source.
         type_: The type of a record.
         at_once: Records that are unpacked together.
-        shards: The files.
-        labels: The column of each label.
+        about: As for `RecordReader`.
     """
 
-    def __init__(
-        self, source: StoreSource, type_: ElementType, at_once: int, shards: Sequence[Found], labels: Mapping[str, LabelColumn]
-    ) -> None:
-        super().__init__(shards, labels)
+    def __init__(self, source: StoreSource, type_: ElementType, at_once: int, *about: Any) -> None:
+        super().__init__(*about)
         self.source, self.type, self.at_once = source, type_, at_once
         self.called = source.unit
         self._window = Window()
@@ -258,7 +287,7 @@ class StoreReader(RecordReader):
             self._window.reserve(num_bytes, ram_budget)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return f"records of {self.source.called} files"
+        return self.source.read_by_python()
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.stored_readers import called
@@ -267,15 +296,12 @@ class StoreReader(RecordReader):
         return called(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
 
     def take(self, names: Sequence[str], shards: Any, rows: Any) -> list[Any]:
-        """Reads features of records.
+        """Reads features of records: an array `(n, ...)` for each, of its dtype; byte strings as objects.
 
         Args:
             names: The features.
             shards: The file number of each record, int64 `(n,)`.
             rows: The row in the file, likewise.
-
-        Returns:
-            An array `(n, ...)` for each feature, of its dtype; byte strings as objects.
 
         Raises:
             StoreError: A record cannot be read.

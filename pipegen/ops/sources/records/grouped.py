@@ -11,11 +11,11 @@ from pydantic import field_validator
 
 from pipegen.errors import OpError
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.member_names import MemberNames, is_hidden
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
 from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
+
+_DOT, _SLASH = ord("."), ord("/")
+_AT_ONCE = 1 << 15
+"""Names compared at once."""
 
 
 class GroupedSource(PartSource):
@@ -76,14 +80,19 @@ class GroupedSource(PartSource):
         findings = tallied([*members.seen, *_beside(members.names, names, rows, wanted, keys)])
         rows, wanted, at = rows[chosen], wanted[chosen], names.places[chosen]
         width = len(self.features)
-        count, problem = _sound(rows * width + wanted, members.lengths[at])
-        if count < len(at):
+        odd: Ints = np.ones(len(at), bool)
+        odd[np.unique(rows * width + wanted, return_index=True)[1]] = False
+        large = members.lengths[at] > LONGEST
+        odd |= large
+        if odd.any():
+            count = int(odd.argmax())
+            problem = f"has more than {LONGEST:,} bytes" if large[count] else "is a duplicate"
             where = f"at byte {int(members.offsets[at[count]]):,}, record {int(rows[count]):,}"
             damage = damage or f"{where}: {members.names[int(at[count])]!r} {problem}"
             rows, wanted, at = rows[:count], wanted[:count], at[:count]
         kept, row = np.unique(rows, return_inverse=True)
         offsets: Ints = np.zeros((len(kept), len(self.parts())), np.int64)
-        lengths: Ints = np.zeros((len(kept), len(self.parts())), np.int32)
+        lengths: Ints = offsets.astype(np.int32)
         lengths[:, :width] = ABSENT
         offsets[row, wanted], lengths[row, wanted] = members.offsets[at], members.lengths[at]
         if members.checks is not None:
@@ -137,7 +146,7 @@ def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys
     there: Ints = np.zeros(len(members), bool)
     there[names.places] = True
     for place in np.flatnonzero(~there).tolist():
-        yield ("system" if is_hidden(members[place]) else "unnamed"), members[place]
+        yield ("system" if _is_hidden(members[place]) else "unnamed"), members[place]
     first, whose = np.unique(rows, return_index=True)[1], np.unique(rows, return_inverse=True)[1]
     used: Ints = np.zeros(len(first), bool)
     used[whose[wanted >= 0]] = True
@@ -148,14 +157,88 @@ def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys
             yield ("dotted" if dotted[record] else "keyless"), members[int(names.places[first[record]])]
 
 
-def _sound(slots: Ints, lengths: Ints) -> tuple[int, str]:
-    """Counts the members before the first duplicate or oversized one, and describes that one."""
-    import numpy as np
+def _is_hidden(path: str) -> bool:
+    """Tells whether a member is hidden, or lies in a system folder."""
+    parts = path.split("/")
+    return parts[-1].startswith(".") or any(map(is_junk, parts))
 
-    again: Ints = np.ones(len(slots), bool)
-    again[np.unique(slots, return_index=True)[1]] = False
-    wrong = again | (lengths > LONGEST)
-    if not wrong.any():
-        return len(slots), ""
-    first = int(wrong.argmax())
-    return first, f"has more than {LONGEST:,} bytes" if lengths[first] > LONGEST else "is a duplicate"
+
+class MemberNames:
+    """The members with a stem (up to the first dot after the last slash) and a key (after that dot).
+
+    Args:
+        names: The names of all members.
+
+    Attributes:
+        places: The indices of those members, without system folders; int64 `(n,)`.
+    """
+
+    def __init__(self, names: Strings) -> None:
+        import numpy as np
+
+        names = names.packed()
+        bounds: Ints = names.bounds.astype(np.int64)
+        self._blob = names.blob[: int(bounds[-1])]
+        starts, ends = bounds[:-1], bounds[1:]
+        slashes = np.concatenate([[-1], np.flatnonzero(self._blob == _SLASH)])
+        dots: Ints = np.append(np.flatnonzero(self._blob == _DOT), len(self._blob))
+        begins = np.maximum(starts, slashes[np.searchsorted(slashes, ends) - 1] + 1)
+        dot = dots[np.searchsorted(dots, begins)]
+        self._last = dots[np.searchsorted(dots, ends) - 1]
+        named = (dot > begins) & (dot < ends)
+        content = self._blob.tobytes().lower()
+        if any(junk.encode() in content for junk in JUNK):  # in few archives
+            named &= ~np.array([any(map(is_junk, name.split("/"))) for name in names], bool)
+        self.places = np.flatnonzero(named)
+        self._starts, self._dots, self._ends = starts[self.places], dot[self.places], ends[self.places]
+        self._last = self._last[self.places]
+
+    def runs(self) -> Ints:
+        """Numbers the members from 0; consecutive ones with one stem share a number: int64 `(n,)`."""
+        import numpy as np
+
+        lengths = self._dots - self._starts
+        changes: Ints = np.zeros(len(lengths), np.int64)
+        for at in range(1, len(lengths), _AT_ONCE):
+            stop = min(at + _AT_ONCE, len(lengths))
+            changes[at:stop] = 1
+            alike: Ints = at + np.flatnonzero(lengths[at:stop] == lengths[at - 1 : stop - 1])
+            own, before = self._taken(self._starts[alike], lengths[alike]), self._taken(self._starts[alike - 1], lengths[alike])
+            if len(alike):
+                changes[alike] = np.logical_or.reduceat(own != before, np.cumsum(lengths[alike]) - lengths[alike])
+        return changes.cumsum()
+
+    def groups(self) -> Ints:
+        """Numbers the members by stem, in order of first appearance: int64 `(n,)`."""
+        import numpy as np
+
+        runs, content = self.runs(), self._blob.tobytes()
+        seen: dict[bytes, int] = {}
+        first = np.flatnonzero(np.diff(runs, prepend=-1))
+        stems = zip(self._starts[first].tolist(), self._dots[first].tolist(), strict=True)
+        numbers = [seen.setdefault(content[start:dot], len(seen)) for start, dot in stems]
+        return np.array(numbers, np.int64)[runs]
+
+    def columns(self, keys: Mapping[str, int], *, last: bool = False) -> Ints:
+        """Returns the number of each member's key, int64 `(n,)`, or -1; ignores case. With `last`, the key starts after the last dot."""
+        import numpy as np
+
+        dots = self._last if last else self._dots
+        lengths = self._ends - dots - 1
+        found: Ints = np.full(len(lengths), -1, np.int64)
+        for key, number in keys.items():
+            wanted = np.frombuffer(key.encode().lower(), np.uint8)
+            fitting = np.flatnonzero(lengths == len(wanted))
+            for at in range(0, len(fitting), _AT_ONCE):
+                some = fitting[at : at + _AT_ONCE]
+                own = self._taken(dots[some] + 1, lengths[some]).reshape(len(some), -1)
+                own = np.where((own >= ord("A")) & (own <= ord("Z")), own | 32, own)
+                found[some[(own == wanted).all(1)]] = number
+        return found
+
+    def _taken(self, starts: Ints, lengths: Ints) -> Ints:
+        """Returns the bytes of some stretches, concatenated."""
+        import numpy as np
+
+        ends = lengths.cumsum()
+        return self._blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))]

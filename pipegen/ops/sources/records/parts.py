@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
@@ -36,13 +35,7 @@ class PartReader(MappedReader):
 
     def __init__(self, source: PartSource, types: Mapping[str, FieldType], *about: Any) -> None:
         super().__init__(*about)
-        self.features, self.types, self.verifies = source.features, types, False
-
-    def verifying(self) -> PartReader:
-        """Returns a reader that also checks the checksums of uncompressed members."""
-        made = copy(self)
-        made.verifies = True
-        return made
+        self.features, self.types = source.features, types
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         return tuple(features)

@@ -54,13 +54,7 @@ _CHECKSUM = "the checksum of its header is wrong"
 
 
 class _About(NamedTuple):
-    """Description of a member by extended headers.
-
-    Attributes:
-        name: Its path, if they give one.
-        target: Its target, if it is a link.
-        sparse: Whether its holes are left out.
-    """
+    """Description of a member by extended headers: its path, if they give one; its target, if it is a link; whether holes are left out."""
 
     name: bytes | None
     target: bytes | None
@@ -243,7 +237,7 @@ class _Walk:
         if kind in _EMPTY:
             length = 0
         elif "size" in told:
-            length = _digits(told["size"])
+            length = int(told["size"]) if told["size"].isdigit() and len(told["size"]) < 19 else -2
         extra = 0
         if kind == _SPARSE:
             more = header[482]
@@ -263,6 +257,8 @@ class _Walk:
 
     def _close(self, file: Opened, at: int) -> bool:
         """Checks that only zeros follow the first empty block."""
+        import numpy as np
+
         self.at, self.damage = at, _NOT_FOLLOWED if self._next else ""
         place = at
         while place < self._size:
@@ -280,7 +276,8 @@ class _Walk:
                 self.behind.append(("zeros", f"{self._size - at:,} from byte {at:,} on"))
             return False
         follows = at + zeros * _BLOCK
-        if zeros >= 2 and _is_header(file.pread(_BLOCK, follows)) and not self.damage:
+        header = np.frombuffer(file.pread(_BLOCK, follows), np.uint8)
+        if zeros >= 2 and len(header) == _BLOCK and not _wrong_sums(header[None]).any() and not self.damage:
             self.behind.append(("joined", f"byte {follows:,} of {self._size:,}"))
         else:
             blocks = f"{zeros:,} empty block{'s' if zeros > 1 else ''}" if zeros else "a block that begins with zeros"
@@ -288,13 +285,7 @@ class _Walk:
         return False
 
     def _plain(self, known: _Plain, begin: int, rows: list[int]) -> int:
-        """Collects consecutive plain headers of a block; returns the place after the last.
-
-        Args:
-            known: The block.
-            begin: Its place in the archive.
-            rows: The numbers of the headers among its 512-byte units.
-        """
+        """Collects consecutive plain headers of a block at `begin`, by number of its units; returns the place after the last."""
         import numpy as np
 
         taken = np.array(rows, np.int64)
@@ -349,10 +340,6 @@ def _length(field: bytes) -> int:
     return int(digits, 8) if digits.isdigit() and max(digits) < ord("8") else -1
 
 
-def _digits(text: bytes) -> int:
-    return int(text) if text.isdigit() and len(text) < 19 else -2
-
-
 def _described(kind: int, content: bytes) -> dict[str, bytes] | None:
     """Parses the content of an extended header: `path`, `linkpath`, `size` and others; `None` if damaged."""
     if kind in b"LK":
@@ -368,26 +355,20 @@ def _described(kind: int, content: bytes) -> dict[str, bytes] | None:
         if end > len(content) or equals < 0 or content[end - 1] != ord("\n"):
             return None
         key = content[space + 1 : equals].decode("utf-8", "replace")
-        if key in _KEYS or key.startswith("GNU.sparse."):
+        if key in ("path", "linkpath", "size") or key.startswith("GNU.sparse."):
             found[key] = content[equals + 1 : end - 1]
         at = end
     return {key: value for key, value in found.items() if value}
-
-
-_KEYS = frozenset({"path", "linkpath", "size"})
-
-
-def _is_header(block: bytes) -> bool:
-    import numpy as np
-
-    return len(block) == _BLOCK and not _wrong_sums(np.frombuffer(block, np.uint8).reshape(1, _BLOCK)).any()
 
 
 def _wrong_sums(table: Ints) -> Ints:
     """Tells which headers have a wrong checksum; some old writers summed signed bytes."""
     import numpy as np
 
-    given, due = _octals(table[:, 148:156]), _sums(table)
+    given, due = table[:, 0].astype(np.int64) * 0, _sums(table)
+    for column in table[:, 148:156].T.astype(np.int64):  # an octal number; other characters are ignored
+        digit = (column >= ord("0")) & (column <= ord("7"))
+        given[digit] = given[digit] * 8 + column[digit] - ord("0")
     wrong: Ints = given != due
     if wrong.any():
         signed = due - 256 * ((table >= 128).sum(1) - (table[:, 148:156] >= 128).sum(1, dtype=np.int64))
@@ -413,23 +394,15 @@ def _names(table: Ints, posix: Ints) -> tuple[Ints, Ints]:
     used = np.flatnonzero(table[:, :100].any(0))
     names = table[:, : int(used[-1]) + 1 if len(used) else 0]
     prefixed = np.flatnonzero(posix & (table[:, 345] != 0) & (table[:, 262] == 0))
-    there = _text_of(names)
+    there: Ints = np.logical_and.accumulate(names != 0, axis=1)  # what is before the first zero
     if len(prefixed):
         parts = table[prefixed, 345:500]
         wide: Ints = np.zeros((len(table), 156 + names.shape[1]), np.uint8)
         before: Ints = np.zeros(wide.shape, bool)
         wide[:, 156:], wide[prefixed, :155], wide[prefixed, 155] = names, parts, ord("/")
-        before[:, 156:], before[prefixed, :155], before[prefixed, 155] = there, _text_of(parts), True
+        before[:, 156:], before[prefixed, :155], before[prefixed, 155] = there, np.logical_and.accumulate(parts != 0, axis=1), True
         names, there = wide, before
     return names[there], there.sum(1)
-
-
-def _text_of(table: Ints) -> Ints:
-    """Tells which bytes of fields are before the first zero."""
-    import numpy as np
-
-    found: Ints = np.logical_and.accumulate(table != 0, axis=1)
-    return found
 
 
 def _sums(table: Ints) -> Ints:
@@ -445,12 +418,3 @@ def _sums(table: Ints) -> Ints:
     lanes = ((words & low) + (words >> np.uint64(8) & low)).sum(1).view(np.uint16)
     own: Ints = table[:, 148:156].sum(1, dtype=np.int64)
     return lanes.reshape(-1, 4).sum(1, dtype=np.int64) - own + 8 * ord(" ")
-
-
-def _octals(table: Ints) -> Ints:
-    """Parses a number of each header, uint8 `(n, digits)`, ignoring other characters."""
-    found: Ints = table[:, 0].astype("int64") * 0
-    for column in table.T.astype("int64"):
-        digit = (column >= ord("0")) & (column <= ord("7"))
-        found[digit] = found[digit] * 8 + column[digit] - ord("0")
-    return found

@@ -9,6 +9,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import how_to_install
 
@@ -128,6 +129,10 @@ class MissingLibrary(StoreError):
     def __init__(self, library: str, extra: str, error: ImportError) -> None:
         super().__init__(f"{library}, which cannot be imported: {error}")
         self.help = how_to_install(library, extra, error)
+
+    def diagnosed(self, called: str) -> OpError:
+        """Returns the error `PG440` for files of the format `called`."""
+        return OpError("PG440", f"{called} files need {self}", help=self.help)
 
 
 JSON = "json"
