@@ -150,10 +150,8 @@ class BySplit(Source):
         return tuple(self.parts)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """List every split, each with its own part of `data`; see `Source.list`.
-
-        A split that cannot be listed is an error note if another one can.
-        """
+        """List every split, each with its own part of `data`; see `Source.list`. One that cannot be listed is an error note if another
+        can."""
         listings: dict[str, Listing] = {}
         errors: dict[str, OpError] = {}
         seen = 0

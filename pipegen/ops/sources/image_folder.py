@@ -100,14 +100,8 @@ class ImageFolder(Source):
         return replace(listing, notes=(*_damaged(scan), *listing.notes))
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
-        """List the images of splits that have one folder each, with the classes one level below; see `Source.list_parts`.
-
-        Returns:
-            One listing with `parts` and keys relative to `path`. A missing or empty split folder is a note with the field `parts.SPLIT`.
-
-        Raises:
-            OpError: `PG401` if `path` does not exist.
-        """
+        """List the images of splits that have one folder each, with the classes one level below, relative to `path`; see
+        `Source.list_parts`. A missing or empty split folder is a note with the field `parts.SPLIT`; `PG401` without `path`."""
         from pipegen.ops.sources.parts.merge import merge
 
         scan = self._scan(base, progress)
@@ -141,11 +135,8 @@ class ImageFolder(Source):
         return ArchiveScan(root, match=match, progress=progress)
 
     def _list_part(self, scan: Scan, folder: str, progress: Callable[[int], None] | None) -> Listing:
-        """Lists a folder below the root, or an archive in its place.
-
-        Members of an archive have the paths that unpacking would give them: below the root if `folder` leads into the archive, else below a
-        folder with the archive's name.
-        """
+        """Lists a folder below the root, or an archive in its place, whose members have the paths that unpacking would give them: below the
+        root if `folder` leads into the archive, else below a folder with the archive's name."""
         archive = _archive_at(os.path.join(scan.root, folder)) if _archive_of(scan) is None else None
         if archive is not None:
             inner = self._walk(archive, progress)

@@ -64,11 +64,7 @@ class Lmdb(PartSource):
         return frozenset()
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """List the keys and group them into records.
-
-        Raises:
-            OpError: `PG440` without LMDB, `PG442` if no key matches or values are missing.
-        """
+        """List the keys and group them into records; `PG440` without LMDB, `PG442` if no key matches or values are missing."""
         import numpy as np
 
         from pipegen.ops.sources.stores.lmdb_keys import list_values

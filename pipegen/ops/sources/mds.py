@@ -256,14 +256,8 @@ def _listed_hashes(path: str) -> dict[str, Mapping[str, str]]:
 
 
 def _check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> Iterator[Note]:
-    """Compares the shards of a folder, and the number of records of each, with its `index.json`.
-
-    Yields:
-        `PG430` notes for a damaged index and for shards that differ from it, a `PG411` note for unlisted shards.
-
-    Raises:
-        OpError: `PG401` if listed shards are missing and the whole folder is read.
-    """
+    """Compares the shards of a folder, and the number of records of each, with its `index.json`: notes `PG430` for damage and differences,
+    `PG411` for unlisted shards; `PG401` if listed shards are missing and the whole folder is read."""
     path = os.path.join(folder, _INDEX)
     try:
         listed = _read_index(path)

@@ -218,10 +218,8 @@ def _labels_of(image: str) -> str:
 
 
 def _alone(root: str, images: Sequence[str], folders: Sequence[str]) -> list[str]:
-    """Lists text files of boxes without an image, below the folders taken whole.
-
-    Among text files beside the images, the first line shows which hold boxes.
-    """
+    """Lists text files of boxes without an image, below the folders taken whole; beside the images, their first line shows which hold
+    boxes."""
     known = {_labels_of(f"{root}/{key}") for key in images}
     found: dict[str, None] = {}
     for folder in folders:

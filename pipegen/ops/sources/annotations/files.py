@@ -29,11 +29,7 @@ class DamagedError(Exception):
 
 
 def read_text(path: str, most: int = MOST_OF_ONE) -> str:
-    """Reads a text file in UTF-8, or in UTF-16 with a byte order mark.
-
-    Raises:
-        DamagedError: It cannot be read, is longer than `most` bytes, or is not such text.
-    """
+    """Reads a text file in UTF-8, or in UTF-16 with a byte order mark; `DamagedError` for others, and for more than `most` bytes."""
     data = _content(path, most)
     try:
         return data.decode("utf-16" if data.startswith(_BYTE_ORDERS) else "utf-8-sig")
@@ -52,16 +48,8 @@ def _content(path: str, most: int) -> bytes:
 
 
 def read_json(path: str, most: int = MOST_OF_ONE, hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """Reads a JSON file.
-
-    Args:
-        path: The file.
-        most: Its largest size in bytes.
-        hook: Converts each object as it is read.
-
-    Raises:
-        DamagedError: It is not JSON, is nested too deeply, or holds an invalid number.
-    """
+    """Reads a JSON file of at most `most` bytes; `hook` converts each object as it is read. `DamagedError` if it is not JSON, is nested too
+    deeply, or holds an invalid number."""
     text = read_text(path, most)
     try:
         return json.loads(text, object_pairs_hook=partial(_object, hook), parse_constant=_no_constant)
@@ -89,11 +77,8 @@ def _no_constant(name: str) -> Any:
 
 
 def read_xml(path: str) -> Element:
-    """Reads an XML file without a document type, so that entities cannot expand.
-
-    Raises:
-        DamagedError: It is not XML, is nested too deeply, or has a document type.
-    """
+    """Reads an XML file without a document type, so that entities cannot expand; `DamagedError` for others, and if it is nested too
+    deeply."""
     data = _content(path, MOST_OF_ONE)
     builder, depth = TreeBuilder(), 0
     parser = expat.ParserCreate()
@@ -151,13 +136,7 @@ def numbers(value: Any, many: int) -> tuple[float, ...] | None:
 
 
 def damaged(said: Sequence[str], field: str, total: int = 0) -> OpError:
-    """Returns the `PG475` error for some annotation files.
-
-    Args:
-        said: The fault of each.
-        field: The argument that names them.
-        total: The number of files, if each annotates one image.
-    """
+    """Returns the `PG475` error for the faults of annotation files; `total` is the number of files, if each annotates one image."""
     if len(said) == 1:
         return OpError("PG475", said[0], field=field, help=_HELP)
     of = f" of {total:,} files" if total else ""

@@ -38,11 +38,8 @@ class Outlines:
         self._far: list[int] = []
 
     def take(self, segmentation: Any) -> Any:
-        """Stores the polygons of an annotation; runs are returned, to be stored once the image size is known.
-
-        Returns:
-            The number of the outline, `NONE` without any, a description of an error, or the runs.
-        """
+        """Stores the polygons of an annotation; runs are returned, to be stored once the image size is known. Returns the number of the
+        outline, `NONE` without any, a description of an error, or the runs."""
         if segmentation in (None, [], [[]]):
             return NONE
         if isinstance(segmentation, dict):
@@ -125,13 +122,8 @@ class Outlines:
         return np.unique(np.searchsorted(np.frombuffer(self._first, np.int64), np.flatnonzero(of_polygon)[parts], side="right") - 1)
 
     def packed(self, height: int, width: int, objects: Iterable[tuple[int, int, bool]]) -> bytes:
-        """Packs the outlines of an image for `array_formats.coco`.
-
-        Args:
-            height: Height of the image in pixels.
-            width: Its width.
-            objects: Number of the outline, value of its pixels, and whether others cover it, for each object.
-        """
+        """Packs the outlines of an image of a size in pixels for `array_formats.coco`; an object is the number of its outline, the value of
+        its pixels, and whether others cover it."""
         import numpy as np
 
         table: list[int] = []

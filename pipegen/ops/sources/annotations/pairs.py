@@ -49,11 +49,8 @@ def files_below(folder: str, ending: str) -> list[str]:
 
 
 def annotated(root: str, keys: Sequence[str], folder: str, ending: str) -> tuple[dict[str, str], list[str]]:
-    """Pairs images with their files: the file of each image that has one, and the files without an image.
-
-    Raises:
-        OpError: `PG424` if two images would share a file; `PG402` if no image has one.
-    """
+    """Pairs images with their files: the file of each image that has one, and the files without an image; `PG424` if two images would share
+    a file, `PG402` if no image has one."""
     images: dict[str, str] = {}
     for key in keys:
         other = images.setdefault(without_ending(key), key)

@@ -45,11 +45,7 @@ class Described:
 
 
 def described(base: str, path: str) -> Described:
-    """Reads the description of the dataset in a folder, or in a YAML file.
-
-    Raises:
-        OpError: `PG401` if it is missing; `PG475` for an invalid file.
-    """
+    """Reads the description of the dataset in a folder, or in a YAML file; `PG401` if it is missing, `PG475` for an invalid file."""
     whole = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
     if os.path.isfile(whole) and whole.lower().endswith((".yaml", ".yml")):
         folder, file = os.path.dirname(whole), whole

@@ -55,11 +55,8 @@ def is_saved(folder: str) -> bool:
 
 
 def find_saved(base: str, path: str) -> Saved:
-    """Finds a dataset: written by `save_to_disk`, with or without splits, prepared, or Parquet files named by split, as on the Hub.
-
-    Raises:
-        OpError: `PG401` without the folder, `PG443` for one without a dataset.
-    """
+    """Finds a dataset: written by `save_to_disk`, with or without splits, prepared, or Parquet files named by split, as on the Hub. `PG401`
+    without the folder, `PG443` for one without a dataset."""
     root = find_root(base, path)
     if os.path.isfile(os.path.join(root, DICT)):
         names = _json(os.path.join(root, DICT)).get("splits")
@@ -120,11 +117,8 @@ def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
 
 
 def _columns(file: str) -> dict[str, Any]:
-    """Reads the types of a Parquet file's columns from the library's metadata; binary columns are images by default.
-
-    Raises:
-        OpError: `PG440` without PyArrow, `PG443` for an unreadable file.
-    """
+    """Reads the types of a Parquet file's columns from the library's metadata; binary columns are images by default. `PG440` without
+    PyArrow, `PG443` for an unreadable file."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -49,14 +49,7 @@ class Slice:
     stop: Bound
 
     def within(self, shard_rows: Sequence[int]) -> tuple[int, int]:
-        """Returns the first record, and one past the last.
-
-        Args:
-            shard_rows: Records in each shard of the split.
-
-        Raises:
-            OpError: `PG447` if the split has fewer records.
-        """
+        """Returns the first record, and one past the last, of shards with these numbers of records; `PG447` if the split has fewer."""
         total = sum(shard_rows)
         first, last = _absolute(self.start, shard_rows, 0), _absolute(self.stop, shard_rows, total)
         if abs(first) > total or abs(last) > total:
@@ -76,11 +69,8 @@ def _absolute(bound: Bound, shard_rows: Sequence[int], otherwise: int) -> int:
 
 
 def parse_split(text: str) -> tuple[Slice, ...]:
-    """Parses a split in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[10:20]+test`, `train[2shard:]`, `all`.
-
-    Raises:
-        ValueError: It is invalid.
-    """
+    """Parses a split in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[10:20]+test`, `train[2shard:]`, `all`;
+    `ValueError` for others."""
     return tuple(_slice(part.strip(), text) for part in text.split("+"))
 
 
@@ -157,11 +147,8 @@ class Prepared:
         return _FIELD.sub(lambda found: values[found[1]], self.templates[split])
 
     def pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[str, int, int, int]]:
-        """Yields parts of files for slices of splits, in order: split, shard, its first record, and the number of records.
-
-        Raises:
-            OpError: `PG447` for an unknown split, or one with fewer records.
-        """
+        """Yields parts of files for slices of splits, in order: split, shard, its first record, and the number of records. `PG447` for an
+        unknown split, or one with fewer records."""
         for one in slices:
             for split in self.splits if one.split == "all" else (one.split,):
                 if split not in self.splits:
@@ -184,11 +171,8 @@ def read_prepared(folder: str) -> Prepared:
 
 
 def find_prepared(base: str, data_dir: str, name: str) -> Prepared:
-    """Finds a dataset below a folder, of the requested version or the newest.
-
-    Raises:
-        OpError: `PG401` if it is missing, `PG447` if its metadata is invalid.
-    """
+    """Finds a dataset below a folder, of the requested version or the newest; `PG401` if it is missing, `PG447` if its metadata is
+    invalid."""
     match = _NAME.match(name)
     if match is None:
         help_ = "use for example `mnist`, `mnist:3.0.1` or `imagenet_resized/64x64`"
@@ -302,11 +286,8 @@ def described_as(prepared: Prepared, key: str, called: str) -> bool:
 
 
 def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
-    """Returns the classes of a label from their file, else by number; empty without classes.
-
-    Raises:
-        OpError: `PG447` if the file is unreadable, or its number of classes differs from the label's.
-    """
+    """Returns the classes of a label from their file, else by number; empty without classes. `PG447` if the file is unreadable, or its
+    number of classes differs from the label's."""
     feature = _item(prepared, key)
     said = feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0
     if not str(said).isdigit():

@@ -26,16 +26,7 @@ def nothing_found(
     folders: Sequence[str] = (),
     classes: Sequence[str] | None = None,
 ) -> OpError:
-    """Returns `PG402` with what was found instead of images.
-
-    Args:
-        scan: The walk that found nothing.
-        within: The folder below the root.
-        pattern: The glob of the source.
-        loose: Number of images directly in the folder.
-        folders: Its sub-folders.
-        classes: The classes, if listed.
-    """
+    """Returns `PG402` with what was found instead of images below a folder of a walk: `loose` images directly in it, and sub-`folders`."""
     tally = scan.tally
     folder = f"{scan.root}/{within}" if within else scan.root
     if loose and classes is None:

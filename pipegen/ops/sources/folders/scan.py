@@ -123,14 +123,8 @@ class Scan:
         return Tree(paths, sizes) if order is None else Tree(paths.take(order).packed(), sizes[order])
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
-        """Lists the direct entries of a relative folder.
-
-        Returns:
-            The folders, the linked folders (if links are followed) and the images, as sorted relative paths.
-
-        Raises:
-            OpError: `PG406` if the folder cannot be read.
-        """
+        """Lists the direct entries of a relative folder: the folders, the linked folders (if links are followed) and the images, as sorted
+        relative paths; `PG406` if it cannot be read."""
         try:
             with os.scandir(self._absolute(folder)) as entries:
                 return self._sorted_out(entries, folder)

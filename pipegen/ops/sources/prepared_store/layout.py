@@ -146,11 +146,7 @@ def write_about(root: Path, about: StoreAbout) -> None:
 
 
 def read_about(root: Path) -> StoreAbout:
-    """Reads the description of a store.
-
-    Raises:
-        OpError: `PG401` without a store, `PG570` for an unfinished or invalid one.
-    """
+    """Reads the description of a store; `PG401` without one, `PG570` for an unfinished or invalid one."""
     file = root / ABOUT
     try:
         with open(file, "rb") as stream:

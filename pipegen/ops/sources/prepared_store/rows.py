@@ -46,10 +46,8 @@ class StoredShards:
         return self.starts[-1] + self.sizes[-1]
 
     def mapped(self) -> Any:
-        """Maps them as one array of bytes, padded to words of 64 bits; nothing is read before it is needed.
-
-        Reserves a range of addresses first, and maps the files into it. Uncovered bytes are zeros.
-        """
+        """Maps them as one array of bytes, padded to words of 64 bits; nothing is read before it is needed. Reserves a range of addresses
+        first, and maps the files into it. Uncovered bytes are zeros."""
         import numpy as np
 
         held = mmap.mmap(-1, -(-self.total // PAGE) * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0))

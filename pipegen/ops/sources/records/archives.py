@@ -62,11 +62,7 @@ class Archive:
         return f"{self.file.path}/{self.inner}" if self.inner else self.file.path
 
     def read(self, number: int, most: int | None = None) -> bytes:
-        """Reads a member, at most `most` bytes of an uncompressed one.
-
-        Raises:
-            OSError: The member cannot be read or is damaged.
-        """
+        """Reads a member, at most `most` bytes of an uncompressed one; `OSError` if it cannot be read or is damaged."""
         members = self.members
         check = 0 if members.checks is None else int(members.checks[number])
         length = int(members.lengths[number])
@@ -91,11 +87,7 @@ def split_path(path: str) -> tuple[str, str] | None:
 
 
 def open_archive(path: str, field: str = "path") -> Archive | None:
-    """Lists the archive that an absolute path leads to or into, if any.
-
-    Raises:
-        OpError: `PG401` if the archive lacks the folder, `PG430` if it cannot be read.
-    """
+    """Lists the archive that an absolute path leads to or into, if any; `PG401` if it lacks the folder, `PG430` if it cannot be read."""
     found = split_path(path)
     if found is None:
         parts = path.split("/")

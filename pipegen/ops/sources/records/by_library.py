@@ -296,16 +296,8 @@ class StoreReader(RecordReader):
         return called(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
 
     def take(self, names: Sequence[str], shards: Any, rows: Any) -> list[Any]:
-        """Reads features of records: an array `(n, ...)` for each, of its dtype; byte strings as objects.
-
-        Args:
-            names: The features.
-            shards: The file number of each record, int64 `(n,)`.
-            rows: The row in the file, likewise.
-
-        Raises:
-            StoreError: A record cannot be read.
-        """
+        """Reads features of records, by numbers of files and rows in them, int64 `(n,)`: an array `(n, ...)` for each, of its dtype; byte
+        strings as objects. `StoreError` if a record cannot be read."""
         found = self.values(tuple(self.source.key_of(name) for name in names), shards, rows)
         return [self._finished(name, values) for name, values in zip(names, found, strict=True)]
 

@@ -132,15 +132,8 @@ class GroupedSource(PartSource):
 
 
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yields the members, and the first member of each record, that no feature uses; see `findings`.
-
-    Args:
-        members: The names of all members.
-        names: Those with a key, parsed.
-        rows: The record of each of these.
-        wanted: The feature of each, or -1.
-        keys: The keys of the features.
-    """
+    """Yields the members, and the first member of each record, that no feature uses; see `findings`. `rows` has the record of each of
+    `names`, `wanted` its feature or -1."""
     import numpy as np
 
     there: Ints = np.zeros(len(members), bool)

@@ -52,11 +52,8 @@ class Members:
 
 
 def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
-    """Decompresses a member; see `Members.checks`. With `whole`, checks the checksum of stored members, too.
-
-    Raises:
-        ValueError: The member is damaged.
-    """
+    """Decompresses a member; see `Members.checks`. With `whole`, checks the checksum of stored members, too. `ValueError` if it is
+    damaged."""
     found, expected = content, ~check if check < 0 else check
     if check > 0:
         try:

@@ -83,10 +83,7 @@ class PartSource(RecordSource):
 
     def field_type(self, name: str, key: str, shard: Found) -> FieldType:
         """Returns the type of the values under a key, as far as it is known without them; else `BYTES`, with the path of a field of JSON.
-
-        Raises:
-            OpError: `PG431` without the key.
-        """
+        `PG431` without the key."""
         return FieldType()
 
     def absent(self, name: str, path: str) -> tuple[str, str | None]:
@@ -101,11 +98,8 @@ class PartSource(RecordSource):
         self.types(shards, index)
 
     def types(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, FieldType]:
-        """Finds the type of each feature that is read with its record, from the first one.
-
-        Raises:
-            OpError: `PG431` if one is missing or does not fit, `PG430` if it is damaged.
-        """
+        """Finds the type of each feature that is read with its record, from the first one; `PG431` if one is missing or does not fit,
+        `PG430` if it is damaged."""
         shard, found = shards[index.first_filled], {}
         places = [part[:1] for part in index.of(index.first_filled)]
         for name, feature in self.read_features.items():

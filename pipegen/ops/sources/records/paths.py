@@ -57,11 +57,8 @@ class Found:
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """Expands the braces of a path: `{000..099}` to numbers of one width, `{a,b}` to either text.
-
-    Raises:
-        ValueError: Invalid braces, a range that runs backwards, or more than a million paths.
-    """
+    """Expands the braces of a path: `{000..099}` to numbers of one width, `{a,b}` to either text; `ValueError` for invalid ones, a range
+    that runs backwards, or more than a million paths."""
     parts: list[tuple[str, ...]] = []
     at, total = 0, 1
     for braces in _BRACES.finditer(pattern):
@@ -207,11 +204,8 @@ def _stores(folder: str, marks: tuple[str, ...]) -> list[str]:
 
 
 def _shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list[Note], unpacks: Mapping[str, str]) -> list[str]:
-    """Lists the shards below a folder by name; `notes` collects other findings.
-
-    Raises:
-        OpError: `PG401` for a broken link, `PG402` without shards, `PG406` for an unreadable folder, `PG430` if all shards are compressed.
-    """
+    """Lists the shards below a folder by name; `notes` collects other findings. `PG401` for a broken link, `PG402` without shards, `PG406`
+    for an unreadable folder, `PG430` if all shards are compressed."""
     seen: defaultdict[str, list[str]] = defaultdict(list)
     for inside, folders, names in walk(folder, field):
         kinds = {name: _kind_of(name, suffixes) for name in names}

@@ -62,10 +62,7 @@ class _About(NamedTuple):
 
 
 def tar_members(path: str, size: int) -> tuple[Members, str]:
-    """Lists the files of a tar archive, and describes damage after them.
-
-    A link to a file of the archive is a member with the bytes of that file.
-    """
+    """Lists the files of a tar archive, and describes damage after them. A link to a file of it is a member with the bytes of that file."""
     walk, found, damage = _Walk(size), _Collected(), ""
     with Opened(path) as file:
         for headers, starts, lengths in walk.headers(file):
@@ -178,10 +175,8 @@ class _Walk:
             self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
 
     def _take(self, file: Opened, ahead: Ahead) -> bool:
-        """Collects some headers from the current place; returns whether more may follow.
-
-        Uses local variables for speed: with large members each header is a system call.
-        """
+        """Collects some headers from the current place; returns whether more may follow. With large members each header is a system
+        call."""
         headers, starts, lengths, size, at = self._headers, self._starts, self._lengths, self._size, self.at
         while at + _BLOCK <= size and len(starts) < _AT_ONCE:
             block, begin, here = ahead.block(at), at, 0
@@ -218,11 +213,8 @@ class _Walk:
         return False
 
     def _told(self, file: Opened, header: bytes, at: int, length: int) -> tuple[int, int]:
-        """Reads an extended header, or applies earlier ones to a header.
-
-        Returns:
-            The length of the content, negative if damaged, and of extra headers before it.
-        """
+        """Reads an extended header, or applies earlier ones; returns the length of the content, negative if damaged, and of extra headers
+        before it."""
         kind = header[156]
         if kind in _BESIDE:
             if not 0 <= length <= min(_LONGEST, max(0, self._size - at - _BLOCK)):

@@ -39,22 +39,14 @@ class Value:
 
 
 def read_example(record: Buffer) -> dict[str, Value]:
-    """Reads every key of a `tf.Example`, or of a `tf.SequenceExample`, which also has feature lists.
-
-    Raises:
-        ValueError: Invalid bytes.
-    """
+    """Reads every key of a `tf.Example`, or of a `tf.SequenceExample`, which also has feature lists; `ValueError` for invalid bytes."""
     example = _parsed(record)
     steps = {_text(entry.key): Value("steps", ()) for entry in example.lists.entries}
     return steps | {_text(entry.key): _value(entry.value) for entry in example.features.entries}
 
 
 def read_key(record: Buffer, key: bytes) -> Value | None:
-    """Reads one key of a `tf.Example`; `None` if it is missing.
-
-    Raises:
-        ValueError: Invalid bytes.
-    """
+    """Reads one key of a `tf.Example`; `None` if it is missing, `ValueError` for invalid bytes."""
     found = [entry for entry in _parsed(record).features.entries if entry.key == key]
     return _value(found[-1].value) if found else None
 

@@ -111,11 +111,7 @@ def _records(offsets: Ints, lengths: Ints, damage: str) -> ShardRecords:
 
 
 def index_inflated(path: str) -> ShardRecords:
-    """Finds the records of a gzip-compressed TFRecord file by unpacking it once; offsets are uncompressed.
-
-    Raises:
-        OpError: `PG430` for a file that is not compressed by gzip.
-    """
+    """Finds the records of a gzip-compressed TFRecord file by unpacking it once; offsets are uncompressed. `PG430` for another file."""
     starts: list[int] = []
     heads, at, damage = bytearray(), 0, ""
     with open(path, "rb") as stream:
@@ -148,11 +144,8 @@ def index_inflated(path: str) -> ShardRecords:
 
 
 def inflate(path: str, size: int, *, whole: bool = False) -> bytes:
-    """Unpacks the first `size` bytes of a file; for its `whole` records gzip's checksum is checked.
-
-    Raises:
-        OSError: The file is damaged or too short.
-    """
+    """Unpacks the first `size` bytes of a file; for its `whole` records gzip's checksum is checked. `OSError` if it is damaged or too
+    short."""
     with gzip.open(path) as stream:
         try:
             content = stream.read(size)

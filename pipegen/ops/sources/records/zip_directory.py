@@ -153,10 +153,8 @@ def _directory(file: Opened, size: int) -> _Table:
 
 
 def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -> list[tuple[str, str]]:
-    """Finds data in front of an archive, between its members and after its end; see `findings`.
-
-    `offsets` are the starts of headers, rising, and `ends` the ends of members.
-    """
+    """Finds data in front of an archive, between its members and after its end; see `findings`. Headers start at `offsets`, rising; members
+    end at `ends`."""
     import numpy as np
 
     seen = []

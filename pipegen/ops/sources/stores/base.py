@@ -45,10 +45,8 @@ class Store:
         raise NotImplementedError
 
     def check(self) -> Findings:
-        """Checks, when the file is indexed, that it is complete, as far as its format allows without reading records.
-
-        Returns other findings; see `findings`. Raises `StoreError` if something is missing, or follows the end.
-        """
+        """Checks, when the file is indexed, that it is complete, as far as its format allows without reading records; returns other
+        findings, see `findings`. `StoreError` if something is missing, or follows the end."""
         return {}
 
     def check_beside(self) -> None:
@@ -83,11 +81,8 @@ class Store:
         return (value for values in self.whole(key) for value in values.tolist())
 
     def lists(self, key: str) -> Iterator[Any] | None:
-        """Yields the list of each record under a key, for a format with columns of lists of any length; else returns `None`.
-
-        Raises:
-            StoreError: The key is missing, or a value holds no list.
-        """
+        """Yields the list of each record under a key, for a format with columns of lists of any length; else returns `None`. `StoreError`
+        if the key is missing, or a value holds no list."""
         return None
 
     def close(self) -> None:
@@ -199,17 +194,8 @@ def stamp(path: str) -> tuple[int, int]:
 
 
 def opened(kind: type[Store], path: str, listed: tuple[int, int] | None = None, *arguments: Hashable) -> Store:
-    """Returns the store of a file, opening it on a miss.
-
-    Args:
-        kind: The format.
-        path: The absolute path.
-        listed: The stamp of the file when its records were listed.
-        arguments: Further arguments of the format.
-
-    Raises:
-        StoreError: It cannot be opened, or changed since its records were listed.
-    """
+    """Returns the store of a file, opening it on a miss; `StoreError` if it cannot be opened, or changed since its records were `listed`
+    with a stamp. `arguments` are further ones of the format."""
     try:
         # Folders are checked at the start of an epoch rather than for every record.
         now = listed if listed is not None and os.path.isdir(path) else stamp(path)

@@ -160,17 +160,8 @@ class MissingFieldError(ValueError):
 
 
 def value_at(content: Any, path: tuple[str, ...], *, each: bool = False) -> Any:
-    """Returns a field of JSON as a Python value; booleans become 1 and 0.
-
-    Args:
-        content: JSON as text or bytes, or parsed by a library.
-        path: Names of fields and indices of lists.
-        each: Whether the name of a field in a list of objects gives the list of their fields.
-
-    Raises:
-        MissingFieldError: The field is missing.
-        ValueError: It is not JSON.
-    """
+    """Returns a field of JSON as a Python value; booleans become 1 and 0. `ValueError` if it is not JSON. With `each`, the name of a field
+    in a list of objects gives the list of their fields."""
     try:
         value = json.loads(content) if isinstance(content, (str, bytes)) else content
     except (ValueError, RecursionError) as error:

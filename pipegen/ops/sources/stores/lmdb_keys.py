@@ -47,12 +47,8 @@ def data_file(path: str) -> str:
 
 
 def list_values(path: str) -> Values:
-    """Lists an environment.
-
-    Raises:
-        StoreError: It cannot be read, perhaps since damage crashed the child process.
-        MissingLibrary: Without LMDB.
-    """
+    """Lists an environment; `StoreError` if it cannot be read, perhaps since damage crashed the child process; `MissingLibrary` without
+    LMDB."""
     with tempfile.TemporaryDirectory(prefix="pipegen-") as folder:
         out = os.path.join(folder, "values.npz")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
@@ -110,10 +106,8 @@ def _list(path: str) -> tuple[list[bytes], Array, Array]:
 
 
 def _check_snapshots(file: str) -> int:
-    """Compares the two pages of states, which are written in turns; returns the flags of keys.
-
-    LMDB reads the newer state; if its number is damaged, that is the state before the last transaction: a `StoreError`.
-    """
+    """Compares the two pages of states, which are written in turns; returns the flags of keys. LMDB reads the newer state; if its number is
+    damaged, that is the state before the last transaction: a `StoreError`."""
     with open(file, "rb") as stream:
         head = stream.read(_META.size + _PAGE_HEAD)
         if len(head) < _META.size + _PAGE_HEAD:

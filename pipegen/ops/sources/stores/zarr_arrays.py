@@ -97,11 +97,8 @@ class ZarrArrays(Store):
 
 
 def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
-    """Returns the records with fill values, each with a missing chunk: by default Zarr does not store chunks of fill values.
-
-    Raises:
-        StoreError: A missing chunk cannot be intended: of byte strings, or outside of the array.
-    """
+    """Returns the records with fill values, each with a missing chunk: by default Zarr does not store chunks of fill values. `StoreError`
+    if that cannot be intended: for byte strings, or outside of the array."""
     if not math.prod(one.shape):
         return ()
     per = one.shards or one.chunks
