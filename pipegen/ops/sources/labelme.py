@@ -16,10 +16,9 @@ from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.lowering.outline_masks import WITHOUT_AREA
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.found import Found, PointNames
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource
-from pipegen.ops.sources.annotations.source import POINT_LABELS, gathered, known_sides, without_masks, without_own_image
+from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, gathered, known_sides, without_masks, without_own_image
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
 

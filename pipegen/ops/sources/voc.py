@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
-    from pipegen.ops.sources.annotations.found import Found
+    from pipegen.ops.sources.annotations.source import Found
     from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.transform import Transform
 
@@ -101,11 +101,9 @@ class Voc(BoxedSource):
         missing = without_own_image(alone, root, "annotation file") if self.split is None else []
         keys, parts, more = self._of_splits(path, root, images, missing)
         boxes: list[tuple[int, tuple[float, ...], str]] = []
-        places: list[str] = []
-        difficult: list[bool] = []
-        objects: list[int] = []
+        places, wrong, difficult, objects = list[str](), list[str](), list[bool](), list[int]()
         sides: list[tuple[int, int] | None] = []
-        wrong: list[str] = []
+        first = 1 if self.corners == "pixels" else 0
         for record, key in enumerate(keys):
             file = own.get(key)
             try:
@@ -113,8 +111,8 @@ class Voc(BoxedSource):
                 sides.append(None if tree is None else _sides(tree))
                 for number, thing in enumerate(tree.findall("object") if tree is not None else ()):
                     where = f"{file}: object {number + 1}"
-                    name, edges = _object(thing, where)
-                    boxes.append((record, self._edges(edges), name))
+                    name, (left, top, right, bottom) = _object(thing, where)
+                    boxes.append((record, (left - first, top - first, right, bottom), name))
                     places.append(where)
                     objects.append(number + 1)
                     difficult.append((thing.findtext("difficult") or "").strip() == "1")
@@ -131,10 +129,6 @@ class Voc(BoxedSource):
             masks_folder = self._masks_below(path)
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})
         return root, found, parts
-
-    def _edges(self, corners: tuple[float, ...]) -> tuple[float, ...]:
-        left, top, right, bottom = corners
-        return (left - 1, top - 1, right, bottom) if self.corners == "pixels" else corners
 
     def _of_splits(
         self, path: str, root: str, keys: Sequence[str], lost: builtins.list[Missing]

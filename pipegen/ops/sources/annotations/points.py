@@ -14,8 +14,7 @@ from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_
 from pipegen.ops.kinds.item_label import item_label_type
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
 from pipegen.ops.kinds.ragged import Ragged, most_items
-from pipegen.ops.sources.annotations.found import Found, PointNames
-from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource
+from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource, Found, PointNames
 from pipegen.ops.sources.features.any_kind import NamesPoints
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, quoted

@@ -357,7 +357,8 @@ def _wrong_sums(table: Ints) -> Ints:
     """Tells which headers have a wrong checksum; some old writers summed signed bytes."""
     import numpy as np
 
-    given, due = table[:, 0].astype(np.int64) * 0, _sums(table)
+    due = _sums(table)
+    given: Ints = np.zeros(len(table), np.int64)
     for column in table[:, 148:156].T.astype(np.int64):  # an octal number; other characters are ignored
         digit = (column >= ord("0")) & (column <= ord("7"))
         given[digit] = given[digit] * 8 + column[digit] - ord("0")
