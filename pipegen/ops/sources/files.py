@@ -95,9 +95,8 @@ class Files(FeatureSource):
         except ValueError as error:
             raise ValueError(f"`key` must be `stem` or a regular expression; {error}") from None
         if groups != 1:
-            raise ValueError(
-                f"the regular expression of `key` needs exactly one group, around what the files of a record share; it has {groups}"
-            )
+            said = "needs exactly one group, around what the files of a record share"
+            raise ValueError(f"the regular expression of `key` {said}; it has {groups}")
         return key
 
     def reads_addresses(self) -> bool:
@@ -125,11 +124,8 @@ class Files(FeatureSource):
         notes: builtins.list[Note] = []
         tried = Attempts()
         tried.errors += unread_formats(self.features)
-        found: dict[str, tuple[str, Tree]] = {}
-        for name in self.pictures:
-            there = tried.of(self._find, name, str(base), progress, notes)
-            if there is not None:
-                found[name] = there
+        tries = {name: tried.of(self._find, name, str(base), progress, notes) for name in self.pictures}
+        found = {name: there for name, there in tries.items() if there is not None}
         if tried.errors:
             raise OpErrors(tried.errors)
         first, *others = self.pictures
@@ -162,9 +158,8 @@ class Files(FeatureSource):
 
         keyless: dict[str, str] = {}
         keys = {name: Strings.hold(self._keys(name, files.paths, keyless)) for name, (_, files) in found.items()}
-        numbers = dict(
-            zip(keys, np.split(_numbered(Strings.join([*keys.values()])), np.cumsum([*map(len, keys.values())])[:-1]), strict=True)
-        )
+        ends = np.cumsum([*map(len, keys.values())])
+        numbers = dict(zip(keys, np.split(_numbered(Strings.join([*keys.values()])), ends[:-1]), strict=True))
         for name, own in numbers.items():
             known, first = np.unique(own, return_index=True)
             if len(known) < len(own):

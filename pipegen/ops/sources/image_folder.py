@@ -137,18 +137,18 @@ class ImageFolder(Source):
     def _list_part(self, scan: Scan, folder: str, progress: Callable[[int], None] | None) -> Listing:
         """Lists a folder below the root, or an archive in its place, whose members have the paths that unpacking would give them: below the
         root if `folder` leads into the archive, else below a folder with the archive's name."""
-        archive = _archive_at(os.path.join(scan.root, folder)) if _archive_of(scan) is None else None
+        whole = _archive_of(scan)
+        archive = _archive_at(os.path.join(scan.root, folder)) if whole is None else None
         if archive is not None:
             inner = self._walk(archive, progress)
             listing = self._list_below(inner, "")
             known = archive.inner or os.path.splitext(folder)[0]
             return replace(listing, keys=listing.keys.below(f"{known}/"), paths=listing.files(), notes=(*_damaged(inner), *listing.notes))
-        if (whole := _archive_of(scan)) is not None:
-            if not scan.has_folder(folder):
-                raise OpError("PG401", f"the folder {folder!r} is missing in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
-            return self._list_below(self._walk(whole, progress), folder)
-        find_root(scan.root, folder)
-        return self._list_below(self._walk(scan.root, progress), folder)
+        if whole is None:
+            find_root(scan.root, folder)
+        elif not scan.has_folder(folder):
+            raise OpError("PG401", f"the folder {folder!r} is missing in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
+        return self._list_below(self._walk(whole or scan.root, progress), folder)
 
     def _list_below(self, scan: Scan, within: str) -> Listing:
         import numpy as np

@@ -70,8 +70,7 @@ class Labelme(PointedSource):
         number = {key: i for i, key in enumerate(keys)}
         by_stem = {without_ending(key): key for key in keys}
         files = files_below(root, ".json")
-        shapes: list[_Shape] = []
-        points: list[_Shape] = []
+        shapes, points = list[_Shape](), list[_Shape]()
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         owner: dict[str, str] = {}
         wrong, lost, others, flat = [], [], [], Counter()  # type: list[str], list[str], list[str], Counter[str]
@@ -111,16 +110,19 @@ class Labelme(PointedSource):
         boxes = [(shape.record, shape.values, shape.name) for shape in shapes]
         found = gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i].where, items, notes, missing)
         found = replace(found, own=own, points=stored)
-        return root, found if not self.masks else _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()}), None
+        if self.masks:
+            found = _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()})
+        return root, found, None
 
     def _shapes(self, given: Sequence[Any], file: str, record: int, flat: Counter[str]) -> tuple[list[_Shape], list[_Shape]]:
         """Returns the shapes of a file that have an area, and the points, if keypoints are asked for; counts the kinds of others."""
-        shapes: list[_Shape] = []
-        points: list[_Shape] = []
+        shapes, points = list[_Shape](), list[_Shape]()
         for i, shape in enumerate(given):
             where = f"{file}: `shapes[{i}]`"
             kind, name, box = _shape(shape, where)
-            group = _group(shape, where) if self.keypoints == "instances" else None
+            group = shape.get("group_id") if self.keypoints == "instances" else None
+            if isinstance(group, bool) or not isinstance(group, (int, str, type(None))):
+                raise DamagedError(f"{where} has the invalid `group_id` {group!r}; use an integer")
             if kind == "point" and self.keypoints:
                 points.append(_Shape(record, _place(shape, where), name, where, 0, group))
             elif box is None:
@@ -209,13 +211,6 @@ class _Shape(NamedTuple):
     where: str
     number: int
     group: int | str | None
-
-
-def _group(shape: Any, where: str) -> int | str | None:
-    found = shape.get("group_id")
-    if found is None or (isinstance(found, (int, str)) and not isinstance(found, bool)):
-        return found
-    raise DamagedError(f"{where} has the invalid `group_id` {found!r}; use an integer")
 
 
 def _place(shape: Any, where: str) -> tuple[float, float]:

@@ -96,9 +96,8 @@ class Lmdb(PartSource):
             if lacking:
                 key = self.key_of(name).replace(ANY, lacking[0].decode("utf-8", "backslashreplace"))
                 message = f"{path!r} has no `{name}` for {count(len(lacking), 'record')} of {len(every):,}, such as {key!r}"
-                raise OpError(
-                    "PG442", message, field=self.features[name].key_field(name), help="each record needs a value of every feature"
-                )
+                help_ = "each record needs a value of every feature"
+                raise OpError("PG442", message, field=self.features[name].key_field(name), help=help_)
         return [[own[record] for own in found.values()] for record in every]
 
     def _own(self, name: str, keys: Sequence[bytes]) -> dict[bytes, int]:

@@ -187,9 +187,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         elif len(ends) and int(ends[-1]) != size:
             damage = f"at byte {int(ends[-1]):,}, record {count:,}: bytes follow the last record"
         begins, lengths = starts[:count], ends[:count] - starts[:count]
-        widths: Ints = np.zeros((count, len(columns.sizes)), np.int64)
-        for i, width in enumerate(columns.sizes):
-            widths[:, i] = width or 0
+        widths: Ints = np.tile(np.array([width or 0 for width in columns.sizes], np.int64), (count, 1))
         if len(varying) == 1:
             widths[:, varying[0]] = lengths - least
         elif varying:
@@ -200,8 +198,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         count = int(apart.argmax())
         damage = f"at byte {int(begins[count]):,}, record {count:,}: the lengths of its columns do not fit into it"
     offsets = begins[:, None] + 4 * len(varying) + np.cumsum(widths, axis=1) - widths
-    named = [columns.place(key)[0] for key in keys]
-    chosen = [columns.names.index(name) if name in columns.names else -1 for name in named]
+    chosen = [columns.names.index(name) if name in columns.names else -1 for name, _ in map(columns.place, keys)]
     picked = [(offsets[:count, at], widths[:count, at]) if at >= 0 else (begins[:count], np.full(count, -1)) for at in chosen]
     return ShardRecords(np.stack([o for o, _ in picked], 1), np.stack([w for _, w in picked], 1).astype(np.int32), damage)
 

@@ -108,19 +108,16 @@ class _Records(MappedReader):
         from pipegen.ops.lowering.mapped import VerifiedRecords
 
         self.check()
-        return VerifiedRecords(self._checked_files(), self.index, self.parts, hold, self.parts_of, self.parse)
+        paths = [shard.path for shard in self.shards]
+        if self.away is not None:  # by address, or fetched as a whole
+            mount, keys = self.away
+            paths = [f"{mount.address}/{key}" for key in keys] if mount.direct else mount.whole(keys)
+        files = [(path, shard.size) for path, shard in zip(paths, self.shards, strict=True)]
+        return VerifiedRecords(files, self.index, self.parts, hold, self.parts_of, self.parse)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         said = "" if self.verifies else super().python(features, ram_budget)
         return said or JSON_FIELDS * any(self.types[name].path for name in features)
-
-    def _checked_files(self) -> list[tuple[str, int]]:
-        """Lists the files for TensorFlow's reader; remote ones by address, or fetched as a whole."""
-        paths = [shard.path for shard in self.shards]
-        if self.away is not None:
-            mount, keys = self.away
-            paths = [f"{mount.address}/{key}" for key in keys] if mount.direct else mount.whole(keys)
-        return [(path, shard.size) for path, shard in zip(paths, self.shards, strict=True)]
 
     def unpacked(self, feature: str, content: bytes, number: int) -> bytes:
         return self.source.feature_in(feature, content)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.annotations.source import Found
     from pipegen.ops.sources.listing.missing import Missing
 
+    Paths = builtins.list[str]
+
 _Name = Annotated[str, Field(min_length=1)]
 _IMAGES, _LABELS = "images", "labels"
 _LINE = 2**16
@@ -71,14 +73,11 @@ class Yolo(PointedSource, OutlinedSource):
         keys, parts, folders = self._images(about, root, images, missing)
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         points: list[Sequence[float]] = []
-        own: list[int] = []
-        outlines = Outlines()
+        own, places, wrong, outlines = list[int](), list[str](), list[str](), Outlines()
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         if self.masks:
             read = (sides_of(f"{root}/{key}") for key in keys)
             sides = [(1, 1) if one is None else one.upright for one in read]  # an unreadable image is an error when it is read
-        places: list[str] = []
-        wrong: list[str] = []
         files = [_labels_of(f"{root}/{key}") for key in keys]
         there = [os.path.isfile(file) for file in files]
         if not any(there):
@@ -100,9 +99,8 @@ class Yolo(PointedSource, OutlinedSource):
                 if len(wrong) < _MOST_SAID:
                     wrong.append(str(error))
         far = {*outlines.finish().tolist()}
-        wrong += [
-            f"{place} has an outline more than {FARTHEST:,} pixels from its image" for place, i in zip(places, own, strict=True) if i in far
-        ]
+        beyond = [place for place, i in zip(places, own, strict=True) if i in far]
+        wrong += [f"{place} has an outline more than {FARTHEST:,} pixels from its image" for place in beyond]
         pose = self._pose(about) if self.keypoints else None
         if pose is not None:
             joints_, more = checked_points(_sets(points, pose), places.__getitem__)
@@ -143,37 +141,28 @@ class Yolo(PointedSource, OutlinedSource):
         folders: builtins.list[str] = []
         for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
             field = f"split.{split}" if split else "split"
-            for key in self._of_split(about, root, keys, name, field, lost, folders):
+            own, gone, whole = self._of_split(about, root, keys, name, field)
+            lost += without_listed(gone, name, root, field)
+            folders += whole
+            for key in own:
                 if found.setdefault(key, split) != split:
                     message = f"{key!r} is in both `{found[key]}` and `{split}`"
                     raise OpError("PG448", message, field=field, help="use splits that share no image")
         chosen = sorted(found)
         return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, folders
 
-    def _of_split(
-        self,
-        about: Described,
-        root: str,
-        keys: Sequence[str],
-        name: str,
-        field: str,
-        gone: builtins.list[Missing],
-        whole: builtins.list[str],
-    ) -> builtins.list[str]:
+    def _of_split(self, about: Described, root: str, keys: Sequence[str], name: str, field: str) -> tuple[Paths, Paths, Paths]:
+        """Returns the images of a split, listed images that are missing, and the folders taken whole."""
         folders = sorted({key.split("/")[0] for key in keys if "/" in key})
         places = about.splits.get(name) or ([f"{root}/{name}"] if name in folders else [])
         if not places:
             known = [*about.splits, *(folder for folder in folders if folder not in about.splits)]
             near = close_names(name, known)
-            help_ = (
-                f"is {quoted(near)} meant?"
-                if near
-                else f"the splits are {quoted(known)}"
-                if known
-                else "remove `split` to read every image"
-            )
+            help_ = f"the splits are {quoted(known)}" if known else "remove `split` to read every image"
+            help_ = f"is {quoted(near)} meant?" if near else help_
             raise OpError("PG578", f"{self.path!r} has no split `{name}`", field=field, help=help_)
-        known_keys, found = set(keys), []
+        known_keys = set(keys)
+        found, gone, whole = list[str](), list[str](), list[str]()
         for place in places:
             if os.path.isdir(place):
                 within = os.path.relpath(os.path.realpath(place), os.path.realpath(root)).replace(os.sep, "/")
@@ -182,12 +171,12 @@ class Yolo(PointedSource, OutlinedSource):
                 whole.append(within)
             else:
                 own, lost = _of_list(place, about.folder, root, known_keys, field)
-                gone += without_listed(lost, name, root, field) if own else []
+                gone += lost if own else []
             if lost and not own:
                 message = f"the split `{name}` names {count(len(lost), 'path')} without images of {root!r}: {quoted(lost)}"
                 raise OpError("PG578", message, field=field, help="add the images, or correct the names")
             found += own
-        return found
+        return found, gone, whole
 
 
 def _of_list(place: str, folder: str, root: str, known: set[str], field: str) -> tuple[list[str], list[str]]:
@@ -196,8 +185,7 @@ def _of_list(place: str, folder: str, root: str, known: set[str], field: str) ->
         lines = [line.strip() for line in read_text(place).splitlines() if line.strip()]
     except DamagedError as error:
         raise OpError("PG578", str(error), field=field, help="a split is a folder of images, or a file that lists them") from None
-    found: list[str] = []
-    lost: list[str] = []
+    found, lost = list[str](), list[str]()
     for line in lines:
         path = os.path.normpath(os.path.join(os.path.dirname(place) if line.startswith("./") else folder, line))
         key = os.path.relpath(path, root).replace(os.sep, "/")

@@ -188,8 +188,15 @@ def find_prepared(base: str, data_dir: str, name: str) -> Prepared:
         told = (help_, "nothing is downloaded; prepare it with TensorFlow Datasets: `tfds build`")
         raise OpError("PG401", f"{root!r} has no dataset {match['name']!r}", field="name", help=told)
     folder = _configured(folder, match["config"])
-    folder = os.path.join(folder, _newest(folder, match["version"]))
-    return _read(folder, match["name"])
+    version = match["version"]
+    pattern = re.compile(re.escape(version).replace(r"\*", r"\d+") + r"\Z") if version else _VERSION
+    known = [name for name in _folders(folder) if _VERSION.match(name)]
+    found = [name for name in known if pattern.match(name)]
+    if not found:
+        what = f"no version {version}" if version else "no version"
+        raise OpError("PG401", f"{folder!r} holds {what}", field="name", help=f"it holds {quoted(known)}" if known else None)
+    newest = max(found, key=lambda name: [int(part) for part in name.split(".")])
+    return _read(os.path.join(folder, newest), match["name"])
 
 
 def _folders(folder: str) -> list[str]:
@@ -201,23 +208,11 @@ def _configured(folder: str, config: str | None) -> str:
     names = [name for name in _folders(folder) if not _VERSION.match(name)]
     if config is None and (len(names) < len(_folders(folder)) or not names):
         return folder
-    if config is None and len(names) == 1:
-        return os.path.join(folder, names[0])
-    if config in names:
-        return os.path.join(folder, config)
+    if config in names or (config is None and len(names) == 1):
+        return os.path.join(folder, config or names[0])
     called = os.path.basename(folder)
     message = f"{called!r} has several configurations" if config is None else f"{called!r} has no configuration {config!r}"
     raise OpError("PG401", message, field="name", help=f"use one of {quoted([f'{called}/{name}' for name in names])}")
-
-
-def _newest(folder: str, version: str | None) -> str:
-    pattern = re.compile(re.escape(version).replace(r"\*", r"\d+") + r"\Z") if version else _VERSION
-    known = [name for name in _folders(folder) if _VERSION.match(name)]
-    found = [name for name in known if pattern.match(name)]
-    if not found:
-        what = f"no version {version}" if version else "no version"
-        raise OpError("PG401", f"{folder!r} holds {what}", field="name", help=f"it holds {quoted(known)}" if known else None)
-    return max(found, key=lambda name: [int(part) for part in name.split(".")])
 
 
 def _read(folder: str, name: str) -> Prepared:
@@ -261,9 +256,7 @@ def _json(folder: str, name: str) -> dict[str, Any]:
 
 def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yields features by key in a record; keys of nested features have slashes."""
-    inner = feature
-    while "sequence" in inner:
-        inner = inner["sequence"]["feature"]
+    inner = _item(feature)
     if "featuresDict" in inner:
         for name, one in inner["featuresDict"]["features"].items():
             below = f"{key}/{name}" if key else name
@@ -272,9 +265,8 @@ def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[s
         yield key, feature
 
 
-def _item(prepared: Prepared, key: str) -> Mapping[str, Any]:
-    """Returns the description of a feature, of an item for a list."""
-    feature = prepared.features[key]
+def _item(feature: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the description of the items of a list, of another feature itself."""
     while "sequence" in feature:
         feature = feature["sequence"]["feature"]
     return feature
@@ -282,13 +274,13 @@ def _item(prepared: Prepared, key: str) -> Mapping[str, Any]:
 
 def described_as(prepared: Prepared, key: str, called: str) -> bool:
     """Checks the class of a feature, or of the items of a list."""
-    return str(_item(prepared, key).get("pythonClassName", "")).rpartition(".")[2] == called
+    return str(_item(prepared.features[key]).get("pythonClassName", "")).rpartition(".")[2] == called
 
 
 def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
     """Returns the classes of a label from their file, else by number; empty without classes. `PG447` if the file is unreadable, or its
     number of classes differs from the label's."""
-    feature = _item(prepared, key)
+    feature = _item(prepared.features[key])
     said = feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0
     if not str(said).isdigit():
         raise OpError("PG447", f"{FEATURES} in {prepared.folder!r} gives `{key}` {said!r} classes", field="name")

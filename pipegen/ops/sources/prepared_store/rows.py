@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
@@ -85,9 +86,7 @@ class StoredRows(Reader):
     in_place = True
 
     def __init__(self, root: Path, about: StoreAbout) -> None:
-        self.root = root
-        self.about = about
-        self.checksums = "those of each file of the store"
+        self.root, self.about, self.checksums = root, about, "those of each file of the store"
         self._open: dict[str, Read] = {}
         self._mapped: dict[str, tuple[int, Any, Any]] = {}
 
@@ -95,34 +94,30 @@ class StoredRows(Reader):
         from pipegen.ops.lowering.stored_readers import StoredFiles, StoredPixels
 
         if feature not in self._open:
-            pixels = self.about.pixels[feature]
-            if len(pixels.canvas) == 3:
-                sizes = self._by_row(read_column(self.root, f"@size.{feature}"))
-                made: Read = StoredPixels(hold(self._shards(feature)), hold(sizes), pixels.canvas, pixels.dtype)
-            else:
-                ends = self._by_row(read_column(self.root, f"@place.{feature}"))
-                made = StoredFiles(hold(self._shards(feature)), hold(ends))
+            pixels, held = self.about.pixels[feature], (hold(self._shards(feature)), hold(self._by_row(feature)))
+            made: Read = StoredPixels(*held, pixels.canvas, pixels.dtype) if len(pixels.canvas) == 3 else StoredFiles(*held)
             self._open.setdefault(feature, made)
         return self._open[feature]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
         import numpy as np
 
-        (rows,), pixels, column = place, self.about.pixels[feature], "size" if self.canvas(feature) else "place"
+        (rows,), pixels = place, self.about.pixels[feature]
         if feature not in self._mapped:
             shards = self._shards(feature)
-            self._mapped[feature] = shards.row, shards.mapped(), self._by_row(read_column(self.root, f"@{column}.{feature}"))
+            self._mapped[feature] = shards.row, shards.mapped(), self._by_row(feature)
         row, held, about = self._mapped[feature]
         if not row:
             return [held[at : at + length].tobytes() for at, length in about[rows].tolist()]
         canvases = [held[row * one : row * (one + 1)].view(np.dtype(pixels.dtype)).reshape(pixels.canvas) for one in rows.tolist()]
         return [canvas[:height, :width] for canvas, (height, width) in zip(canvases, about[rows].tolist(), strict=True)]
 
-    def _by_row(self, column: Any) -> Any:
-        """Spreads a column over rows; rows without records are zeros."""
+    def _by_row(self, feature: str) -> Any:
+        """Returns the size of each canvas, or the place of each file, by row; rows without records are zeros."""
         import numpy as np
 
         at = places(self.about)
+        column = read_column(self.root, f"@{'size' if self.canvas(feature) else 'place'}.{feature}")
         spread = np.zeros((int(at[-1]) + 1 if len(at) else 0, *column.shape[1:]), column.dtype)
         spread[at] = column
         return spread
@@ -133,13 +128,10 @@ class StoredRows(Reader):
         files = tuple(str(own[held]) for own in shard_files(self.root, about.shards, about.pixels, about.suffix))
         sizes = tuple(shard.bytes[held] for shard in about.shards)
         if pixels.form == "rows":
-            rows = about.rows
-            return StoredShards(files, sizes, tuple(i * rows * pixels.row for i in range(len(files))), pixels.row, rows)
-        starts, at = [], 0
-        for size in sizes:
-            starts.append(at)
-            at += -(-size // PAGE) * PAGE
-        return StoredShards(files, sizes, tuple(starts))
+            starts = tuple(i * about.rows * pixels.row for i in range(len(files)))
+            return StoredShards(files, sizes, starts, pixels.row, about.rows)
+        ends = accumulate((-(-size // PAGE) * PAGE for size in sizes), initial=0)
+        return StoredShards(files, sizes, tuple(ends)[:-1])
 
     def canvas(self, feature: str) -> tuple[int, int, int] | None:
         """Returns height, width and channels of a feature's canvas, if any."""
