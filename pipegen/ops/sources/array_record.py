@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.stores.base import Store
     from pipegen.ops.sources.stores.field_types import FieldType
 
 
@@ -34,11 +33,7 @@ class ArrayRecord(MessageSource, StoreSource):
     labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
-
-    def store(self) -> type[Store]:
-        from pipegen.ops.sources.stores.array_records import ArrayRecords
-
-        return ArrayRecords
+    store: ClassVar[str] = "array_records.ArrayRecords"
 
     def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
         import numpy as np

@@ -205,15 +205,8 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
 
 @dataclass(frozen=True)
 class _Listed:
-    """A shard as listed in an `index.json`.
-
-    Attributes:
-        name: Its path, relative to the index.
-        size: Its bytes, if listed.
-        samples: Its records, if listed.
-        hashes: Its hashes by algorithm, in hexadecimal.
-        packed: Whether it was written compressed.
-    """
+    """A shard as listed in an `index.json`: its path, relative to that; its bytes and records, if listed; its hashes by algorithm, in
+    hexadecimal; whether it was written compressed."""
 
     name: str
     size: int | None

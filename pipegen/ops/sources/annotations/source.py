@@ -167,11 +167,8 @@ class BoxedSource(KeepsBoxes, Source):
         return False
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        """Reads the annotations; returns the folder of the keys, the annotations, and the split of each image if they give it.
-
-        Raises:
-            OpError: `PG401` for a missing path, `PG402` without images, `PG475` for invalid annotations.
-        """
+        """Reads the annotations; returns the folder of the keys, the annotations, and the split of each image if they give it. `PG401` for
+        a missing path, `PG402` without images, `PG475` for invalid annotations."""
         raise NotImplementedError
 
     def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
@@ -246,16 +243,8 @@ def _has_area(boxes: Any) -> Any:
 
 
 def _chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -> tuple[Found, list[Note]]:
-    """Renames classes, drops boxes of other classes, and numbers the remaining classes from 0.
-
-    Args:
-        found: The boxes with their stored classes.
-        about: The renamed and ignored classes.
-        listed: Class names in index order, or their number; `None` for all stored ones.
-
-    Raises:
-        OpError: `PG478` without classes, or with another number of them.
-    """
+    """Renames classes, drops boxes of other classes than those `listed` by name or number, and numbers the remaining ones from 0; `PG478`
+    without classes, or with another number of them."""
     import numpy as np
 
     lacking = ("which no row has", "which the annotations lack")

@@ -29,14 +29,8 @@ class Pose(NamedTuple):
 
 @dataclass(frozen=True)
 class Described:
-    """The description of a dataset.
-
-    Attributes:
-        folder: Its absolute folder.
-        names: Class names in index order, if given.
-        splits: Folders of images, or files that list them, for each named split.
-        points: The keypoints of each box, if there are some.
-    """
+    """The description of a dataset: its absolute folder; class names in index order, if given; for each named split, folders of images or
+    files that list them; the keypoints of each box, if there are some."""
 
     folder: str
     names: tuple[str, ...] = ()

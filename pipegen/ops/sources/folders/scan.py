@@ -72,13 +72,8 @@ class Tally:
 
 
 class Scan:
-    """One walk below a root.
-
-    Attributes:
-        root: The absolute folder that paths are relative to.
-        match: Pattern of relative paths, if any.
-        tally: Ignored entries so far.
-    """
+    """One walk below a root, the absolute folder that paths are relative to; `match` is a pattern of these, if any, and `tally` has the
+    ignored entries so far."""
 
     def __init__(
         self,

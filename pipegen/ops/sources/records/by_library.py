@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,14 +48,12 @@ class StoreSource(RecordSource):
 
     called: ClassVar[str]
     """The name of the format."""
+    store: ClassVar[str]
+    """The class that reads a file of it, as `FILE.CLASS` in `pipegen.ops.sources.stores`, which is imported when data is read."""
     unit: ClassVar[str] = "groups of records"
     """The word for records that are unpacked together."""
     arrays: ClassVar[bool] = False
     """Whether images may be arrays."""
-
-    def store(self) -> type[Store]:
-        """Returns the class that reads a file of the format."""
-        raise NotImplementedError
 
     def read_by_python(self) -> str:
         return f"records of {self.called} files"
@@ -74,7 +73,7 @@ class StoreSource(RecordSource):
         """Count the records of a file, and check that it is complete; `PG440` without the library, `PG441` if it must be read whole."""
         store: Store | None = None
         try:
-            store = self.store()(path, *self.store_arguments())
+            store = self._store_class()(path, *self.store_arguments())
             return counted(store.rows, findings=store.check())
         except Unsuitable as error:
             raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
@@ -85,6 +84,11 @@ class StoreSource(RecordSource):
         finally:
             if store is not None:
                 store.close()
+
+    def _store_class(self) -> type[Store]:
+        file, name = self.store.split(".")
+        found: type[Store] = getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
+        return found
 
     @contextmanager
     def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
@@ -100,7 +104,7 @@ class StoreSource(RecordSource):
         """Opens a file."""
         from pipegen.ops.sources.stores.base import opened
 
-        return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+        return opened(self._store_class(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
 
     def first(self, shards: Sequence[Found], index: RecordIndex) -> Store:
         """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
@@ -262,14 +266,8 @@ class ArrayStoreSource(StoreSource):
 
 
 class StoreReader(RecordReader):
-    """Records read by a library: one call into Python reads all features of all requested records. Each process opens files by path.
-
-    Args:
-        source: The source.
-        type_: The type of a record.
-        at_once: Records that are unpacked together.
-        about: As for `RecordReader`.
-    """
+    """Records read by a library: one call into Python reads all features of all requested records, `at_once` of which are unpacked
+    together. Each process opens files by path. `about` is as for `RecordReader`."""
 
     def __init__(self, source: StoreSource, type_: ElementType, at_once: int, *about: Any) -> None:
         super().__init__(*about)

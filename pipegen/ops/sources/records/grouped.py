@@ -38,7 +38,8 @@ class GroupedSource(PartSource):
     adjacent: ClassVar[bool]
     """Whether only consecutive members form a record."""
 
-    def members(self, path: str, size: int) -> tuple[Members, str]:
+    @staticmethod
+    def members(path: str, size: int) -> tuple[Members, str]:
         """Lists the files of an archive, and describes damage after them."""
         raise NotImplementedError
 
@@ -157,14 +158,8 @@ def _is_hidden(path: str) -> bool:
 
 
 class MemberNames:
-    """The members with a stem (up to the first dot after the last slash) and a key (after that dot).
-
-    Args:
-        names: The names of all members.
-
-    Attributes:
-        places: The indices of those members, without system folders; int64 `(n,)`.
-    """
+    """The members with a stem (up to the first dot after the last slash) and a key (after that dot). `places` are their indices among all
+    members, without system folders; int64 `(n,)`."""
 
     def __init__(self, names: Strings) -> None:
         import numpy as np

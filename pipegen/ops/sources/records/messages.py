@@ -164,12 +164,8 @@ class MessageSource(RecordSource):
 
 
 class MessageReader(RecordReader):
-    """A reader of messages: one call into Python reads them, and the graph parses them.
-
-    Attributes:
-        source: The source.
-        types: The type of each feature, from the first record.
-    """
+    """A reader of messages: one call into Python reads them, and the graph parses them. `types` has the type of each feature, from the
+    first record."""
 
     source: MessageSource
     types: Mapping[str, FieldType]

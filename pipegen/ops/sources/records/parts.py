@@ -25,13 +25,8 @@ ABSENT = -1
 
 
 class PartReader(MappedReader):
-    """A reader of such features in mapped files.
-
-    Args:
-        source: The source.
-        types: The type of each feature, from the first record.
-        about: As for `MappedReader`. The part `check_of(NAME)` has the check of a compressed feature, else 0.
-    """
+    """A reader of such features in mapped files. `types` are those of the first record; `about` is as for `MappedReader`. The part
+    `check_of(NAME)` has the check of a compressed feature, else 0."""
 
     def __init__(self, source: PartSource, types: Mapping[str, FieldType], *about: Any) -> None:
         super().__init__(*about)

@@ -23,12 +23,8 @@ if TYPE_CHECKING:
 
 
 class RecordReader(Reader):
-    """A reader of records that hold all of their features.
-
-    Args:
-        shards: The files, which must not change after they were indexed.
-        labels: The column of each label.
-    """
+    """A reader of records that hold all of their features, in files that must not change after they were indexed; `labels` are the columns
+    of labels by name."""
 
     in_place = True
     numbers: Callable[[str, Ints], Ints | None] | None = None
@@ -83,16 +79,8 @@ _AGAIN = "build the pipeline again"
 
 
 class MappedReader(RecordReader):
-    """A reader in the graph: shards are mapped into memory, and no Python is called.
-
-    Subclasses define in `parse` how to decode the bytes of a record.
-
-    Args:
-        shards: The files.
-        index: The places of the parts of each record.
-        parts: The names of the parts.
-        labels: The column of each label.
-    """
+    """A reader in the graph: shards are mapped into memory, and no Python is called. `index` has the places of the `parts` of each record,
+    whose bytes subclasses decode in `parse`."""
 
     def __init__(self, shards: Sequence[Found], index: RecordIndex, parts: Sequence[str], labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(shards, labels)

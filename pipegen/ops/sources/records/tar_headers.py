@@ -83,12 +83,7 @@ def tar_members(path: str, size: int) -> tuple[Members, str]:
 
 
 class _Collected:
-    """The members found so far.
-
-    Attributes:
-        count: Their number, of every type.
-        seen: Those that are not listed; see `findings`.
-    """
+    """The members found so far: their number, of every type, and those `seen` that are not listed; see `findings`."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -399,10 +394,8 @@ def _names(table: Ints, posix: Ints) -> tuple[Ints, Ints]:
 
 
 def _sums(table: Ints) -> Ints:
-    """Sums the bytes of each header, with the checksum field as spaces: int64 `(n,)`.
-
-    Eight bytes are added at a time, as four 16-bit numbers: 64 words of at most 2 · 255 stay below 2¹⁶.
-    """
+    """Sums the bytes of each header, with the checksum field as spaces: int64 `(n,)`. Eight bytes are added at a time, as four 16-bit
+    numbers: 64 words of at most 2 · 255 stay below 2¹⁶."""
     import numpy as np
 
     words: Ints = table.view(np.uint64)

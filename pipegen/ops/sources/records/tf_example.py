@@ -26,13 +26,8 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a key of a record.
-
-    Attributes:
-        held: The type of its list; `None` if it is empty and untyped; `steps` for a feature list of a `tf.SequenceExample`, which is not
-            read.
-        items: The items: `bytes`, `float` or `int`.
-    """
+    """The value of a key of a record: the type of its list, and its items. The type is `None` if it is empty and untyped, `steps` for a
+    feature list of a `tf.SequenceExample`, which is not read."""
 
     held: Held | None
     items: tuple[bytes | float | int, ...]

@@ -103,16 +103,8 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
 
 
 class _Table(NamedTuple):
-    """The table of contents.
-
-    Attributes:
-        content: Its bytes.
-        begin: Its place.
-        due: The expected number of entries, modulo 65,536 if `small`.
-        small: Whether the count has 16 bits.
-        shift: Bytes in front of the archive, which shift all places.
-        end: The end of the archive.
-    """
+    """The table of contents: its bytes and its place; the expected number of entries, modulo 65,536 if `small`; the bytes in front of the
+    archive, which shift all places; the end of the archive."""
 
     content: bytes
     begin: int

@@ -107,12 +107,8 @@ class MissingValue(StoreError):
 
 
 class Unsuitable(StoreError):
-    """A complete file whose records cannot be read one by one, or only with more arguments.
-
-    Attributes:
-        field: The argument of the source that it concerns.
-        help: What to do.
-    """
+    """A complete file whose records cannot be read one by one, or only with more arguments: `field` is the argument that it concerns,
+    `help` what to do."""
 
     def __init__(self, message: str, help_: str, field: str = "path") -> None:
         super().__init__(message)
@@ -120,11 +116,7 @@ class Unsuitable(StoreError):
 
 
 class MissingLibrary(StoreError):
-    """The library that reads a format cannot be imported.
-
-    Attributes:
-        help: What to do.
-    """
+    """The library that reads a format cannot be imported; `help` says what to do."""
 
     def __init__(self, library: str, extra: str, error: ImportError) -> None:
         super().__init__(f"{library}, which cannot be imported: {error}")

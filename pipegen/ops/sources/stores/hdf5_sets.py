@@ -45,12 +45,8 @@ def _library() -> Iterator[None]:
 
 
 class Hdf5Sets(Store):
-    """An HDF5 file. Columns are its datasets with as many rows as the first of `keys`; a key is a path such as `train/image`.
-
-    Args:
-        path: The file.
-        keys: The datasets of records; by default all in the file.
-    """
+    """An HDF5 file. Columns are its datasets with as many rows as the first of `keys` (by default all); a key is a path such as
+    `train/image`."""
 
     def __init__(self, path: str, *keys: str) -> None:
         with needs("`h5py`", "hdf5"):
@@ -164,12 +160,7 @@ def _places(one: Any, size: int) -> _Places | None:
 
 
 class _Set:
-    """One dataset.
-
-    Attributes:
-        stored: Its type.
-        at_once: Number of records unpacked together.
-    """
+    """One dataset: its type, and the number of records that are unpacked together."""
 
     stored: FieldType
     at_once = 1

@@ -34,12 +34,7 @@ _SAFE = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size
 
 
 class SqliteRows(Store):
-    """A table of an SQLite file; rows are in the order of their `rowid`.
-
-    Args:
-        path: The file.
-        table: The name of the table; `None` for the only one.
-    """
+    """A table of an SQLite file, by default the only one; rows are in the order of their `rowid`."""
 
     def __init__(self, path: str, table: str | None = None) -> None:
         self._lock, self._path = threading.Lock(), path

@@ -28,12 +28,8 @@ _CODECS = ("codecs", "filters", "compressor")
 
 
 class ZarrArrays(Store):
-    """A Zarr group, a folder. Columns are its arrays with as many rows as the first of `keys`; a key is a path such as `train/image`.
-
-    Args:
-        path: The folder.
-        keys: The arrays of records; by default all in the group.
-    """
+    """A Zarr group, a folder. Columns are its arrays with as many rows as the first of `keys` (by default all); a key is a path such as
+    `train/image`."""
 
     def __init__(self, path: str, *keys: str) -> None:
         with needs("`zarr`", "zarr"):
