@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
 from pipegen.ops.sources.records.messages import MessageReader, MessageSource
 from pipegen.ops.sources.stores.field_types import StoreError
@@ -36,8 +37,6 @@ class ArrayRecord(MessageSource, StoreSource):
     store: ClassVar[str] = "array_records.ArrayRecords"
 
     def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
-        import numpy as np
-
         try:
             (record,) = self.first(shards, index).read(("",), np.zeros(1, np.int64))[0]
         except StoreError as error:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.sources.annotations.files import MOST_BYTES, DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.outlined import FARTHEST, NONE, OutlinedSource, Outlines
+from pipegen.ops.sources.annotations.outlined import OutlinedSource
+from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.source import Found, PointNames, known_sides, without_image, without_record
 from pipegen.ops.sources.listing.wording import find_root, quoted
@@ -58,8 +60,6 @@ class Coco(PointedSource, OutlinedSource):
     height]` in pixels."""
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        import numpy as np
-
         root = find_root(str(base), self.images, field="images")
         try:
             file = find_table(str(base), self.annotations)
@@ -252,8 +252,6 @@ def _is_id(key: Any) -> bool:
 
 def _placed(sets: list[tuple[Any, tuple[str, ...]]], names: tuple[str, ...]) -> Any:
     """Puts sets of keypoints with some of the names in the order of all, float64 `(sets, names, 3)`; others are absent."""
-    import numpy as np
-
     found: Any = np.zeros((len(sets), len(names), 3))
     for own in dict.fromkeys(some for points, some in sets if points is not None and some):
         which = [i for i, (points, some) in enumerate(sets) if points is not None and some == own]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of, names_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
@@ -154,8 +155,6 @@ class Files(FeatureSource):
 
     def _paired(self, found: Mapping[str, tuple[str, Tree]]) -> dict[str, Ints]:
         """Returns the places of the files of each record, by feature, ordered by the first one's paths."""
-        import numpy as np
-
         keyless: dict[str, str] = {}
         keys = {name: Strings.hold(self._keys(name, files.paths, keyless)) for name, (_, files) in found.items()}
         ends = np.cumsum([*map(len, keys.values())])
@@ -179,8 +178,6 @@ class Files(FeatureSource):
 
     def _unpaired(self, name: str, own: str, files: Tree, places: Ints, root: str) -> Iterator[Missing]:
         """Yields the files of a feature without a partner, which are in no record; `root` is the folder of the first feature."""
-        import numpy as np
-
         alone = files.paths.take(np.setdiff1d(np.arange(len(files.paths)), places))
         if not alone:
             return
@@ -215,8 +212,6 @@ class Files(FeatureSource):
 
 def _numbered(texts: Strings) -> Ints:
     """Numbers texts, int64; equal texts get the same number."""
-    import numpy as np
-
     order = texts.order()
     rising = chain.from_iterable((texts if order is None else texts.take(order)).blocks())
     differs = np.fromiter((a != b for a, b in pairwise(rising)), bool, max(0, len(texts) - 1))

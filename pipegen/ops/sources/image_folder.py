@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.sources.features.classes import class_notes as class_name_notes
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
@@ -151,8 +152,6 @@ class ImageFolder(Source):
         return self._list_below(self._walk(whole or scan.root, progress), folder)
 
     def _list_below(self, scan: Scan, within: str) -> Listing:
-        import numpy as np
-
         if self.labels == "none":
             found = scan.tree(within)
             if not found:
@@ -193,8 +192,6 @@ def _archive_at(path: str) -> Archive | None:
 
 
 def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ...], sizes: Ints, notes: Iterable[Note]) -> Listing:
-    import numpy as np
-
     reader = scan.reader(keys)
     rows = np.arange(len(keys)) if reader.numbered else None
     return Listing(scan.root, keys, labels, names, as_sizes(sizes), tuple(notes), readers={"": reader}, rows=rows)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.families.array_decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.ragged import Ragged
@@ -63,8 +64,6 @@ class Labelme(PointedSource):
         return {"mask": OutlineDecoder(format="labelme", options=(("most", MOST_INSTANCES),))} if self.masks else {}
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        import numpy as np
-
         root = find_root(str(base), self.path)
         keys, beside = listed_images(root, progress, ".json")
         number = {key: i for i, key in enumerate(keys)}
@@ -135,8 +134,6 @@ class Labelme(PointedSource):
         self, shapes: Sequence[_Shape], points: Sequence[_Shape], images: int, wrong: list[str], notes: list[Note]
     ) -> tuple[dict[str, Any], dict[str, Ragged], PointNames | None]:
         """Returns the keypoints of boxes and those of images, by feature, and their names. Appends to what is wrong, and to notes."""
-        import numpy as np
-
         if self.keypoints is None:
             return {}, {}, None
         if self.keypoints == "image" and self.names is None:
@@ -183,8 +180,6 @@ def _ignored(flat: Mapping[str, int], others: Sequence[str]) -> Iterator[Note]:
 
 def _with_masks(found: Found, owner: Mapping[str, str]) -> Found:
     """Keeps the images that have a file, which is also their mask."""
-    import numpy as np
-
     kept = np.flatnonzero([key in owner for key in found.keys])
     more = without_masks(len(found.keys) - len(kept), len(found.keys), "no JSON file")
     keys = [found.keys[i] for i in kept.tolist()]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import field_validator
 
 from pipegen.errors import OpError, PartError
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_pickled
@@ -65,8 +66,6 @@ class Lmdb(PartSource):
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """List the keys and group them into records; `PG440` without LMDB, `PG442` if no key matches or values are missing."""
-        import numpy as np
-
         from pipegen.ops.sources.stores.lmdb_keys import list_values
 
         parts = len(self.features)

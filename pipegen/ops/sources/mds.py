@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.mounts import Opened, content_of, mounted
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import is_are, quoted
@@ -144,8 +145,6 @@ def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
     Raises:
         ValueError: The file is not a shard, or its description is damaged.
     """
-    import numpy as np
-
     head = stream.pread(4, 0)
     count = int.from_bytes(head, "little")
     if len(head) < 4 or 4 * (count + 2) > size:
@@ -167,8 +166,6 @@ def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
 
 def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
     """Finds columns in the samples of a shard; a missing column has no bytes."""
-    import numpy as np
-
     with Opened(path) as stream:
         try:
             columns, starts = read_columns(stream, size)

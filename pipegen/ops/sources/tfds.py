@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
@@ -159,8 +160,6 @@ class Tfds(DescribedRecords):
 
 def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, single: bool) -> Listing:
     """Narrows a listing to parts of its files; `PG430` if a file's record count differs from the metadata."""
-    import numpy as np
-
     held = shards_of(listing)
     at = {key: i for i, key in enumerate(listing.keys)}
     for key, rows in zip(listing.keys, held.rows.tolist(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.sources.records.messages import MessageSource
 from pipegen.ops.sources.records.reader import MappedReader, stretches
 from pipegen.ops.sources.records.tfrecords import InflatedReader, index_inflated, index_tfrecord, inflate, inflated_size
@@ -60,8 +61,6 @@ class TFRecord(MessageSource):
 
     def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
         """Returns the uncompressed size of each file."""
-        import numpy as np
-
         if self.compression == "none":
             return super().record_bytes(shards, index)
         return np.array([inflated_size(index, shard) for shard in range(len(shards))], np.int64)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
@@ -91,8 +92,6 @@ class Voc(BoxedSource):
         return there, without_masks(len(keys) - len(there), len(keys), f"no mask below {folder!r}")
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        import numpy as np
-
         path = find_root(str(base), self.path)
         root = below(path, self.images, ("JPEGImages", "images"), "images", path)
         folder = below(path, self.annotations, ("Annotations", "annotations"), "annotations", root)

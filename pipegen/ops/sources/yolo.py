@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text
-from pipegen.ops.sources.annotations.outlined import FARTHEST, NONE, OutlinedSource, Outlines
+from pipegen.ops.sources.annotations.outlined import OutlinedSource
+from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.pairs import below, files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.sizes import sides_of
@@ -64,8 +66,6 @@ class Yolo(PointedSource, OutlinedSource):
         return tuple(self.split) if isinstance(self.split, Mapping) else None
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        import numpy as np
-
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
@@ -261,8 +261,6 @@ def _object(words: Sequence[str], about: Described, where: str) -> tuple[str, tu
 
 def _sets(given: Sequence[Sequence[float]], pose: Pose) -> Any:
     """Makes sets of keypoints with visibility, float64 `(boxes, names, 3)`; without a visibility, negative ones and zeros are absent."""
-    import numpy as np
-
     found: Any = np.zeros((len(given), len(pose.names), 3))
     own = [i for i, points in enumerate(given) if points]
     read = np.array([given[i] for i in own]).reshape(len(own), len(pose.names), pose.columns)

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.kinds.boxes import boxes_type
 from pipegen.ops.kinds.item_label import item_label_type
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.kinds.packed import Packed
-    from pipegen.ops.sources.annotations.outlined import Outlines
+    from pipegen.ops.sources.annotations.outlines import Outlines
     from pipegen.ops.sources.listing.strings import Ints
 
 POINT_LABELS = "point_labels"
@@ -101,14 +102,10 @@ class Found:
 
     def lengths(self) -> Ints:
         """Counts the boxes of each image, int64 `(images,)`."""
-        import numpy as np
-
         return np.bincount(self.records, minlength=len(self.keys)).astype(np.int64)
 
     def columns(self) -> dict[str, Ragged | Packed]:
         """Returns the columns of boxes and their features."""
-        import numpy as np
-
         lengths = self.lengths()
         items = {"boxes": self.boxes.astype(np.float32), "labels": self.classes.astype(np.int64), **self.items}
         return {**{name: Ragged(values, lengths) for name, values in items.items()}, **self.own}
@@ -177,8 +174,6 @@ class BoxedSource(KeepsBoxes, Source):
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images, with boxes in columns; see `Source.list` and `find`."""
-        import numpy as np
-
         root, found, parts = self.find(base, progress)
         notes = [*found.notes, *_other_sizes(root, found)]
         of_classes: builtins.list[Note] = []
@@ -211,8 +206,6 @@ class BoxedSource(KeepsBoxes, Source):
 
 def _on_image(found: Found) -> tuple[Found, list[Note]]:
     """Clips boxes to their images, and drops those without an area, with `PG477` notes."""
-    import numpy as np
-
     sides = np.ones_like(found.sides) if found.relative else found.sides
     limits = np.tile(sides, 2)[found.records]
     clipped = np.clip(found.boxes, 0, limits)
@@ -245,8 +238,6 @@ def _has_area(boxes: Any) -> Any:
 def _chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -> tuple[Found, list[Note]]:
     """Renames classes, drops boxes of other classes than those `listed` by name or number, and numbers the remaining ones from 0; `PG478`
     without classes, or with another number of them."""
-    import numpy as np
-
     lacking = ("which no row has", "which the annotations lack")
     given = about.notes(found.names, None, "") if about else ()
     notes = [Note(n.code, n.message.replace(*lacking), n.help, (n.field or "").lstrip(".")) for n in given]
@@ -311,8 +302,6 @@ def without_image(
     gone: Sequence[int], keys: Sequence[str], example: Callable[[int], str], field: str, more: str | None = None
 ) -> list[Missing]:
     """Collects the images without files, which stay records: their indices in `keys`, and a description of each."""
-    import numpy as np
-
     if not gone:
         return []
     help_ = ("add the images", *([more] if more else ()))
@@ -341,8 +330,6 @@ def without_listed(names: Sequence[str], split: str, root: str, field: str) -> l
 
 def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:
     """Converts widths and heights of images to float64 `(images, 2)`, infinite if unknown."""
-    import numpy as np
-
     return np.array([one or (np.inf, np.inf) for one in sides], np.float64).reshape(-1, 2)
 
 
@@ -359,8 +346,6 @@ def gathered(
     relative: bool = False,
 ) -> Found:
     """Builds columns from boxes read one by one: image, edges and class of each, ordered by image."""
-    import numpy as np
-
     number = {name: i for i, name in enumerate(names)}
     records = np.array([record for record, _, _ in boxes], np.int64)
     edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)

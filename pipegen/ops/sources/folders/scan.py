@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.lowering.library import is_readable
 from pipegen.ops.sources.folders.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff
@@ -93,8 +94,6 @@ class Scan:
 
         Linked folders are entered after real ones, and only if their target is new. So loops end, and no folder is listed twice.
         """
-        import numpy as np
-
         found = Collector()
         all_sizes: list[Ints] = [np.zeros(0, np.int64)]
         folders, links, seen = [below], list[str](), set[str]()

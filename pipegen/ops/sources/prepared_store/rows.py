@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.prepared_store.layout import PAGE, PREPARE_AGAIN, RECORDS, damaged_files, read_column, shard_files
 
@@ -49,8 +50,6 @@ class StoredShards:
     def mapped(self) -> Any:
         """Maps them as one array of bytes, padded to words of 64 bits; nothing is read before it is needed. Reserves a range of addresses
         first, and maps the files into it. Uncovered bytes are zeros."""
-        import numpy as np
-
         held = mmap.mmap(-1, -(-self.total // PAGE) * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0))
         start = ctypes.addressof(ctypes.c_char.from_buffer(held))
         system = ctypes.CDLL(None, use_errno=True)
@@ -73,8 +72,6 @@ _FIXED = 0x10
 
 def places(about: StoreAbout) -> Ints:
     """Returns the row of each record; a shard begins at a multiple of the rows of a full one, int64 `(n,)`."""
-    import numpy as np
-
     parts: list[Ints] = [np.arange(shard.count) + number * about.rows for number, shard in enumerate(about.shards)]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
@@ -100,8 +97,6 @@ class StoredRows(Reader):
         return self._open[feature]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        import numpy as np
-
         (rows,), pixels = place, self.about.pixels[feature]
         if feature not in self._mapped:
             shards = self._shards(feature)
@@ -114,8 +109,6 @@ class StoredRows(Reader):
 
     def _by_row(self, feature: str) -> Any:
         """Returns the size of each canvas, or the place of each file, by row; rows without records are zeros."""
-        import numpy as np
-
         at = places(self.about)
         column = read_column(self.root, f"@{'size' if self.canvas(feature) else 'place'}.{feature}")
         spread = np.zeros((int(at[-1]) + 1 if len(at) else 0, *column.shape[1:]), column.dtype)
@@ -190,8 +183,6 @@ class StoredMessages(StoredRows):
 
     def _take(self, names: Sequence[str], rows: Any) -> list[Any]:
         """Reads features of some rows: arrays `(n,)` of byte strings; `StoreError` if one is unreadable."""
-        import numpy as np
-
         from pipegen.ops.sources.records.tf_example import read_key
         from pipegen.ops.sources.stores.base import byte_strings
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.folders.scan import Scan
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
@@ -231,8 +232,6 @@ class MemberReader(MappedReader):
     archived: ClassVar[bool] = True
 
     def __init__(self, archive: Archive, records: Sequence[int]) -> None:
-        import numpy as np
-
         self.checksums = "those of headers, since the format has no others" if archive.members.checks is None else "those of each member"
         self._archive, self._records = archive, np.asarray(records, np.int64)
         members, own = archive.members, self._records

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
@@ -167,8 +168,6 @@ class StoreSource(RecordSource):
 
     def listed(self, found: Indexed) -> Listing:
         """List the records, with the type from the first file and the blocks; see `RecordSource.listed`."""
-        import numpy as np
-
         listing = super().listed(found)
         reader: Any = listing.reader()
         held, type_ = shards_of(listing), reader.type
@@ -186,8 +185,6 @@ class StoreSource(RecordSource):
 
     def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
         """Returns the size of the files, or of the arrays unpacked from them if larger."""
-        import numpy as np
-
         sizes = super().record_bytes(shards, index)
         store = self.first(shards, index)
         if store.at_once == 1:
@@ -204,8 +201,6 @@ class StoreSource(RecordSource):
 
 def _first_value(store: Store, key: str) -> list[Any]:
     """Reads the value of the first record, as a list of one number or byte string; empty if it cannot be read, which reading it reports."""
-    import numpy as np
-
     try:
         return store.read((key,), np.zeros(1, np.int64))[0].ravel()[:1].tolist()
     except StoreError:
@@ -276,8 +271,6 @@ class StoreReader(RecordReader):
         self._window = Window()
 
     def block_rows(self, rows: Ints) -> Ints | None:
-        import numpy as np
-
         return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
@@ -305,8 +298,6 @@ class StoreReader(RecordReader):
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads stored values of records by key; see `take`."""
-        import numpy as np
-
         found: list[Any] = [None] * len(keys)
         for shard in np.unique(shards):
             here = np.flatnonzero(shards == shard)
@@ -333,7 +324,6 @@ class StoreReader(RecordReader):
 
     def _unpacked(self, shard: int, store: Store, key: str, rows: Any) -> Any:
         """Reads records that are unpacked together; the window caches their blocks."""
-        import numpy as np
 
         def load(block: int, _: str) -> Block:
             first = block * self.at_once
@@ -347,8 +337,6 @@ class StoreReader(RecordReader):
 
     def _finished(self, name: str, values: Any) -> Any:
         """Converts stored values to those of the graph."""
-        import numpy as np
-
         feature, held = self.source.features[name], self.type[name]
         kind = kind_of(feature)
         if kind.labels:
@@ -382,8 +370,6 @@ class StoreReader(RecordReader):
             raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
 
     def _class_indices(self, name: str, values: Any) -> Any:
-        import numpy as np
-
         from pipegen.ops.sources.features.label_values import label_texts
 
         lookup = self.label_columns[name].lookup
@@ -405,8 +391,6 @@ class StoreReader(RecordReader):
 
 
 def _first_missing(store: Store, key: str) -> int:
-    import numpy as np
-
     for row in range(store.rows):
         try:
             store.read((key,), np.array([row]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import field_validator
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.listing.wording import quoted
@@ -64,8 +65,6 @@ class GroupedSource(PartSource):
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """Groups members to records, ordered by their first members; see `RecordSource.index_shard`."""
-        import numpy as np
-
         members, damage = self.members(path, size)
         names = MemberNames(members.names)
         rows = names.runs() if self.adjacent else names.groups()
@@ -112,8 +111,6 @@ class GroupedSource(PartSource):
 
     def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
         """Leaves out the records that have none of the features, but only the added key."""
-        import numpy as np
-
         features = own.lengths.shape[1] // (1 + self.checked)
         used: Ints = (index.lengths[:, :features] != ABSENT).any(1)
         if int(used.sum()) != int(own.first[-1]):
@@ -135,8 +132,6 @@ class GroupedSource(PartSource):
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yields the members, and the first member of each record, that no feature uses; see `findings`. `rows` has the record of each of
     `names`, `wanted` its feature or -1."""
-    import numpy as np
-
     there: Ints = np.zeros(len(members), bool)
     there[names.places] = True
     for place in np.flatnonzero(~there).tolist():
@@ -162,8 +157,6 @@ class MemberNames:
     members, without system folders; int64 `(n,)`."""
 
     def __init__(self, names: Strings) -> None:
-        import numpy as np
-
         names = names.packed()
         bounds: Ints = names.bounds.astype(np.int64)
         self._blob = names.blob[: int(bounds[-1])]
@@ -183,8 +176,6 @@ class MemberNames:
 
     def runs(self) -> Ints:
         """Numbers the members from 0; consecutive ones with one stem share a number: int64 `(n,)`."""
-        import numpy as np
-
         lengths = self._dots - self._starts
         changes: Ints = np.zeros(len(lengths), np.int64)
         for at in range(1, len(lengths), _AT_ONCE):
@@ -198,8 +189,6 @@ class MemberNames:
 
     def groups(self) -> Ints:
         """Numbers the members by stem, in order of first appearance: int64 `(n,)`."""
-        import numpy as np
-
         runs, content = self.runs(), self._blob.tobytes()
         seen: dict[bytes, int] = {}
         first = np.flatnonzero(np.diff(runs, prepend=-1))
@@ -209,8 +198,6 @@ class MemberNames:
 
     def columns(self, keys: Mapping[str, int], *, last: bool = False) -> Ints:
         """Returns the number of each member's key, int64 `(n,)`, or -1; ignores case. With `last`, the key starts after the last dot."""
-        import numpy as np
-
         dots = self._last if last else self._dots
         lengths = self._ends - dots - 1
         found: Ints = np.full(len(lengths), -1, np.int64)
@@ -226,7 +213,5 @@ class MemberNames:
 
     def _taken(self, starts: Ints, lengths: Ints) -> Ints:
         """Returns the bytes of some stretches, concatenated."""
-        import numpy as np
-
         ends = lengths.cumsum()
         return self._blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))]

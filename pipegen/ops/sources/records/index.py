@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, open_kept
+from pipegen.lazy import np
 from pipegen.memory import available_cores
 
 if TYPE_CHECKING:
@@ -168,8 +169,6 @@ def build_index(
 
 def _together(every: Sequence[_Records], parts: int, whole: tuple[Ints, Ints] | None) -> RecordIndex:
     """Joins the records of all shards; `whole` has the arrays if one file holds them in one piece."""
-    import numpy as np
-
     entries = [entry for entry, _ in every]
     first = np.cumsum([0, *(entry.rows for entry in entries)], dtype=np.int64)
     if whole is None:
@@ -218,8 +217,6 @@ class _Kept:
 
     def _mapped(self, name: str) -> tuple[list[_Entry], Ints, Ints]:
         """Maps a file; `ValueError` if it is incomplete."""
-        import numpy as np
-
         assert self._folder is not None  # noqa: S101 - called by `read` only
         with open_kept(self._folder, name) as stream:
             if stream.read(len(_MAGIC)) != _MAGIC:
@@ -277,8 +274,6 @@ def _up(size: int) -> int:
 
 def counted(rows: int, damage: str = "", findings: Findings | None = None) -> ShardRecords:
     """Returns the index of a shard whose library finds records by number."""
-    import numpy as np
-
     return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, findings or {})
 
 
@@ -312,14 +307,10 @@ class Indexed:
 
     def of(self, values: Ints, files: Ints) -> Ints:
         """Returns the values of the records of some files, file by file, of those of all records."""
-        import numpy as np
-
         first = self.index.first
         return np.concatenate([values[:0], *(values[first[file] : first[file + 1]] for file in files)])
 
     def place(self, record: int) -> str:
         """Names the place of a record."""
-        import numpy as np
-
         shard = int(np.searchsorted(self.index.first, record, side="right")) - 1
         return f"{self.shards[shard].path}#{record - int(self.index.first[shard])}"

@@ -11,6 +11,7 @@ from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.findings import compression
@@ -94,8 +95,6 @@ class _Collected:
 
     def add(self, headers: bytearray, starts: array[int], lengths: array[int], walk: _Walk) -> int:
         """Adds members up to the first damaged header; returns their number."""
-        import numpy as np
-
         table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
         wrong = _wrong_sums(table)
         sound = int(wrong.argmax()) if wrong.any() else len(table) - walk.within
@@ -128,8 +127,6 @@ class _Collected:
 
     def members(self) -> Members:
         """Returns the files, including targets of links."""
-        import numpy as np
-
         none: Ints = np.zeros(0, np.int64)
         blob, widths, starts, sizes = (
             np.concatenate(part) for part in zip((none.view(np.uint8), none, none, none), *self._files, strict=True)
@@ -244,8 +241,6 @@ class _Walk:
 
     def _close(self, file: Opened, at: int) -> bool:
         """Checks that only zeros follow the first empty block."""
-        import numpy as np
-
         self.at, self.damage = at, _NOT_FOLLOWED if self._next else ""
         place = at
         while place < self._size:
@@ -273,8 +268,6 @@ class _Walk:
 
     def _plain(self, known: _Plain, begin: int, rows: list[int]) -> int:
         """Collects consecutive plain headers of a block at `begin`, by number of its units; returns the place after the last."""
-        import numpy as np
-
         taken = np.array(rows, np.int64)
         self._headers += known.table[taken].data
         self._starts.frombytes((taken * _BLOCK + begin).tobytes())
@@ -296,8 +289,6 @@ class _Plain:
     """
 
     def __init__(self, block: bytes, room: int) -> None:
-        import numpy as np
-
         self.table: Ints = np.frombuffer(block, np.uint8, len(block) // _BLOCK * _BLOCK).reshape(-1, _BLOCK)
         table = self.table
         digits = table[:, 124:135] - np.uint8(ord("0"))  # smaller characters wrap to above 7
@@ -350,8 +341,6 @@ def _described(kind: int, content: bytes) -> dict[str, bytes] | None:
 
 def _wrong_sums(table: Ints) -> Ints:
     """Tells which headers have a wrong checksum; some old writers summed signed bytes."""
-    import numpy as np
-
     due = _sums(table)
     given: Ints = np.zeros(len(table), np.int64)
     for column in table[:, 148:156].T.astype(np.int64):  # an octal number; other characters are ignored
@@ -366,8 +355,6 @@ def _wrong_sums(table: Ints) -> Ints:
 
 def _renamed(blob: Ints, widths: Ints, about: list[_About | None]) -> tuple[Ints, Ints]:
     """Replaces names in headers by those of extended headers."""
-    import numpy as np
-
     content, at, names = blob.tobytes(), 0, list[bytes]()
     for width, told in zip(widths.tolist(), about, strict=True):
         names.append(told.name if told is not None and told.name is not None else content[at : at + width])
@@ -377,8 +364,6 @@ def _renamed(blob: Ints, widths: Ints, about: list[_About | None]) -> tuple[Ints
 
 def _names(table: Ints, posix: Ints) -> tuple[Ints, Ints]:
     """Returns the bytes of the names in some headers and their lengths; a long name has a prefix in another field, and a slash."""
-    import numpy as np
-
     used = np.flatnonzero(table[:, :100].any(0))
     names = table[:, : int(used[-1]) + 1 if len(used) else 0]
     prefixed = np.flatnonzero(posix & (table[:, 345] != 0) & (table[:, 262] == 0))
@@ -396,8 +381,6 @@ def _names(table: Ints, posix: Ints) -> tuple[Ints, Ints]:
 def _sums(table: Ints) -> Ints:
     """Sums the bytes of each header, with the checksum field as spaces: int64 `(n,)`. Eight bytes are added at a time, as four 16-bit
     numbers: 64 words of at most 2 · 255 stay below 2¹⁶."""
-    import numpy as np
-
     words: Ints = table.view(np.uint64)
     words = words[:, np.bitwise_or.reduce(words, 0) != 0]  # most bytes of a header are zero in all of them
     low = np.uint64(0x00FF00FF00FF00FF)

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.blocks import BytesBlock, Window
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
@@ -40,8 +41,6 @@ _MASK = 0xA282EAD8
 
 @cache
 def _table() -> Any:
-    import numpy as np
-
     table: Any = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, (table >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), table >> np.uint32(1))
@@ -53,8 +52,6 @@ def masked_crc32c(texts: Ints) -> Ints:
 
     No library: google-crc32c takes one text a call, which for the lengths of a million records takes four times as long (0.2 s).
     """
-    import numpy as np
-
     table = _table()
     found: Ints = np.full(len(texts), 0xFFFFFFFF, np.uint32)
     for column in texts.T:
@@ -98,8 +95,6 @@ def index_tfrecord(path: str, size: int) -> ShardRecords:
 
 def _decoded(starts: Sequence[int], heads: bytearray) -> tuple[Ints, Ints, int]:
     """Returns the offsets and lengths of records, and the number of those before the first wrong checksum of a length."""
-    import numpy as np
-
     table = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD)
     wrong = masked_crc32c(table[:, :8]) != np.ascontiguousarray(table[:, 8:]).view("<u4").ravel()
     lengths = np.ascontiguousarray(table[:, :8]).view("<u8").ravel()
@@ -174,8 +169,6 @@ class InflatedReader(MessageReader):
         return "compressed files"
 
     def messages(self, shards: Any, rows: Any) -> Any:
-        import numpy as np
-
         found: Any = np.empty(len(rows), object)
         for shard in np.unique(shards).tolist():
             here = shards == shard

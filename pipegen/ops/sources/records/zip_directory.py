@@ -9,6 +9,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.findings import compression
@@ -48,8 +49,6 @@ class _Damaged(ValueError):
 
 def zip_members(path: str, size: int) -> tuple[Members, str]:
     """Lists the files of a ZIP archive in the order of their places, and describes damage after them."""
-    import numpy as np
-
     with Opened(path) as file:
         try:
             table = _directory(file, size)
@@ -147,8 +146,6 @@ def _directory(file: Opened, size: int) -> _Table:
 def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -> list[tuple[str, str]]:
     """Finds data in front of an archive, between its members and after its end; see `findings`. Headers start at `offsets`, rising; members
     end at `ends`."""
-    import numpy as np
-
     seen = []
     if table.end < size:
         seen.append(("behind", f"{size - table.end:,} bytes from byte {table.end:,} on"))
@@ -167,8 +164,6 @@ def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -
 
 def _entries(table: _Table) -> tuple[Strings, list[bytes], dict[str, Ints]]:
     """Returns the members' names, their bytes, and the fields of their entries, int64."""
-    import numpy as np
-
     directory = table.content
     starts: list[int] = []
     at, lengths = 0, struct.Struct("<HHH").unpack_from
@@ -227,8 +222,6 @@ def _widen(entries: dict[str, Ints], place: int, extras: bytes) -> None:
 
 def _starts(file: Opened, offsets: Ints, size: int, entries: dict[str, Ints], names: list[bytes]) -> tuple[Ints, Ints]:
     """Finds the start of each member's bytes, after its local header: int64 `(n,)`; and which local headers agree with the table."""
-    import numpy as np
-
     ahead, headers = Ahead(file), []
     block, begin = b"", 0
     longs: Ints = _LOCAL + entries["name"]

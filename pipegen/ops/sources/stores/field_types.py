@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.lazy import how_to_install
+from pipegen.lazy import how_to_install, np
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,8 +57,6 @@ class FieldType:
     @classmethod
     def of_member(cls, content: bytes, path: tuple[str, ...] = ()) -> FieldType:
         """Returns the type of a member of an archive by its content, or that of its field: an `.npy` file, a number as text, or bytes."""
-        import numpy as np
-
         if not content.startswith(b"\x93NUMPY"):
             try:
                 is_number = len([float(word) for word in content.split()]) == 1
@@ -93,8 +91,6 @@ class FieldType:
         return self._numbers(content).reshape(self.shape) if self.numeric else list_in(content, self.path)
 
     def _numbers(self, content: bytes) -> Any:
-        import numpy as np
-
         return np.frombuffer(content, np.dtype(self.dtype).newbyteorder("<"))
 
 
@@ -181,8 +177,6 @@ def optional_at(content: Any, path: tuple[str, ...]) -> Any:
 
 def list_in(content: bytes, path: tuple[str, ...]) -> Any:
     """Returns the list in a member: a field of JSON, all of it, or an `.npy` file; `ValueError` without one."""
-    import numpy as np
-
     if content.startswith(b"\x93NUMPY") and not path:
         return np.load(io.BytesIO(content), allow_pickle=False)
     found = value_at(content, path, each=True)
@@ -194,8 +188,6 @@ def list_in(content: bytes, path: tuple[str, ...]) -> Any:
 def field_of(content: Any, path: tuple[str, ...]) -> bytes:
     """Returns a field as a member of its own would store it: text and numbers as text, lists of numbers as a float32 `.npy` file;
     `ValueError` if it is missing or has another type."""
-    import numpy as np
-
     value, named = value_at(content, path), ".".join(path)
     if isinstance(value, float) and value.is_integer():
         return str(int(value)).encode()
