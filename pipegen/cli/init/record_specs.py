@@ -43,9 +43,9 @@ from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import open_archive
+from pipegen.ops.sources.records.messages import read_example
 from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.records.tar_headers import tar_members
-from pipegen.ops.sources.records.tf_example import read_example
 from pipegen.ops.sources.records.tfrecords import MAGIC, index_inflated, index_tfrecord, masked_crc32c
 from pipegen.ops.sources.records.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import JSON

@@ -165,11 +165,6 @@ class Prepared:
                     start += count
 
 
-def read_prepared(folder: str) -> Prepared:
-    """Reads the metadata in the folder of a dataset's version; `PG447` if it is invalid."""
-    return _read(folder, os.path.basename(os.path.dirname(folder)))
-
-
 def find_prepared(base: str, data_dir: str, name: str) -> Prepared:
     """Finds a dataset below a folder, of the requested version or the newest; `PG401` if it is missing, `PG447` if its metadata is
     invalid."""
@@ -196,7 +191,7 @@ def find_prepared(base: str, data_dir: str, name: str) -> Prepared:
         what = f"no version {version}" if version else "no version"
         raise OpError("PG401", f"{folder!r} holds {what}", field="name", help=f"it holds {quoted(known)}" if known else None)
     newest = max(found, key=lambda name: [int(part) for part in name.split(".")])
-    return _read(os.path.join(folder, newest), match["name"])
+    return read_prepared(os.path.join(folder, newest), match["name"])
 
 
 def _folders(folder: str) -> list[str]:
@@ -215,7 +210,8 @@ def _configured(folder: str, config: str | None) -> str:
     raise OpError("PG401", message, field="name", help=f"use one of {quoted([f'{called}/{name}' for name in names])}")
 
 
-def _read(folder: str, name: str) -> Prepared:
+def read_prepared(folder: str, name: str | None = None) -> Prepared:
+    """Reads the metadata in the folder of a dataset's version; `PG447` if it is invalid. It may lack the `name`, by default that above."""
     about, described = _json(folder, INFO), _json(folder, FEATURES)
     try:
         file_format = str(about.get("fileFormat") or "tfrecord")
@@ -226,7 +222,7 @@ def _read(folder: str, name: str) -> Prepared:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"invalid metadata in {folder!r}: {type(error).__name__}: {error}"
         raise OpError("PG447", message, field="name", help="prepare the dataset with a newer TensorFlow Datasets") from None
-    called = str(about.get("name") or name)
+    called = str(about.get("name") or name or os.path.basename(os.path.dirname(folder)))
     odd = next((text for text in (called, file_format, *splits) if not _PLAIN.fullmatch(text)), None)
     if odd is not None:
         raise OpError("PG447", f"{INFO} in {folder!r} has the name {odd!r}, which cannot be part of a file name", field="name")

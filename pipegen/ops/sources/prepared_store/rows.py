@@ -183,7 +183,7 @@ class StoredMessages(StoredRows):
 
     def _take(self, names: Sequence[str], rows: Any) -> list[Any]:
         """Reads features of some rows: arrays `(n,)` of byte strings; `StoreError` if one is unreadable."""
-        from pipegen.ops.sources.records.tf_example import read_key
+        from pipegen.ops.sources.records.messages import read_key
         from pipegen.ops.sources.stores.base import byte_strings
 
         messages: Any = np.empty(len(rows), object)

@@ -201,13 +201,6 @@ def _add_folder(found: dict[str, _Folder], folder: str) -> None:
         folder = "" if known else upper
 
 
-class _Stat(NamedTuple):
-    """The parts of `os.stat_result` that a walk uses, for a member."""
-
-    st_size: int
-    st_mode: int = stat.S_IFREG
-
-
 class _Entry(NamedTuple):
     """The parts of `os.DirEntry` that a walk uses, for a member or a folder."""
 
@@ -221,8 +214,8 @@ class _Entry(NamedTuple):
     def is_symlink(self) -> bool:
         return False
 
-    def stat(self) -> _Stat:
-        return _Stat(self.size or 0)
+    def stat(self) -> os.stat_result:
+        return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, self.size or 0, 0, 0, 0))
 
 
 class MemberReader(MappedReader):
