@@ -98,7 +98,9 @@ class Voc(BoxedSource):
         images, beside = listed_images(root, progress, ".xml")
         own, alone = annotated(root, images, folder, ".xml")
         missing = without_own_image(alone, root, "annotation file") if self.split is None else []
-        keys, parts, more = self._of_splits(path, root, images, missing)
+        split_of = self._of_splits(path, root, images, missing)
+        keys, more = self._with_masks(path, [*split_of]) if self.masks else ([*split_of], [])
+        parts = Parts.hold([split_of[key] for key in keys]) if isinstance(self.split, Mapping) else None
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         places, wrong, difficult, objects = list[str](), list[str](), list[bool](), list[int]()
         sides: list[tuple[int, int] | None] = []
@@ -129,16 +131,10 @@ class Voc(BoxedSource):
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})
         return root, found, parts
 
-    def _of_splits(
-        self, path: str, root: str, keys: Sequence[str], lost: builtins.list[Missing]
-    ) -> tuple[Sequence[str], Parts | None, Sequence[Note]]:
-        """Returns the listed images (with `masks`, those with a mask), the split of each if there are several, and notes on the others.
-
-        Appends listed images that are missing to `lost`.
-        """
+    def _of_splits(self, path: str, root: str, keys: Sequence[str], lost: builtins.list[Missing]) -> dict[str, str]:
+        """Returns the split of each listed image, by path; appends listed images that are missing to `lost`."""
         if self.split is None:
-            chosen, more = self._with_masks(path, keys) if self.masks else (keys, [])
-            return chosen, None, more
+            return dict.fromkeys(keys, "")
         known = {without_ending(key): key for key in keys}
         found: dict[str, str] = {}
         for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
@@ -153,8 +149,7 @@ class Voc(BoxedSource):
                 if found.setdefault(known[i], split) != split:
                     message = f"{i!r} is in the lists of both `{found[known[i]]}` and `{split}`"
                     raise OpError("PG448", message, field=field, help="use lists that share no image")
-        chosen, more = self._with_masks(path, sorted(found)) if self.masks else (sorted(found), [])
-        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, more
+        return dict(sorted(found.items()))
 
 
 def _listed(path: str, sets: str, name: str, field: str) -> list[str]:

@@ -70,7 +70,9 @@ class Yolo(PointedSource, OutlinedSource):
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
         missing: builtins.list[Missing] = []
-        keys, parts, folders = self._images(about, root, images, missing)
+        split_of, folders = self._of_splits(about, root, images, missing)
+        keys = [*split_of]
+        parts = Parts.hold([*split_of.values()]) if isinstance(self.split, Mapping) else None
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         points: list[Sequence[float]] = []
         own, places, wrong, outlines = list[int](), list[str](), list[str](), Outlines()
@@ -128,15 +130,10 @@ class Yolo(PointedSource, OutlinedSource):
         named = dict(zip(pose.names, self.names, strict=True))
         return pose._replace(names=self.names, pairs=pose.pairs and tuple((named[a], named[b]) for a, b in pose.pairs))
 
-    def _images(
-        self, about: Described, root: str, keys: builtins.list[str], lost: builtins.list[Missing]
-    ) -> tuple[builtins.list[str], Parts | None, builtins.list[str]]:
-        """Returns the images of the splits, the split of each if there are several, and the folders taken whole, relative to the root.
-
-        Appends listed images that are missing to `lost`.
-        """
+    def _of_splits(self, about: Described, root: str, keys: Paths, lost: builtins.list[Missing]) -> tuple[dict[str, str], Paths]:
+        """Returns the split of each image, by path, and the folders taken whole, relative to the root; appends missing images to `lost`."""
         if self.split is None:
-            return keys, None, ["."]
+            return dict.fromkeys(keys, ""), ["."]
         found: dict[str, str] = {}
         folders: builtins.list[str] = []
         for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
@@ -148,8 +145,7 @@ class Yolo(PointedSource, OutlinedSource):
                 if found.setdefault(key, split) != split:
                     message = f"{key!r} is in both `{found[key]}` and `{split}`"
                     raise OpError("PG448", message, field=field, help="use splits that share no image")
-        chosen = sorted(found)
-        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, folders
+        return dict(sorted(found.items())), folders
 
     def _of_split(self, about: Described, root: str, keys: Sequence[str], name: str, field: str) -> tuple[Paths, Paths, Paths]:
         """Returns the images of a split, listed images that are missing, and the folders taken whole."""
