@@ -33,7 +33,7 @@ from pipegen.ops.sources.array_rows.rows import Rows, read_image
 from pipegen.ops.sources.features.arrays import ArrayFeature
 from pipegen.ops.sources.image_folder import ImageFolder
 from pipegen.ops.sources.listing.reader import FileReader
-from pipegen.ops.sources.records.archives.archive import LISTS
+from pipegen.ops.sources.records.archives import LISTS
 from pipegen.ops.traits import ANY_IMAGE, Family
 from pipegen.ops.transform import Transform
 from pipegen.phases.compilation import optimise

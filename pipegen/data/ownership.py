@@ -100,7 +100,7 @@ def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
 
 def _in_archive(place: str) -> bool:
     """Finds an existing archive on the path, without opening it."""
-    from pipegen.ops.sources.records.archives.archive import split_path
+    from pipegen.ops.sources.records.archives import split_path
 
     return split_path(place) is not None
 

@@ -21,7 +21,7 @@ from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.library import ready_for
-from pipegen.ops.sources.records.archives.archive import split_path
+from pipegen.ops.sources.records.archives import split_path
 from pipegen.quality.perceptual import GRAYS, frequencies, gray, phash, shrink
 
 if TYPE_CHECKING:

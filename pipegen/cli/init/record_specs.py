@@ -42,15 +42,14 @@ from pipegen.ops.sources.folders.scan import is_hidden
 from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS, sniff
 from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
-from pipegen.ops.sources.records.archives.archive import open_archive
-from pipegen.ops.sources.records.inflated import index_inflated
+from pipegen.ops.sources.records.archives import open_archive
+from pipegen.ops.sources.records.messages import read_example
 from pipegen.ops.sources.records.paths import find_shards
 from pipegen.ops.sources.records.tar_headers import tar_members
-from pipegen.ops.sources.records.tf_example import read_example
+from pipegen.ops.sources.records.tfrecords import MAGIC, index_inflated, index_tfrecord, masked_crc32c
 from pipegen.ops.sources.records.zip_directory import zip_members
 from pipegen.ops.sources.stores.field_types import JSON
 from pipegen.ops.sources.tables.csv import TextTable
-from pipegen.ops.sources.tfrecord import index_tfrecord
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 
     from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
-    from pipegen.ops.sources.records.archives.archive import Archive
+    from pipegen.ops.sources.records.archives import Archive
     from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.records.source import RecordSource
@@ -452,8 +451,6 @@ def _unnamed(files: Sequence[str], path: str) -> Shards | None:
 
 
 def _options(op: str | None, file: str) -> dict[str, Any]:
-    from pipegen.ops.sources.records.inflated import MAGIC
-
     if op != "tfrecord" or not os.path.isfile(file):
         return {}
     with open(file, "rb") as stream:
@@ -465,8 +462,6 @@ def _begins(file: str, options: dict[str, Any]) -> bool:
     import zlib
 
     import numpy as np
-
-    from pipegen.ops.sources.records.crc32c import masked_crc32c
 
     try:
         with gzip.open(file) if options else open(file, "rb") as stream:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.sources.records.by_library import StoreReader, StoreSource
 from pipegen.ops.sources.records.messages import MessageReader, MessageSource
 from pipegen.ops.sources.stores.field_types import StoreError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
-    from pipegen.ops.sources.stores.base import Store
     from pipegen.ops.sources.stores.field_types import FieldType
 
 
@@ -34,15 +34,9 @@ class ArrayRecord(MessageSource, StoreSource):
     labels_of_one_type: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".array_record", ".arrayrecord")
     called: ClassVar[str] = "ArrayRecord"
-
-    def store(self) -> type[Store]:
-        from pipegen.ops.sources.stores.array_records import ArrayRecords
-
-        return ArrayRecords
+    store: ClassVar[str] = "array_records.ArrayRecords"
 
     def first_message(self, shards: Sequence[Found], index: RecordIndex) -> bytes:
-        import numpy as np
-
         try:
             (record,) = self.first(shards, index).read(("",), np.zeros(1, np.int64))[0]
         except StoreError as error:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pipegen.ops.sources.records.by_library import StoreSource
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Store
 
 
 class Arrow(StoreSource):
@@ -21,8 +18,4 @@ class Arrow(StoreSource):
     op: ClassVar[str] = "arrow"
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather")
     called: ClassVar[str] = "Arrow"
-
-    def store(self) -> type[Store]:
-        from pipegen.ops.sources.stores.arrow_tables import ArrowTables
-
-        return ArrowTables
+    store: ClassVar[str] = "arrow_tables.ArrowTables"

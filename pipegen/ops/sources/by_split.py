@@ -93,9 +93,8 @@ class BySplit(Source):
         for split, source in parts.items():
             odd_one = next((name for name, t in source.infer().items() if not _like(t, parts[first].infer()[name])), None)
             if odd_one is not None:
-                raise ValueError(
-                    f"`{odd_one}` of `{split}` has another type than `{odd_one}` of `{first}`; every split must have the same features"
-                )
+                said = f"`{odd_one}` of `{split}` has another type than `{odd_one}` of `{first}`"
+                raise ValueError(f"{said}; every split must have the same features")
             known = parts[first].decoders()
             apart = next((name for name, decoder in source.decoders().items() if decoder != known.get(name)), None)
             if apart is not None:
@@ -150,16 +149,15 @@ class BySplit(Source):
         return tuple(self.parts)
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """List every split, each with its own part of `data`; see `Source.list`.
-
-        A split that cannot be listed is an error note if another one can.
-        """
+        """List every split, each with its own part of `data`; see `Source.list`. One that cannot be listed is an error note if another
+        can."""
         listings: dict[str, Listing] = {}
         errors: dict[str, OpError] = {}
         seen = 0
         for split, source in self.parts.items():
             try:
-                listing = source.list(base, _after(seen, progress), _part(split, source, data))
+                so_far = None if progress is None else lambda n, seen=seen: progress(seen + n)
+                listing = source.list(base, so_far, _part(split, source, data))
             except OpError as problem:
                 errors[split] = problem
                 continue
@@ -168,15 +166,10 @@ class BySplit(Source):
             notes = (replace(n, message=f"`{split}`: {n.message}", field=self._field(split, n.field)) for n in own)
             lost = tuple(replace(group, field=self._field(split, group.field)) for group in listing.missing)
             listings[split] = replace(listing, notes=tuple(notes), missing=lost)
+        told = [(self._field(s, e.field), f"`{s}`: {e.message}", e) for s, several in errors.items() for e in several.every]
         if not listings:
-            told = [(split, error) for split, several in errors.items() for error in several.every]
-            raise OpErrors(OpError(e.code, f"`{s}`: {e.message}", field=self._field(s, e.field), help=e.help) for s, e in told)
-        missing = [
-            Note(e.code, f"`{s}`: {e.message}", e.help, self._field(s, e.field), "error")
-            for s, several in errors.items()
-            for e in several.every
-        ]
-        return merge(listings, self.reference, notes=missing)
+            raise OpErrors(OpError(e.code, message, field=field, help=e.help) for field, message, e in told)
+        return merge(listings, self.reference, notes=[Note(e.code, message, e.help, field, "error") for field, message, e in told])
 
     def _field(self, split: str, name: str | None) -> str:
         source = f"{split}.{self.parts[split].op}"
@@ -196,11 +189,6 @@ def _like(a: FeatureType, b: FeatureType) -> bool:
         and (not kind.categorical or a.classes == b.classes)
         and all(getattr(a.details, name, None) == getattr(b.details, name, None) for name in ("format", "relative"))
     )
-
-
-def _after(seen: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:
-    """Shifts the counts of `progress` by what other splits had."""
-    return None if progress is None else lambda n: progress(seen + n)
 
 
 def _part(split: str, source: Source, data: object) -> Any:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.sources.annotations.files import MOST_BYTES, DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.found import Found, PointNames
 from pipegen.ops.sources.annotations.outlined import OutlinedSource
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
-from pipegen.ops.sources.annotations.source import known_sides, without_image, without_record
+from pipegen.ops.sources.annotations.source import Found, PointNames, known_sides, without_image, without_record
 from pipegen.ops.sources.listing.wording import find_root, quoted
 from pipegen.ops.sources.tables.table import find_table
 from pipegen.types import LARGEST_SIDE
@@ -60,12 +60,12 @@ class Coco(PointedSource, OutlinedSource):
     height]` in pixels."""
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        import numpy as np
-
         root = find_root(str(base), self.images, field="images")
-        file = _file(str(base), self.annotations)
         try:
+            file = find_table(str(base), self.annotations)
             content = _Content(file, Outlines() if self.masks else None, pointed=self.keypoints is not None)
+        except OpError as error:
+            raise OpError(error.code, error.message, field="annotations", help=error.help) from None
         except DamagedError as error:
             raise damaged([str(error)], "annotations") from None
         if content.wrong:
@@ -78,17 +78,12 @@ class Coco(PointedSource, OutlinedSource):
             more = f": it names {quoted(keys)}" if keys else ""
             raise OpError("PG402", f"no image of {file!r} is in {root!r}{more}", field="images", help=where)
         place = {i: number for number, i in enumerate(ids)}
-        known = [a for a in content.annotations if a.image in place]
-        order = sorted(range(len(known)), key=lambda k: place[known[k].image])
-        known = [known[k] for k in order]
+        known = sorted((a for a in content.annotations if a.image in place), key=lambda a: place[a.image])
         foreign = list({a.image: None for a in content.annotations if a.image not in place})
+        of_foreign = lambda i: f"the `image_id` {foreign[i]!r} of {file!r} is not among its `images`"  # noqa: E731
         lost = [
             *without_image(gone, keys, lambda i: f"{file!r} names {keys[gone[i]]!r}, which is not in {root!r}", "images", where),
-            *without_record(
-                [f"image_id {i}" for i in foreign],
-                lambda i: f"the `image_id` {foreign[i]!r} of {file!r} is not among its `images`",
-                "annotations",
-            ),
+            *without_record([f"image_id {i}" for i in foreign], of_foreign, "annotations"),
         ]
         categories = {i: number for number, i in enumerate(content.categories)}
         xywh = np.array([a.box for a in known], np.float64).reshape(-1, 4)
@@ -113,13 +108,6 @@ class Coco(PointedSource, OutlinedSource):
             outlines=None if content.outlines is None else (np.array([a.outline for a in known], np.int64), content.outlines),
         )
         return root, found, None
-
-
-def _file(base: str, path: str) -> str:
-    try:
-        return find_table(base, path)
-    except OpError as error:
-        raise OpError(error.code, error.message, field="annotations", help=error.help) from None
 
 
 def _where(root: str, gone: list[str]) -> str | None:
@@ -168,7 +156,7 @@ class _Content:
             if not _is_id(key) or not isinstance(name, str) or not name or "\0" in name:
                 self._say("images", number, "lacks a valid `id` or `file_name`")
                 continue
-            name = os.path.normpath(name.replace("\\", "/")) if "\\" in name else os.path.normpath(name)
+            name = os.path.normpath(name.replace("\\", "/"))
             if os.path.isabs(name) or name.split("/")[0] == "..":
                 self._say("images", number, f"lies outside the folder: {name!r}")
             elif key in found or name in names:
@@ -192,17 +180,16 @@ class _Content:
                 self._say("categories", number, f"repeats the `id` {key!r}")
             else:
                 found[key] = name
-        rising = sorted(found, key=lambda key: (isinstance(key, str), key))
-        return {key: found[key] for key in rising}
+        return dict(sorted(found.items(), key=lambda item: (isinstance(item[0], str), item[0])))
 
     def _points(self, listed: list[Any]) -> dict[Any, tuple[str, ...]]:
         """Reads the names of the keypoints of each category."""
         found: dict[Any, tuple[str, ...]] = {}
         for number, category in enumerate(listed):
-            names = category.get("keypoints") if isinstance(category, dict) else None
-            if not isinstance(names or [], list) or not all(isinstance(name, str) and name for name in names or ()):
+            names = (category.get("keypoints") if isinstance(category, dict) else None) or []
+            if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
                 self._say("categories", number, "needs `keypoints` as a list of names")
-            elif len({*(names or ())}) < len(names or ()):
+            elif len({*names}) < len(names):
                 self._say("categories", number, "has a name in its `keypoints` twice")
             elif names and _is_id(category.get("id")):
                 found[category.get("id")] = tuple(names)
@@ -265,8 +252,6 @@ def _is_id(key: Any) -> bool:
 
 def _placed(sets: list[tuple[Any, tuple[str, ...]]], names: tuple[str, ...]) -> Any:
     """Puts sets of keypoints with some of the names in the order of all, float64 `(sets, names, 3)`; others are absent."""
-    import numpy as np
-
     found: Any = np.zeros((len(sets), len(names), 3))
     for own in dict.fromkeys(some for points, some in sets if points is not None and some):
         which = [i for i, (points, some) in enumerate(sets) if points is not None and some == own]

@@ -29,11 +29,8 @@ class DataFrame(TableSource):
         return True
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
-        """Read the columns and look for the images; see `Source.list`.
-
-        Raises:
-            OpError: `PG418` without a table; else as `from_memory` and `TableSource.listing`.
-        """
+        """Read the columns and look for the images; see `Source.list`. `PG418` without a table; else as `from_memory` and
+        `TableSource.listing`."""
         if data is None:
             message = "`dataframe` needs the table from `pipegen.build(data=)`, and none was passed"
             raise OpError("PG418", message, help="pass it: `pipegen.build(spec, data=df)`")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field, field_validator
 
 from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of, names_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import FeatureSource
@@ -95,9 +96,8 @@ class Files(FeatureSource):
         except ValueError as error:
             raise ValueError(f"`key` must be `stem` or a regular expression; {error}") from None
         if groups != 1:
-            raise ValueError(
-                f"the regular expression of `key` needs exactly one group, around what the files of a record share; it has {groups}"
-            )
+            said = "needs exactly one group, around what the files of a record share"
+            raise ValueError(f"the regular expression of `key` {said}; it has {groups}")
         return key
 
     def reads_addresses(self) -> bool:
@@ -125,11 +125,8 @@ class Files(FeatureSource):
         notes: builtins.list[Note] = []
         tried = Attempts()
         tried.errors += unread_formats(self.features)
-        found: dict[str, tuple[str, Tree]] = {}
-        for name in self.pictures:
-            there = tried.of(self._find, name, str(base), progress, notes)
-            if there is not None:
-                found[name] = there
+        tries = {name: tried.of(self._find, name, str(base), progress, notes) for name in self.pictures}
+        found = {name: there for name, there in tries.items() if there is not None}
         if tried.errors:
             raise OpErrors(tried.errors)
         first, *others = self.pictures
@@ -158,13 +155,10 @@ class Files(FeatureSource):
 
     def _paired(self, found: Mapping[str, tuple[str, Tree]]) -> dict[str, Ints]:
         """Returns the places of the files of each record, by feature, ordered by the first one's paths."""
-        import numpy as np
-
         keyless: dict[str, str] = {}
         keys = {name: Strings.hold(self._keys(name, files.paths, keyless)) for name, (_, files) in found.items()}
-        numbers = dict(
-            zip(keys, np.split(_numbered(Strings.join([*keys.values()])), np.cumsum([*map(len, keys.values())])[:-1]), strict=True)
-        )
+        ends = np.cumsum([*map(len, keys.values())])
+        numbers = dict(zip(keys, np.split(_numbered(Strings.join([*keys.values()])), ends[:-1]), strict=True))
         for name, own in numbers.items():
             known, first = np.unique(own, return_index=True)
             if len(known) < len(own):
@@ -184,8 +178,6 @@ class Files(FeatureSource):
 
     def _unpaired(self, name: str, own: str, files: Tree, places: Ints, root: str) -> Iterator[Missing]:
         """Yields the files of a feature without a partner, which are in no record; `root` is the folder of the first feature."""
-        import numpy as np
-
         alone = files.paths.take(np.setdiff1d(np.arange(len(files.paths)), places))
         if not alone:
             return
@@ -220,8 +212,6 @@ class Files(FeatureSource):
 
 def _numbered(texts: Strings) -> Ints:
     """Numbers texts, int64; equal texts get the same number."""
-    import numpy as np
-
     order = texts.order()
     rising = chain.from_iterable((texts if order is None else texts.take(order)).blocks())
     differs = np.fromiter((a != b for a, b in pairwise(rising)), bool, max(0, len(texts) - 1))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from pipegen.ops.sources.records.array_stores import ArrayStoreSource
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Store
+from pipegen.ops.sources.records.by_library import ArrayStoreSource
 
 
 class Hdf5(ArrayStoreSource):
@@ -22,9 +19,5 @@ class Hdf5(ArrayStoreSource):
     checksums: ClassVar[str] = "those of chunks that were written with `fletcher32`"
     suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".hdf")
     called: ClassVar[str] = "HDF5"
+    store: ClassVar[str] = "hdf5_sets.Hdf5Sets"
     unit: ClassVar[str] = "chunks"
-
-    def store(self) -> type[Store]:
-        from pipegen.ops.sources.stores.hdf5_sets import Hdf5Sets
-
-        return Hdf5Sets

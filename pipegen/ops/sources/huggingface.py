@@ -18,7 +18,7 @@ from pipegen.ops.sources.listing.base import Note, Parts, shards_of
 from pipegen.ops.sources.listing.wording import close_names, quoted
 from pipegen.ops.sources.parquet import Parquet
 from pipegen.ops.sources.records.features import RecordFeature
-from pipegen.ops.sources.records.shard_sets import check_sets
+from pipegen.ops.sources.records.paths import check_sets
 from pipegen.ops.sources.tables.features import TableFeature
 from pipegen.ops.sources.tables.parquet_files import read_parquet
 from pipegen.ops.transform import SplitName
@@ -46,7 +46,6 @@ class Huggingface(Arrow):
     """
 
     op: ClassVar[str] = "huggingface"
-    called: ClassVar[str] = "Arrow"
 
     path: Annotated[str, Field(min_length=1)]
     """Folder of the dataset, relative to the spec's file."""
@@ -74,29 +73,26 @@ class Huggingface(Arrow):
         """
         saved = find_saved(str(base), self.path)
         splits = {"": self.split} if isinstance(self.split, str) else self.split
-        files = {name: files_of(saved, split, f"split.{name}" if name else "split") for name, split in splits.items()}
-        every = [file for own in files.values() for file in own]
-        twice = next((file for file in every if every.count(file) > 1), None)
-        if twice is not None:
-            help_ = "evaluation examples must not be in `train`"
-            raise OpError("PG443", f"{twice!r} is in several splits", field="split", help=help_)
-        check_sets(every, dict.fromkeys(every, "*"))
+        split_of: dict[str, str] = {}
+        for name, split in splits.items():
+            for file in files_of(saved, split, f"split.{name}" if name else "split"):
+                if file in split_of:
+                    help_ = "evaluation examples must not be in `train`"
+                    raise OpError("PG443", f"{file!r} is in several splits", field="split", help=help_)
+                split_of[file] = name
+        check_sets(split_of, dict.fromkeys(split_of, "*"))
         if saved.parquet:
-            return self._in_parquet(saved, files, base, progress)
-        source = Arrow(path=tuple(every), features=self._described(saved), where=self.where, join=self.join)
+            return self._in_parquet(saved, split_of, base, progress)
+        source = Arrow(path=tuple(split_of), features=self._described(saved), where=self.where, join=self.join)
         source.keep_index_in(self._folder)
         listing = source.list(base, progress)
-        of = {file: name for name, own in files.items() for file in own}
-        parts = [of[f"{listing.root}/{key}"] for key in listing.keys]
+        parts = [split_of[f"{listing.root}/{key}"] for key in listing.keys]
         listing = replace(listing, notes=(*listing.notes, *self._counted(saved, listing, parts, splits)))
         return listing if isinstance(self.split, str) else replace(listing, parts=Parts.hold(parts))
 
-    def _in_parquet(
-        self, saved: Saved, files: Mapping[str, tuple[str, ...]], base: Path, progress: Callable[[int], None] | None
-    ) -> Listing:
+    def _in_parquet(self, saved: Saved, split_of: Mapping[str, str], base: Path, progress: Callable[[int], None] | None) -> Listing:
         """Lists the rows of Parquet files. A cell of a label is a class index if the metadata names the classes."""
-        described = self._described(saved)
-        every = tuple(file for own in files.values() for file in own)
+        described, every = self._described(saved), tuple(split_of)
         table = read_parquet(every, saved.folder)
         names = {
             table.number(feature.key or name, f"features.{name}"): class_names(saved.features.get(feature.key or name, {}))
@@ -104,13 +100,16 @@ class Huggingface(Arrow):
             if kind_of(feature).labels and not (feature.offset or feature.joined or feature.chosen)  # whose `map` has the indices by now
         }
         named = replace(table, columns=partial(_named, table, names))
-        source = Parquet(
-            path=every, features={name: _in_table(name, feature) for name, feature in described.items()}, where=self.where, join=self.join
-        )
+        features = {}
+        for name, feature in described.items():
+            own = feature.model_dump(exclude_defaults=True, exclude={"key"}) | {"kind": feature.kind}
+            own |= {} if feature.joined else {"column": feature.key or name}
+            features[name] = TableFeature.model_validate(own)
+        source = Parquet(path=every, features=features, where=self.where, join=self.join)
         listing = source.listing(named, base, progress)
         if isinstance(self.split, str):
             return listing
-        of = {os.path.relpath(file, saved.folder).replace(os.sep, "/"): name for name, own in files.items() for file in own}
+        of = {os.path.relpath(file, saved.folder).replace(os.sep, "/"): name for file, name in split_of.items()}
         return replace(listing, parts=Parts.hold([of[key.rpartition("#")[0]] for key in listing.keys]))
 
     def _counted(self, saved: Saved, listing: Listing, parts: builtins.list[str], splits: Mapping[str, str]) -> builtins.list[Note]:
@@ -155,8 +154,3 @@ def _named(table: Table, names: Mapping[int, tuple[str, ...]], column: int) -> I
     own = names.get(column)
     cells = table.columns(column)
     return (own[cell] if isinstance(cell, int) and 0 <= cell < len(own) else cell for cell in cells) if own else cells
-
-
-def _in_table(name: str, feature: RecordFeature) -> TableFeature:
-    about = feature.model_dump(exclude_defaults=True, exclude={"key"})
-    return TableFeature.model_validate(about | {"kind": feature.kind} | ({} if feature.joined else {"column": feature.key or name}))

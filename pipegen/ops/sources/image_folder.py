@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.sources.features.classes import class_notes as class_name_notes
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.folders.reports import class_notes, loose_notes, nothing_found, tally_notes
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipegen.ops.sources.listing.strings import Ints
-    from pipegen.ops.sources.records.archives.archive import Archive
+    from pipegen.ops.sources.records.archives import Archive
 
 _ABSOLUTE = re.compile(r"^(/|[A-Za-z]:)")
 
@@ -100,14 +101,8 @@ class ImageFolder(Source):
         return replace(listing, notes=(*_damaged(scan), *listing.notes))
 
     def list_parts(self, base: Path, folders: Mapping[str, str], progress: Callable[[int], None] | None = None) -> Listing:
-        """List the images of splits that have one folder each, with the classes one level below; see `Source.list_parts`.
-
-        Returns:
-            One listing with `parts` and keys relative to `path`. A missing or empty split folder is a note with the field `parts.SPLIT`.
-
-        Raises:
-            OpError: `PG401` if `path` does not exist.
-        """
+        """List the images of splits that have one folder each, with the classes one level below, relative to `path`; see
+        `Source.list_parts`. A missing or empty split folder is a note with the field `parts.SPLIT`; `PG401` without `path`."""
         from pipegen.ops.sources.parts.merge import merge
 
         scan = self._scan(base, progress)
@@ -136,32 +131,27 @@ class ImageFolder(Source):
         match = compile_glob(self.pattern) if self.pattern is not None else None
         if isinstance(root, str):
             return Scan(root, match=match, follow_links=self.follow_links, progress=progress)
-        from pipegen.ops.sources.records.archives.scan import ArchiveScan
+        from pipegen.ops.sources.records.archives import ArchiveScan
 
         return ArchiveScan(root, match=match, progress=progress)
 
     def _list_part(self, scan: Scan, folder: str, progress: Callable[[int], None] | None) -> Listing:
-        """Lists a folder below the root, or an archive in its place.
-
-        Members of an archive have the paths that unpacking would give them: below the root if `folder` leads into the archive, else below a
-        folder with the archive's name.
-        """
-        archive = _archive_at(os.path.join(scan.root, folder)) if _archive_of(scan) is None else None
+        """Lists a folder below the root, or an archive in its place, whose members have the paths that unpacking would give them: below the
+        root if `folder` leads into the archive, else below a folder with the archive's name."""
+        whole = _archive_of(scan)
+        archive = _archive_at(os.path.join(scan.root, folder)) if whole is None else None
         if archive is not None:
             inner = self._walk(archive, progress)
             listing = self._list_below(inner, "")
             known = archive.inner or os.path.splitext(folder)[0]
             return replace(listing, keys=listing.keys.below(f"{known}/"), paths=listing.files(), notes=(*_damaged(inner), *listing.notes))
-        if (whole := _archive_of(scan)) is not None:
-            if not scan.has_folder(folder):
-                raise OpError("PG401", f"the folder {folder!r} is missing in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
-            return self._list_below(self._walk(whole, progress), folder)
-        find_root(scan.root, folder)
-        return self._list_below(self._walk(scan.root, progress), folder)
+        if whole is None:
+            find_root(scan.root, folder)
+        elif not scan.has_folder(folder):
+            raise OpError("PG401", f"the folder {folder!r} is missing in {scan.root!r}", help=f"it holds {quoted(scan.level('')[0])}")
+        return self._list_below(self._walk(whole or scan.root, progress), folder)
 
     def _list_below(self, scan: Scan, within: str) -> Listing:
-        import numpy as np
-
         if self.labels == "none":
             found = scan.tree(within)
             if not found:
@@ -196,14 +186,12 @@ def _archive_at(path: str) -> Archive | None:
     """Opens the archive that an absolute path leads to or into, if any. Its code is not imported for folders."""
     if os.path.isdir(path):
         return None
-    from pipegen.ops.sources.records.archives.archive import open_archive
+    from pipegen.ops.sources.records.archives import open_archive
 
     return open_archive(path)
 
 
 def _listed(scan: Scan, keys: Strings, labels: Ints | None, names: tuple[str, ...], sizes: Ints, notes: Iterable[Note]) -> Listing:
-    import numpy as np
-
     reader = scan.reader(keys)
     rows = np.arange(len(keys)) if reader.numbered else None
     return Listing(scan.root, keys, labels, names, as_sizes(sizes), tuple(notes), readers={"": reader}, rows=rows)

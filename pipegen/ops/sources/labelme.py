@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.families.array_decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.lowering.outline_masks import WITHOUT_AREA
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
-from pipegen.ops.sources.annotations.found import Found, PointNames
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource
-from pipegen.ops.sources.annotations.source import POINT_LABELS, gathered, known_sides, without_masks, without_own_image
+from pipegen.ops.sources.annotations.source import POINT_LABELS, Found, PointNames, gathered, known_sides, without_masks, without_own_image
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, find_root, quoted
 
@@ -64,15 +64,12 @@ class Labelme(PointedSource):
         return {"mask": OutlineDecoder(format="labelme", options=(("most", MOST_INSTANCES),))} if self.masks else {}
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        import numpy as np
-
         root = find_root(str(base), self.path)
         keys, beside = listed_images(root, progress, ".json")
         number = {key: i for i, key in enumerate(keys)}
         by_stem = {without_ending(key): key for key in keys}
         files = files_below(root, ".json")
-        shapes: list[_Shape] = []
-        points: list[_Shape] = []
+        shapes, points = list[_Shape](), list[_Shape]()
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         owner: dict[str, str] = {}
         wrong, lost, others, flat = [], [], [], Counter()  # type: list[str], list[str], list[str], Counter[str]
@@ -112,16 +109,19 @@ class Labelme(PointedSource):
         boxes = [(shape.record, shape.values, shape.name) for shape in shapes]
         found = gathered(keys, known_sides(sides), boxes, names, lambda i: shapes[i].where, items, notes, missing)
         found = replace(found, own=own, points=stored)
-        return root, found if not self.masks else _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()}), None
+        if self.masks:
+            found = _with_masks(found, {key: f"{root}/{file}" for key, file in owner.items()})
+        return root, found, None
 
     def _shapes(self, given: Sequence[Any], file: str, record: int, flat: Counter[str]) -> tuple[list[_Shape], list[_Shape]]:
         """Returns the shapes of a file that have an area, and the points, if keypoints are asked for; counts the kinds of others."""
-        shapes: list[_Shape] = []
-        points: list[_Shape] = []
+        shapes, points = list[_Shape](), list[_Shape]()
         for i, shape in enumerate(given):
             where = f"{file}: `shapes[{i}]`"
             kind, name, box = _shape(shape, where)
-            group = _group(shape, where) if self.keypoints == "instances" else None
+            group = shape.get("group_id") if self.keypoints == "instances" else None
+            if isinstance(group, bool) or not isinstance(group, (int, str, type(None))):
+                raise DamagedError(f"{where} has the invalid `group_id` {group!r}; use an integer")
             if kind == "point" and self.keypoints:
                 points.append(_Shape(record, _place(shape, where), name, where, 0, group))
             elif box is None:
@@ -134,8 +134,6 @@ class Labelme(PointedSource):
         self, shapes: Sequence[_Shape], points: Sequence[_Shape], images: int, wrong: list[str], notes: list[Note]
     ) -> tuple[dict[str, Any], dict[str, Ragged], PointNames | None]:
         """Returns the keypoints of boxes and those of images, by feature, and their names. Appends to what is wrong, and to notes."""
-        import numpy as np
-
         if self.keypoints is None:
             return {}, {}, None
         if self.keypoints == "image" and self.names is None:
@@ -182,8 +180,6 @@ def _ignored(flat: Mapping[str, int], others: Sequence[str]) -> Iterator[Note]:
 
 def _with_masks(found: Found, owner: Mapping[str, str]) -> Found:
     """Keeps the images that have a file, which is also their mask."""
-    import numpy as np
-
     kept = np.flatnonzero([key in owner for key in found.keys])
     more = without_masks(len(found.keys) - len(kept), len(found.keys), "no JSON file")
     keys = [found.keys[i] for i in kept.tolist()]
@@ -210,13 +206,6 @@ class _Shape(NamedTuple):
     where: str
     number: int
     group: int | str | None
-
-
-def _group(shape: Any, where: str) -> int | str | None:
-    found = shape.get("group_id")
-    if found is None or (isinstance(found, (int, str)) and not isinstance(found, bool)):
-        return found
-    raise DamagedError(f"{where} has the invalid `group_id` {found!r}; use an integer")
 
 
 def _place(shape: Any, where: str) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import field_validator
 
 from pipegen.errors import OpError, PartError
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import count, quoted
 from pipegen.ops.sources.records.described import check_pickled
@@ -64,20 +65,14 @@ class Lmdb(PartSource):
         return frozenset()
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """List the keys and group them into records.
-
-        Raises:
-            OpError: `PG440` without LMDB, `PG442` if no key matches or values are missing.
-        """
-        import numpy as np
-
+        """List the keys and group them into records; `PG440` without LMDB, `PG442` if no key matches or values are missing."""
         from pipegen.ops.sources.stores.lmdb_keys import list_values
 
         parts = len(self.features)
         try:
             values = list_values(path)
         except MissingLibrary as error:
-            raise OpError("PG440", f"LMDB files need {error}", help=error.help) from None
+            raise error.diagnosed("LMDB") from None
         except StoreError as error:
             return ShardRecords(np.zeros((0, parts), np.int64), np.zeros((0, parts), np.int32), f"({error})")
         rows = np.array(self._matched(path, values.keys), np.int64).reshape(-1, parts)
@@ -100,9 +95,8 @@ class Lmdb(PartSource):
             if lacking:
                 key = self.key_of(name).replace(ANY, lacking[0].decode("utf-8", "backslashreplace"))
                 message = f"{path!r} has no `{name}` for {count(len(lacking), 'record')} of {len(every):,}, such as {key!r}"
-                raise OpError(
-                    "PG442", message, field=self.features[name].key_field(name), help="each record needs a value of every feature"
-                )
+                help_ = "each record needs a value of every feature"
+                raise OpError("PG442", message, field=self.features[name].key_field(name), help=help_)
         return [[own[record] for own in found.values()] for record in every]
 
     def _own(self, name: str, keys: Sequence[bytes]) -> dict[bytes, int]:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.mounts import Opened
-from pipegen.ops.sources.listing.wording import quoted
+from pipegen.lazy import np
+from pipegen.mounts import Opened, content_of, mounted
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import is_are, quoted
 from pipegen.ops.sources.records.described import missing_key
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
 from pipegen.ops.sources.records.parts import PartReader, PartSource
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, column_and_path, optional_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.listing.base import Note
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.paths import Found
@@ -34,6 +37,10 @@ _JSON = "json"
 _ARRAY = re.compile(r"ndarray:(\w+):([\d,]+)\Z")
 _WIDEST = 1 << 20
 """Bytes of the longest description of a shard's columns."""
+_INDEX, _LONGEST = "index.json", 1 << 28
+"""The list of a folder's shards, with their sizes and hashes, and its largest size."""
+_HASHED = 1 << 22
+"""Bytes hashed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +71,11 @@ class _Samples(PartReader):
 
     def damaged_files(self) -> Iterator[tuple[str, str]]:
         """Compare the shards with the hashes in Streaming's `index.json`."""
-        from pipegen.ops.sources.records.hashes import INDEX, listed_hashes, wrong_hashes
-
         for folder in dict.fromkeys(os.path.dirname(shard.path) for shard in self.shards):
-            listed = listed_hashes(os.path.join(folder, INDEX))
+            listed = _listed_hashes(os.path.join(folder, _INDEX))
             for shard in self.shards:
                 if os.path.dirname(shard.path) == folder:
-                    yield from wrong_hashes(shard.path, listed.get(os.path.basename(shard.path), {}))
+                    yield from _wrong_hashes(shard.path, listed.get(os.path.basename(shard.path), {}))
 
 
 class Mds(PartSource):
@@ -125,13 +130,11 @@ class Mds(PartSource):
 
     def noted(self, shards: Sequence[Found], index: RecordIndex) -> Iterator[Note]:
         """Compare the shards of each folder, and all shards with the top folder's, with an `index.json` there."""
-        from pipegen.ops.sources.records.hashes import check_index
-
         rows, folders = index.rows.tolist(), [os.path.dirname(shard.path) for shard in shards]
         top = os.path.commonpath(folders)
         for folder in dict.fromkeys([top, *folders]):
             own = [place for place, other in enumerate(folders) if folder in (other, top)]
-            yield from check_index(folder, [shards[place] for place in own], [rows[place] for place in own])
+            yield from _check_index(folder, [shards[place] for place in own], [rows[place] for place in own])
 
 
 def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
@@ -142,8 +145,6 @@ def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
     Raises:
         ValueError: The file is not a shard, or its description is damaged.
     """
-    import numpy as np
-
     head = stream.pread(4, 0)
     count = int.from_bytes(head, "little")
     if len(head) < 4 or 4 * (count + 2) > size:
@@ -165,8 +166,6 @@ def read_columns(stream: Opened, size: int) -> tuple[Columns, Ints]:
 
 def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
     """Finds columns in the samples of a shard; a missing column has no bytes."""
-    import numpy as np
-
     with Opened(path) as stream:
         try:
             columns, starts = read_columns(stream, size)
@@ -185,9 +184,7 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         elif len(ends) and int(ends[-1]) != size:
             damage = f"at byte {int(ends[-1]):,}, record {count:,}: bytes follow the last record"
         begins, lengths = starts[:count], ends[:count] - starts[:count]
-        widths: Ints = np.zeros((count, len(columns.sizes)), np.int64)
-        for i, width in enumerate(columns.sizes):
-            widths[:, i] = width or 0
+        widths: Ints = np.tile(np.array([width or 0 for width in columns.sizes], np.int64), (count, 1))
         if len(varying) == 1:
             widths[:, varying[0]] = lengths - least
         elif varying:
@@ -198,7 +195,111 @@ def index_mds(path: str, size: int, keys: Sequence[str]) -> ShardRecords:
         count = int(apart.argmax())
         damage = f"at byte {int(begins[count]):,}, record {count:,}: the lengths of its columns do not fit into it"
     offsets = begins[:, None] + 4 * len(varying) + np.cumsum(widths, axis=1) - widths
-    named = [columns.place(key)[0] for key in keys]
-    chosen = [columns.names.index(name) if name in columns.names else -1 for name in named]
+    chosen = [columns.names.index(name) if name in columns.names else -1 for name, _ in map(columns.place, keys)]
     picked = [(offsets[:count, at], widths[:count, at]) if at >= 0 else (begins[:count], np.full(count, -1)) for at in chosen]
     return ShardRecords(np.stack([o for o, _ in picked], 1), np.stack([w for _, w in picked], 1).astype(np.int32), damage)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A shard as listed in an `index.json`: its path, relative to that; its bytes and records, if listed; its hashes by algorithm, in
+    hexadecimal; whether it was written compressed."""
+
+    name: str
+    size: int | None
+    samples: int | None
+    hashes: Mapping[str, str]
+    packed: bool
+
+    @classmethod
+    def of(cls, shard: Mapping[str, Any]) -> _Listed:
+        """Reads its description."""
+        raw = shard["raw_data"]
+        size, samples = (None if said is None else int(said) for said in (raw.get("bytes"), shard.get("samples")))
+        hashes = {str(name): str(value) for name, value in (raw.get("hashes") or {}).items()}
+        return cls(str(raw["basename"]), size, samples, hashes, packed=shard.get("zip_data") is not None)
+
+
+def _read_index(path: str) -> list[_Listed] | None:
+    """Reads the shards that an `index.json` lists; `None` without one, `ValueError` if it is damaged."""
+    try:
+        content = content_of(path, _LONGEST)
+    except OSError:
+        if mounted(path) is not None or not os.path.lexists(path):
+            return None
+        raise ValueError("it cannot be read") from None
+    try:
+        return [_Listed.of(shard) for shard in json.loads(content)["shards"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("it is incomplete, or not an index of shards") from None
+
+
+def _listed_hashes(path: str) -> dict[str, Mapping[str, str]]:
+    """Reads the listed hashes of shards by name, if any."""
+    try:
+        return {shard.name: shard.hashes for shard in _read_index(path) or ()}
+    except ValueError:
+        return {}
+
+
+def _check_index(folder: str, shards: Sequence[Found], rows: Sequence[int]) -> Iterator[Note]:
+    """Compares the shards of a folder, and the number of records of each, with its `index.json`: notes `PG430` for damage and differences,
+    `PG411` for unlisted shards; `PG401` if listed shards are missing and the whole folder is read."""
+    path = os.path.join(folder, _INDEX)
+    try:
+        listed = _read_index(path)
+    except ValueError as error:
+        help_ = "copy it again, or remove it if it is lost; missing shards are not noticed without it"
+        yield Note("PG430", f"{path!r} is damaged: {error}", help_, "path", "error")
+        return
+    if listed is None:
+        return
+    own = {os.path.relpath(shard.path, folder): (shard, count) for shard, count in zip(shards, rows, strict=True)}
+    known = {one.name: one for one in listed}
+    missing = [name for name in known if name not in own and not os.path.exists(os.path.join(folder, name))]
+    if missing and not all(shard.named for shard in shards):
+        packed = any(known[name].packed for name in missing)
+        message = f"{len(missing):,} of {len(listed):,} shards listed in {path!r} {is_are(len(missing))} missing: {quoted(missing)}"
+        unpack = "they were written with `compression`; unpack them, or write them uncompressed"
+        others = "or list the others in `path`"
+        raise OpError("PG401", message, field="path", help=(unpack if packed else "copy or download the missing ones", others))
+    for name, (shard, count) in own.items():
+        if name in known:
+            size, samples = known[name].size, known[name].samples
+            wrong = ""
+            if size is not None and size != shard.size:
+                wrong = f"it has {shard.size:,} bytes, but {path!r} lists {size:,}"
+            elif samples is not None and samples != count:
+                wrong = f"it has {count:,} records, but {path!r} lists {samples:,}"
+            if wrong:
+                yield Note("PG430", f"{shard.path!r} is damaged: {wrong}", "copy or write the file again", "path", "error")
+    beside = sorted(name for name in own if name not in known)
+    if beside:
+        message = f"{len(beside):,} of {len(own):,} shards {is_are(len(beside))} read but not listed in {path!r}: {quoted(beside)}"
+        yield Note("PG411", message, "remove shards of an earlier run, or write the index again", "path", "warning")
+
+
+def _wrong_hashes(path: str, wanted: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Hashes a file once, and yields it with its problem if a hash differs; unknown algorithms are ignored."""
+    running = {name: made for name in wanted if (made := _begun(name)) is not None}
+    if not running:
+        return
+    with Opened(path) as stream:
+        while block := stream.read(_HASHED):
+            for one in running.values():
+                one.update(block)
+    for name, one in running.items():
+        if one.hexdigest() != wanted[name].lower():
+            yield path, f"its {name} is {one.hexdigest()}, but `index.json` lists {wanted[name]}"
+            return
+
+
+def _begun(name: str) -> Any:
+    """Returns a hash of the standard library, or of `xxhash` if installed."""
+    if name in hashlib.algorithms_available and not name.startswith("shake"):
+        return hashlib.new(name, usedforsecurity=False)
+    if name.startswith("xxh") and find_spec("xxhash") is not None:
+        import xxhash
+
+        return getattr(xxhash, name, lambda: None)()
+    return None

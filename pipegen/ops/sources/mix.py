@@ -161,13 +161,14 @@ class Mix(Source):
     def mixed(self) -> Mapping[str, Part]:
         return self.parts
 
-    def _first(self) -> Part:
-        return next(iter(self.parts.values()))
+    def _first(self) -> tuple[Part, dict[str, str]]:
+        """Returns the first part, and the names in the mix of its renamed features."""
+        part = next(iter(self.parts.values()))
+        return part, {own: name for name, own in part.features.items()}
 
     def infer(self) -> ElementType:
         """Infers the features that every part has, with the types of the first part."""
-        part = self._first()
-        new = {own: name for name, own in part.features.items()}
+        part, new = self._first()
         shared = [{*other.names(), *other.fill} for other in self.parts.values()]
         known = ((new.get(name, name), t.with_(of=new.get(t.of, t.of) if t.of else None)) for name, t in part.source.infer().items())
         return ElementType(tuple((name, t) for name, t in known if all(name in names for names in shared)))
@@ -177,8 +178,7 @@ class Mix(Source):
         return any(part.source.has_labels() for part in self.parts.values())
 
     def decoders(self) -> Mapping[str, Transform]:
-        part = self._first()
-        new = {own: name for name, own in part.features.items()}
+        part, new = self._first()
         return {new.get(name, name): step for name, step in part.source.decoders().items()}
 
     def described(self) -> Mapping[str, tuple[str, ...]]:

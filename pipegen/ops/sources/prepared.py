@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipegen.errors import OpError, PartError
+from pipegen.lazy import np
 from pipegen.ops.arguments.magnitudes import Number
 from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import with_numbers
@@ -180,8 +181,6 @@ class Prepared(Source):
             raise OpError("PG571", "`features` does not match the features of the store", field="features", help=help_)
 
     def _listed(self, root: Path, about: StoreAbout) -> Listing:
-        import numpy as np
-
         from pipegen.ops.sources.listing.strings import Strings
         from pipegen.ops.sources.prepared_store.layout import ARRAY_RECORD, read_column
         from pipegen.ops.sources.prepared_store.rows import StoredMessages, StoredRows, places
@@ -215,8 +214,6 @@ class Prepared(Source):
 
 def _column(root: Path, about: StoreAbout, name: str, t: FeatureType) -> Any:
     """Reads the stored values of a feature without pixels: a row per record, or all items with their counts (`PG570` if they differ)."""
-    import numpy as np
-
     from pipegen.ops.sources.prepared_store.layout import PREPARE_AGAIN, read_column
 
     values = np.array(read_column(root, name))

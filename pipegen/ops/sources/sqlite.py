@@ -11,8 +11,6 @@ from pipegen.ops.sources.records.by_library import StoreSource
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from pipegen.ops.sources.stores.base import Store
-
 
 class Sqlite(StoreSource):
     """SQLite files: each row of a table is an example, and the key of a feature is a column.
@@ -24,14 +22,10 @@ class Sqlite(StoreSource):
     op: ClassVar[str] = "sqlite"
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
     called: ClassVar[str] = "SQLite"
+    store: ClassVar[str] = "sqlite_rows.SqliteRows"
 
     table: Annotated[str, Field(min_length=1)] | None = None
     """Name of the table; by default the only one."""
-
-    def store(self) -> type[Store]:
-        from pipegen.ops.sources.stores.sqlite_rows import SqliteRows
-
-        return SqliteRows
 
     def selects(self) -> str:
         return self.table or ""

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.array_record import ArrayRecord
@@ -113,15 +114,22 @@ class Tfds(DescribedRecords):
         for split, text in splits.items():
             field = f"split.{split}" if split else "split"
             try:
-                pieces = [
-                    (split, prepared.shard(own, shard), first, count) for own, shard, first, count in prepared.pieces(parse_split(text))
-                ]
+                named = prepared.pieces(parse_split(text))
+                pieces = [(split, prepared.shard(own, shard), first, count) for own, shard, first, count in named]
             except OpError as error:
                 raise OpError(error.code, error.message, field=field, help=error.help) from None
             if not pieces:
                 raise OpError("PG447", f"{text!r} matches no record of {prepared.name!r}", field=field)
             found += pieces
-        _check_apart(found)
+        ends: dict[str, tuple[int, str]] = {}
+        for split, file, first, count in sorted(found, key=lambda piece: (piece[1], piece[2])):
+            end, other = ends.get(file, (0, ""))
+            if first < end:
+                where = f"both in `{other}` and in `{split}`" if other != split else "twice"
+                message = f"records of {file!r} are named {where}, the first of them number {first}"
+                field = f"split.{split}" if split else "split"
+                raise OpError("PG448", message, field=field, help="evaluation examples must not be in `train`")
+            ends[file] = first + count, split
         return found
 
     def _described(self, prepared: Prepared) -> dict[str, RecordFeature]:
@@ -141,7 +149,8 @@ class Tfds(DescribedRecords):
                 raise OpError("PG431", f"{prepared.name!r} has no feature {key!r}", field=field, help=help_)
             about = prepared.features[key]
             if kind_of(feature).pictured and "image" not in about:
-                message = f"{key!r} of {prepared.name!r} is {_called(about)}, but `{name}` needs the bytes of an image file"
+                called = "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]
+                message = f"{key!r} of {prepared.name!r} is {called}, but `{name}` needs the bytes of an image file"
                 raise OpError("PG431", message, field=f"features.{name}")
             kind = kind_of(feature)
             names = class_names(prepared, key) if kind.counts and feature.classes is None else ()
@@ -152,30 +161,12 @@ class Tfds(DescribedRecords):
         return found
 
 
-def _called(about: Mapping[str, Any]) -> str:
-    return "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]
-
-
-def _check_apart(pieces: Sequence[Piece]) -> None:
-    ends: dict[str, tuple[int, str]] = {}
-    for split, file, first, count in sorted(pieces, key=lambda piece: (piece[1], piece[2])):
-        end, other = ends.get(file, (0, ""))
-        if first < end:
-            where = f"both in `{other}` and in `{split}`" if other != split else "twice"
-            message = f"records of {file!r} are named {where}, the first of them number {first}"
-            field = f"split.{split}" if split else "split"
-            raise OpError("PG448", message, field=field, help="evaluation examples must not be in `train`")
-        ends[file] = first + count, split
-
-
 def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, single: bool) -> Listing:
     """Narrows a listing to parts of its files; `PG430` if a file's record count differs from the metadata."""
-    import numpy as np
-
     held = shards_of(listing)
     at = {key: i for i, key in enumerate(listing.keys)}
     for key, rows in zip(listing.keys, held.rows.tolist(), strict=True):
-        due = _due(prepared, key)
+        due = next(n[i] for split, n in prepared.splits.items() for i in range(len(n)) if prepared.shard(split, i) == key)
         if rows != due and not any(note.severity == "error" for note in listing.notes):
             message = f"{os.path.join(listing.root, key)!r} has {rows:,} records, but its metadata says {due:,}"
             raise OpError("PG430", message, field="name", help="prepare the dataset again")
@@ -190,7 +181,3 @@ def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared, sin
     cells = listing.cells_of(places, counts, firsts)
     taken = replace(listing.take(places), sizes=sizes, shards=shards, columns=columns, cells=cells)
     return taken if single else replace(taken, parts=Parts.hold([split for split, *_ in pieces]))
-
-
-def _due(prepared: Prepared, key: str) -> int:
-    return next(rows[i] for split, rows in prepared.splits.items() for i in range(len(rows)) if prepared.shard(split, i) == key)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.families.array_decoder import MaskDecoder
 from pipegen.ops.kinds.numbering import number_name
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text, read_xml
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
-    from pipegen.ops.sources.annotations.found import Found
+    from pipegen.ops.sources.annotations.source import Found
     from pipegen.ops.sources.listing.missing import Missing
     from pipegen.ops.transform import Transform
 
@@ -91,21 +92,19 @@ class Voc(BoxedSource):
         return there, without_masks(len(keys) - len(there), len(keys), f"no mask below {folder!r}")
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        import numpy as np
-
         path = find_root(str(base), self.path)
         root = below(path, self.images, ("JPEGImages", "images"), "images", path)
         folder = below(path, self.annotations, ("Annotations", "annotations"), "annotations", root)
         images, beside = listed_images(root, progress, ".xml")
         own, alone = annotated(root, images, folder, ".xml")
         missing = without_own_image(alone, root, "annotation file") if self.split is None else []
-        keys, parts, more = self._of_splits(path, root, images, missing)
+        split_of = self._of_splits(path, root, images, missing)
+        keys, more = self._with_masks(path, [*split_of]) if self.masks else ([*split_of], [])
+        parts = Parts.hold([split_of[key] for key in keys]) if isinstance(self.split, Mapping) else None
         boxes: list[tuple[int, tuple[float, ...], str]] = []
-        places: list[str] = []
-        difficult: list[bool] = []
-        objects: list[int] = []
+        places, wrong, difficult, objects = list[str](), list[str](), list[bool](), list[int]()
         sides: list[tuple[int, int] | None] = []
-        wrong: list[str] = []
+        first = 1 if self.corners == "pixels" else 0
         for record, key in enumerate(keys):
             file = own.get(key)
             try:
@@ -113,8 +112,8 @@ class Voc(BoxedSource):
                 sides.append(None if tree is None else _sides(tree))
                 for number, thing in enumerate(tree.findall("object") if tree is not None else ()):
                     where = f"{file}: object {number + 1}"
-                    name, edges = _object(thing, where)
-                    boxes.append((record, self._edges(edges), name))
+                    name, (left, top, right, bottom) = _object(thing, where)
+                    boxes.append((record, (left - first, top - first, right, bottom), name))
                     places.append(where)
                     objects.append(number + 1)
                     difficult.append((thing.findtext("difficult") or "").strip() == "1")
@@ -132,20 +131,10 @@ class Voc(BoxedSource):
             found = replace(found, beside={"mask": [f"{masks_folder}/{without_ending(key)}.png" for key in keys]})
         return root, found, parts
 
-    def _edges(self, corners: tuple[float, ...]) -> tuple[float, ...]:
-        left, top, right, bottom = corners
-        return (left - 1, top - 1, right, bottom) if self.corners == "pixels" else corners
-
-    def _of_splits(
-        self, path: str, root: str, keys: Sequence[str], lost: builtins.list[Missing]
-    ) -> tuple[Sequence[str], Parts | None, Sequence[Note]]:
-        """Returns the listed images (with `masks`, those with a mask), the split of each if there are several, and notes on the others.
-
-        Appends listed images that are missing to `lost`.
-        """
+    def _of_splits(self, path: str, root: str, keys: Sequence[str], lost: builtins.list[Missing]) -> dict[str, str]:
+        """Returns the split of each listed image, by path; appends listed images that are missing to `lost`."""
         if self.split is None:
-            chosen, more = self._with_masks(path, keys) if self.masks else (keys, [])
-            return chosen, None, more
+            return dict.fromkeys(keys, "")
         known = {without_ending(key): key for key in keys}
         found: dict[str, str] = {}
         for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
@@ -160,8 +149,7 @@ class Voc(BoxedSource):
                 if found.setdefault(known[i], split) != split:
                     message = f"{i!r} is in the lists of both `{found[known[i]]}` and `{split}`"
                     raise OpError("PG448", message, field=field, help="use lists that share no image")
-        chosen, more = self._with_masks(path, sorted(found)) if self.masks else (sorted(found), [])
-        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, more
+        return dict(sorted(found.items()))
 
 
 def _listed(path: str, sets: str, name: str, field: str) -> list[str]:

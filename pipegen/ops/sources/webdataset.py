@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pipegen.ops.sources.records.grouped import GroupedSource
 from pipegen.ops.sources.records.tar_headers import tar_members
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.records.members import Members
 
 
 class WebDataset(GroupedSource):
@@ -26,6 +23,4 @@ class WebDataset(GroupedSource):
     suffixes: ClassVar[tuple[str, ...]] = (".tar",)
     adjacent: ClassVar[bool] = True
     checksums: ClassVar[str] = "those of headers, since the format has no others"
-
-    def members(self, path: str, size: int) -> tuple[Members, str]:
-        return tar_members(path, size)
+    members = staticmethod(tar_members)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, read_text
-from pipegen.ops.sources.annotations.found import PointNames
 from pipegen.ops.sources.annotations.outlined import OutlinedSource
 from pipegen.ops.sources.annotations.outlines import FARTHEST, NONE, Outlines
 from pipegen.ops.sources.annotations.pairs import below, files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource, checked_points
 from pipegen.ops.sources.annotations.sizes import sides_of
-from pipegen.ops.sources.annotations.source import gathered, known_sides, without_listed, without_own_image
+from pipegen.ops.sources.annotations.source import PointNames, gathered, known_sides, without_listed, without_own_image
 from pipegen.ops.sources.annotations.yolo_names import Described, Pose, described
 from pipegen.ops.sources.listing.base import Parts
 from pipegen.ops.sources.listing.wording import close_names, count, quoted
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipegen.ops.sources.annotations.found import Found
+    from pipegen.ops.sources.annotations.source import Found
     from pipegen.ops.sources.listing.missing import Missing
+
+    Paths = builtins.list[str]
 
 _Name = Annotated[str, Field(min_length=1)]
 _IMAGES, _LABELS = "images", "labels"
@@ -64,23 +66,20 @@ class Yolo(PointedSource, OutlinedSource):
         return tuple(self.split) if isinstance(self.split, Mapping) else None
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        import numpy as np
-
         about = described(str(base), self.path)
         root = below(about.folder, None, (_IMAGES,), "path", about.folder)
         images, beside = listed_images(root, progress, ".txt")
         missing: builtins.list[Missing] = []
-        keys, parts, folders = self._images(about, root, images, missing)
+        split_of, folders = self._of_splits(about, root, images, missing)
+        keys = [*split_of]
+        parts = Parts.hold([*split_of.values()]) if isinstance(self.split, Mapping) else None
         boxes: list[tuple[int, tuple[float, ...], str]] = []
         points: list[Sequence[float]] = []
-        own: list[int] = []
-        outlines = Outlines()
+        own, places, wrong, outlines = list[int](), list[str](), list[str](), Outlines()
         sides: list[tuple[float, float] | None] = [None] * len(keys)
         if self.masks:
             read = (sides_of(f"{root}/{key}") for key in keys)
             sides = [(1, 1) if one is None else one.upright for one in read]  # an unreadable image is an error when it is read
-        places: list[str] = []
-        wrong: list[str] = []
         files = [_labels_of(f"{root}/{key}") for key in keys]
         there = [os.path.isfile(file) for file in files]
         if not any(there):
@@ -102,9 +101,8 @@ class Yolo(PointedSource, OutlinedSource):
                 if len(wrong) < _MOST_SAID:
                     wrong.append(str(error))
         far = {*outlines.finish().tolist()}
-        wrong += [
-            f"{place} has an outline more than {FARTHEST:,} pixels from its image" for place, i in zip(places, own, strict=True) if i in far
-        ]
+        beyond = [place for place, i in zip(places, own, strict=True) if i in far]
+        wrong += [f"{place} has an outline more than {FARTHEST:,} pixels from its image" for place in beyond]
         pose = self._pose(about) if self.keypoints else None
         if pose is not None:
             joints_, more = checked_points(_sets(points, pose), places.__getitem__)
@@ -132,50 +130,35 @@ class Yolo(PointedSource, OutlinedSource):
         named = dict(zip(pose.names, self.names, strict=True))
         return pose._replace(names=self.names, pairs=pose.pairs and tuple((named[a], named[b]) for a, b in pose.pairs))
 
-    def _images(
-        self, about: Described, root: str, keys: builtins.list[str], lost: builtins.list[Missing]
-    ) -> tuple[builtins.list[str], Parts | None, builtins.list[str]]:
-        """Returns the images of the splits, the split of each if there are several, and the folders taken whole, relative to the root.
-
-        Appends listed images that are missing to `lost`.
-        """
+    def _of_splits(self, about: Described, root: str, keys: Paths, lost: builtins.list[Missing]) -> tuple[dict[str, str], Paths]:
+        """Returns the split of each image, by path, and the folders taken whole, relative to the root; appends missing images to `lost`."""
         if self.split is None:
-            return keys, None, ["."]
+            return dict.fromkeys(keys, ""), ["."]
         found: dict[str, str] = {}
         folders: builtins.list[str] = []
         for split, name in self.split.items() if isinstance(self.split, Mapping) else (("", self.split),):
             field = f"split.{split}" if split else "split"
-            for key in self._of_split(about, root, keys, name, field, lost, folders):
+            own, gone, whole = self._of_split(about, root, keys, name, field)
+            lost += without_listed(gone, name, root, field)
+            folders += whole
+            for key in own:
                 if found.setdefault(key, split) != split:
                     message = f"{key!r} is in both `{found[key]}` and `{split}`"
                     raise OpError("PG448", message, field=field, help="use splits that share no image")
-        chosen = sorted(found)
-        return chosen, Parts.hold([found[key] for key in chosen]) if isinstance(self.split, Mapping) else None, folders
+        return dict(sorted(found.items())), folders
 
-    def _of_split(
-        self,
-        about: Described,
-        root: str,
-        keys: Sequence[str],
-        name: str,
-        field: str,
-        gone: builtins.list[Missing],
-        whole: builtins.list[str],
-    ) -> builtins.list[str]:
+    def _of_split(self, about: Described, root: str, keys: Sequence[str], name: str, field: str) -> tuple[Paths, Paths, Paths]:
+        """Returns the images of a split, listed images that are missing, and the folders taken whole."""
         folders = sorted({key.split("/")[0] for key in keys if "/" in key})
         places = about.splits.get(name) or ([f"{root}/{name}"] if name in folders else [])
         if not places:
             known = [*about.splits, *(folder for folder in folders if folder not in about.splits)]
             near = close_names(name, known)
-            help_ = (
-                f"is {quoted(near)} meant?"
-                if near
-                else f"the splits are {quoted(known)}"
-                if known
-                else "remove `split` to read every image"
-            )
+            help_ = f"the splits are {quoted(known)}" if known else "remove `split` to read every image"
+            help_ = f"is {quoted(near)} meant?" if near else help_
             raise OpError("PG578", f"{self.path!r} has no split `{name}`", field=field, help=help_)
-        known_keys, found = set(keys), []
+        known_keys = set(keys)
+        found, gone, whole = list[str](), list[str](), list[str]()
         for place in places:
             if os.path.isdir(place):
                 within = os.path.relpath(os.path.realpath(place), os.path.realpath(root)).replace(os.sep, "/")
@@ -184,12 +167,12 @@ class Yolo(PointedSource, OutlinedSource):
                 whole.append(within)
             else:
                 own, lost = _of_list(place, about.folder, root, known_keys, field)
-                gone += without_listed(lost, name, root, field) if own else []
+                gone += lost if own else []
             if lost and not own:
                 message = f"the split `{name}` names {count(len(lost), 'path')} without images of {root!r}: {quoted(lost)}"
                 raise OpError("PG578", message, field=field, help="add the images, or correct the names")
             found += own
-        return found
+        return found, gone, whole
 
 
 def _of_list(place: str, folder: str, root: str, known: set[str], field: str) -> tuple[list[str], list[str]]:
@@ -198,8 +181,7 @@ def _of_list(place: str, folder: str, root: str, known: set[str], field: str) ->
         lines = [line.strip() for line in read_text(place).splitlines() if line.strip()]
     except DamagedError as error:
         raise OpError("PG578", str(error), field=field, help="a split is a folder of images, or a file that lists them") from None
-    found: list[str] = []
-    lost: list[str] = []
+    found, lost = list[str](), list[str]()
     for line in lines:
         path = os.path.normpath(os.path.join(os.path.dirname(place) if line.startswith("./") else folder, line))
         key = os.path.relpath(path, root).replace(os.sep, "/")
@@ -218,10 +200,8 @@ def _labels_of(image: str) -> str:
 
 
 def _alone(root: str, images: Sequence[str], folders: Sequence[str]) -> list[str]:
-    """Lists text files of boxes without an image, below the folders taken whole.
-
-    Among text files beside the images, the first line shows which hold boxes.
-    """
+    """Lists text files of boxes without an image, below the folders taken whole; beside the images, their first line shows which hold
+    boxes."""
     known = {_labels_of(f"{root}/{key}") for key in images}
     found: dict[str, None] = {}
     for folder in folders:
@@ -277,8 +257,6 @@ def _object(words: Sequence[str], about: Described, where: str) -> tuple[str, tu
 
 def _sets(given: Sequence[Sequence[float]], pose: Pose) -> Any:
     """Makes sets of keypoints with visibility, float64 `(boxes, names, 3)`; without a visibility, negative ones and zeros are absent."""
-    import numpy as np
-
     found: Any = np.zeros((len(given), len(pose.names), 3))
     own = [i for i, points in enumerate(given) if points]
     read = np.array([given[i] for i in own]).reshape(len(own), len(pose.names), pose.columns)

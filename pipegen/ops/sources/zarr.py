@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from pipegen.ops.sources.records.array_stores import ArrayStoreSource
-
-if TYPE_CHECKING:
-    from pipegen.ops.sources.stores.base import Store
+from pipegen.ops.sources.records.by_library import ArrayStoreSource
 
 
 class Zarr(ArrayStoreSource):
@@ -25,9 +22,5 @@ class Zarr(ArrayStoreSource):
     suffixes: ClassVar[tuple[str, ...]] = (".zarr",)
     marks: ClassVar[tuple[str, ...]] = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
     called: ClassVar[str] = "Zarr"
+    store: ClassVar[str] = "zarr_arrays.ZarrArrays"
     unit: ClassVar[str] = "chunks"
-
-    def store(self) -> type[Store]:
-        from pipegen.ops.sources.stores.zarr_arrays import ZarrArrays
-
-        return ZarrArrays

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.reader import Reader
     from pipegen.ops.sources.records.index import RecordIndex
     from pipegen.ops.sources.records.labels import LabelColumn
-    from pipegen.ops.sources.records.members import Members
     from pipegen.ops.sources.records.paths import Found
 
 
@@ -31,12 +30,10 @@ class Zip(GroupedSource):
     checked: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".zip",)
     checksums: ClassVar[str] = "those of each member"
+    members = staticmethod(zip_members)
 
     verify: bool = False
     """Whether reading checks the checksums of stored members, too."""
-
-    def members(self, path: str, size: int) -> tuple[Members, str]:
-        return zip_members(path, size)
 
     def reader(self, shards: Sequence[Found], index: RecordIndex, labels: Mapping[str, LabelColumn]) -> Reader:
         made = super().reader(shards, index, labels)

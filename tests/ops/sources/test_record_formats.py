@@ -17,7 +17,7 @@ from record_files import WRITERS, examples, write_mds, write_tar, write_tfrecord
 from pipegen.errors import OpError, SpecError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.records.member_names import MemberNames
+from pipegen.ops.sources.records.grouped import MemberNames
 from pipegen.ops.sources.records.members import unpacked_member
 from pipegen.ops.sources.records.tar_headers import tar_members
 from pipegen.ops.sources.records.zip_directory import zip_members

@@ -13,7 +13,8 @@ from pipegen.errors import DataError, OpError
 from pipegen.ops.sources.records import index as indexing
 from pipegen.ops.sources.records.index import ShardRecords, build_index
 from pipegen.ops.sources.records.paths import expand, find_shards
-from pipegen.ops.sources.tfrecord import TFRecord, index_tfrecord
+from pipegen.ops.sources.records.tfrecords import index_tfrecord
+from pipegen.ops.sources.tfrecord import TFRecord
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.written_stores import example, write_array_record, write_arrow, write_hdf5, write_lmdb, write_sqlite
-from pipegen.ops.sources.stores import handles
+from pipegen.ops.sources.stores import base
 from pipegen.ops.sources.stores.array_records import ArrayRecords
 from pipegen.ops.sources.stores.arrow_tables import ArrowTables
 from pipegen.ops.sources.stores.base import Store
@@ -313,25 +313,25 @@ def test_tables_of_sqlite(tmp_path: Path) -> None:
 def test_a_file_is_opened_once_and_another_time_when_it_has_changed(tmp_path: Path) -> None:
     write_sqlite(tmp_path / "a", RECORDS)
     path = str(tmp_path / "a")
-    listed = handles.stamp(path)
-    first = handles.opened(SqliteRows, path, listed)
-    assert handles.opened(SqliteRows, path, listed) is first
+    listed = base.stamp(path)
+    first = base.opened(SqliteRows, path, listed)
+    assert base.opened(SqliteRows, path, listed) is first
     os.utime(path, ns=(1, 1))
     with pytest.raises(StoreError, match="has changed since its records were listed"):
-        handles.opened(SqliteRows, path, listed)
-    assert handles.opened(SqliteRows, path, handles.stamp(path)) is not first
+        base.opened(SqliteRows, path, listed)
+    assert base.opened(SqliteRows, path, base.stamp(path)) is not first
     os.unlink(path)
     with pytest.raises(StoreError, match="cannot be opened: No such file"):
-        handles.opened(SqliteRows, path, listed)
+        base.opened(SqliteRows, path, listed)
 
 
 def test_a_forked_process_opens_files_of_its_own(tmp_path: Path) -> None:
     write_sqlite(tmp_path / "a", RECORDS)
     path = str(tmp_path / "a")
-    first = handles.opened(SqliteRows, path)
+    first = base.opened(SqliteRows, path)
     child = os.fork()
     if not child:
-        other = handles.opened(SqliteRows, path)
+        other = base.opened(SqliteRows, path)
         same = other is first or other.read(("label",), np.array([7]))[0].tolist() != [RECORDS[7][1]]
         os._exit(int(same))
     assert os.waitpid(child, 0)[1] == 0
@@ -339,20 +339,20 @@ def test_a_forked_process_opens_files_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_least_used_files_are_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handles, "MOST_OPEN", 2)
+    monkeypatch.setattr(base, "MOST_OPEN", 2)
     for name in "abc":
         write_sqlite(tmp_path / name, RECORDS[:3])
-    kept = handles.opened(SqliteRows, str(tmp_path / "a"))
+    kept = base.opened(SqliteRows, str(tmp_path / "a"))
     for name in "bc":
-        handles.opened(SqliteRows, str(tmp_path / name))
-    assert len(handles.HANDLES.recent) == 2
-    assert handles.opened(SqliteRows, str(tmp_path / "a")) is kept, "one that is in use is not opened a second time"
+        base.opened(SqliteRows, str(tmp_path / name))
+    assert len(base.HANDLES.recent) == 2
+    assert base.opened(SqliteRows, str(tmp_path / "a")) is kept, "one that is in use is not opened a second time"
 
 
 def test_the_extras_that_are_named_bring_the_libraries() -> None:
     root = Path(__file__).parents[3]
     extras = (root / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
     texts = "".join(file.read_text(encoding="utf-8") for file in (root / "pipegen/ops/sources/stores").glob("*.py"))
-    named = re.findall(r'MissingLibrary\(.*, "([\w-]+)", ', texts)
+    named = re.findall(r'(?:needs|MissingLibrary)\("\S+, "([\w-]+)"', texts)
     assert sorted(named) == ["array-record", "arrow", "hdf5", "lmdb", "zarr"]
     assert all(f"\n{extra} = [" in extras for extra in named)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -29,11 +28,7 @@ class DamagedError(Exception):
 
 
 def read_text(path: str, most: int = MOST_OF_ONE) -> str:
-    """Reads a text file in UTF-8, or in UTF-16 with a byte order mark.
-
-    Raises:
-        DamagedError: It cannot be read, is longer than `most` bytes, or is not such text.
-    """
+    """Reads a text file in UTF-8, or in UTF-16 with a byte order mark; `DamagedError` for others, and for more than `most` bytes."""
     data = _content(path, most)
     try:
         return data.decode("utf-16" if data.startswith(_BYTE_ORDERS) else "utf-8-sig")
@@ -52,19 +47,22 @@ def _content(path: str, most: int) -> bytes:
 
 
 def read_json(path: str, most: int = MOST_OF_ONE, hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """Reads a JSON file.
+    """Reads a JSON file of at most `most` bytes; `hook` converts each object as it is read. `DamagedError` if it is not JSON, is nested too
+    deeply, or holds an invalid number."""
 
-    Args:
-        path: The file.
-        most: Its largest size in bytes.
-        hook: Converts each object as it is read.
+    def made(pairs: list[tuple[str, Any]]) -> Any:
+        found = dict(pairs)
+        if len(found) < len(pairs):  # Python would keep the last value
+            twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+            raise DamagedError(f"an object has the key {twice!r} twice")
+        return found if hook is None else hook(found)
 
-    Raises:
-        DamagedError: It is not JSON, is nested too deeply, or holds an invalid number.
-    """
+    def refuse(name: str) -> Any:
+        raise ValueError(f"{name} is not a JSON number")
+
     text = read_text(path, most)
     try:
-        return json.loads(text, object_pairs_hook=partial(_object, hook), parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=made, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise DamagedError(f"{path}:{error.lineno}:{error.colno} is not JSON: {error.msg}") from None
     except RecursionError:
@@ -75,25 +73,9 @@ def read_json(path: str, most: int = MOST_OF_ONE, hook: Callable[[dict[str, Any]
         raise DamagedError(f"{path}: {error}") from None
 
 
-def _object(hook: Callable[[dict[str, Any]], Any] | None, pairs: list[tuple[str, Any]]) -> Any:
-    """Makes an object; for a repeated key, Python's JSON would keep the last value."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
-        raise DamagedError(f"an object has the key {twice!r} twice")
-    return found if hook is None else hook(found)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
-
-
 def read_xml(path: str) -> Element:
-    """Reads an XML file without a document type, so that entities cannot expand.
-
-    Raises:
-        DamagedError: It is not XML, is nested too deeply, or has a document type.
-    """
+    """Reads an XML file without a document type, so that entities cannot expand; `DamagedError` for others, and if it is nested too
+    deeply."""
     data = _content(path, MOST_OF_ONE)
     builder, depth = TreeBuilder(), 0
     parser = expat.ParserCreate()
@@ -151,17 +133,8 @@ def numbers(value: Any, many: int) -> tuple[float, ...] | None:
 
 
 def damaged(said: Sequence[str], field: str, total: int = 0) -> OpError:
-    """Returns the `PG475` error for some annotation files.
-
-    Args:
-        said: The fault of each.
-        field: The argument that names them.
-        total: The number of files, if each annotates one image.
-    """
-    if len(said) == 1:
-        return OpError("PG475", said[0], field=field, help=_HELP)
+    """Returns the `PG475` error for the faults of annotation files; `total` is the number of files, if each annotates one image."""
     of = f" of {total:,} files" if total else ""
-    return OpError("PG475", f"{said[0]}; {count(len(said) - 1, 'more fault')}{of}", field=field, help=_HELP)
-
-
-_HELP = "write the file again, or remove the invalid part; nothing is skipped"
+    more = f"; {count(len(said) - 1, 'more fault')}{of}" if len(said) > 1 else ""
+    help_ = "write the file again, or remove the invalid part; nothing is skipped"
+    return OpError("PG475", f"{said[0]}{more}", field=field, help=help_)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.families.array_decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.packed import Packed
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Mapping
 
-    from pipegen.ops.sources.annotations.found import Found
+    from pipegen.ops.sources.annotations.source import Found
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.transform import Transform
     from pipegen.types import ElementType
@@ -52,8 +53,6 @@ class OutlinedSource(BoxedSource):
         found, notes = super().finished(found)
         if found.outlines is None:
             return found, notes
-        import numpy as np
-
         if self.masks == "classes" and len(found.names) > MOST_INSTANCES:
             message = f"a mask can hold {MOST_INSTANCES} classes, but there are {len(found.names):,}"
             raise OpError("PG478", message, field="masks", help="choose fewer by `classes`, or merge some by `map`")
@@ -86,8 +85,6 @@ class OutlinedSource(BoxedSource):
 
 def _told_apart(found: Found) -> tuple[Found, list[Note]]:
     """Keeps, of each image, the largest boxes that a mask can distinguish."""
-    import numpy as np
-
     edges, lengths = found.boxes, found.lengths()
     areas = (edges[:, 2] - edges[:, 0]) * (edges[:, 3] - edges[:, 1])
     order = np.lexsort((-areas, found.records))

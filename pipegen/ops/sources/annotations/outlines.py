@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from pipegen.lazy import np
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.lowering.outline_masks import COUNTS, LONG, SCALE, SHORT, TEXT, counts_of
 from pipegen.ops.sources.annotations.files import DamagedError
@@ -38,11 +39,8 @@ class Outlines:
         self._far: list[int] = []
 
     def take(self, segmentation: Any) -> Any:
-        """Stores the polygons of an annotation; runs are returned, to be stored once the image size is known.
-
-        Returns:
-            The number of the outline, `NONE` without any, a description of an error, or the runs.
-        """
+        """Stores the polygons of an annotation; runs are returned, to be stored once the image size is known. Returns the number of the
+        outline, `NONE` without any, a description of an error, or the runs."""
         if segmentation in (None, [], [[]]):
             return NONE
         if isinstance(segmentation, dict):
@@ -67,8 +65,6 @@ class Outlines:
 
     def take_runs(self, runs: dict[str, Any], height: int, width: int) -> int:
         """Stores the runs of an annotation; `DamagedError` describes invalid ones."""
-        import numpy as np
-
         counts, size = runs.get("counts"), runs.get("size")
         if size != [height, width]:
             raise DamagedError(f"has runs whose `size` is {size}, but its image has the height {height} and the width {width}")
@@ -96,8 +92,6 @@ class Outlines:
 
     def _round(self) -> None:
         """Rounds the stored corners to fifths of a pixel, as pycocotools does."""
-        import numpy as np
-
         corners: Any = np.frombuffer(self._corners, np.float64)
         far = ~(np.abs(corners) <= FARTHEST)
         self._far += (np.flatnonzero(far) + self._held).tolist()
@@ -108,8 +102,6 @@ class Outlines:
 
     def finish(self) -> Ints:
         """Finishes storing; returns the numbers of outlines beyond any image."""
-        import numpy as np
-
         self._round()
         corners: Ints = np.concatenate(self._rounded)
         short = bool(np.abs(corners).max(initial=0) < 1 << 15)
@@ -125,15 +117,8 @@ class Outlines:
         return np.unique(np.searchsorted(np.frombuffer(self._first, np.int64), np.flatnonzero(of_polygon)[parts], side="right") - 1)
 
     def packed(self, height: int, width: int, objects: Iterable[tuple[int, int, bool]]) -> bytes:
-        """Packs the outlines of an image for `array_formats.coco`.
-
-        Args:
-            height: Height of the image in pixels.
-            width: Its width.
-            objects: Number of the outline, value of its pixels, and whether others cover it, for each object.
-        """
-        import numpy as np
-
+        """Packs the outlines of an image of a size in pixels for `array_formats.coco`; an object is the number of its outline, the value of
+        its pixels, and whether others cover it."""
         table: list[int] = []
         data: list[bytes] = []
         for number, (outline, value, below) in enumerate(objects):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.reports import nothing_found, tally_notes
-from pipegen.ops.sources.folders.scan import Scan, is_hidden
+from pipegen.ops.sources.folders.scan import Scan, is_hidden, walk
 from pipegen.ops.sources.listing.wording import count, find_root
 
 if TYPE_CHECKING:
@@ -40,13 +40,8 @@ def without_ending(path: str) -> str:
 
 def files_below(folder: str, ending: str) -> list[str]:
     """Lists the files with an ending below a folder, as sorted relative paths; `PG406` for an unreadable folder."""
-
-    def unread(error: OSError) -> None:
-        message = f"the folder {error.filename!r} cannot be read: {error.strerror or error}"
-        raise OpError("PG406", message, field="path", help="give this process read permission") from error
-
     found = []
-    for at, folders, names in os.walk(folder, onerror=unread):
+    for at, folders, names in walk(folder):
         folders[:] = sorted(name for name in folders if not is_hidden(name))
         within = os.path.relpath(at, folder).replace(os.sep, "/")
         found += [name if within == "." else f"{within}/{name}" for name in names if name.lower().endswith(ending) and not is_hidden(name)]
@@ -54,11 +49,8 @@ def files_below(folder: str, ending: str) -> list[str]:
 
 
 def annotated(root: str, keys: Sequence[str], folder: str, ending: str) -> tuple[dict[str, str], list[str]]:
-    """Pairs images with their files: the file of each image that has one, and the files without an image.
-
-    Raises:
-        OpError: `PG424` if two images would share a file; `PG402` if no image has one.
-    """
+    """Pairs images with their files: the file of each image that has one, and the files without an image; `PG424` if two images would share
+    a file, `PG402` if no image has one."""
     images: dict[str, str] = {}
     for key in keys:
         other = images.setdefault(without_ending(key), key)

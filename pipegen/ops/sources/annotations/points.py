@@ -10,12 +10,12 @@ from pydantic import model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError, PartError
+from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import PointRules, pairs_by_name, swapped_places
 from pipegen.ops.kinds.keypoints import check_names, keypoints_type
 from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.ragged import Ragged, most_items
-from pipegen.ops.sources.annotations.found import Found, PointNames
-from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource
+from pipegen.ops.sources.annotations.source import POINT_LABELS, BoxedSource, Found, PointNames
 from pipegen.ops.sources.features.any_kind import NamesPoints
 from pipegen.ops.sources.listing.base import LeftOut, Note
 from pipegen.ops.sources.listing.wording import count, quoted
@@ -75,8 +75,6 @@ class PointedSource(NamesPoints, BoxedSource):
         found, notes = super().finished(found)
         if found.points is None:
             return found, notes
-        import numpy as np
-
         column = found.own.get(POINTS)
         values: Any = found.items[POINTS] if column is None else column.values
         if column is not None and self.names is None:
@@ -114,8 +112,6 @@ class PointedSource(NamesPoints, BoxedSource):
 
 def checked_points(values: Any, places: Callable[[int], str]) -> tuple[Any, builtins.list[str]]:
     """Checks sets of keypoints, float64 `(n, names, 3)`; returns them as float32, absent ones as zeros, and what is wrong with any."""
-    import numpy as np
-
     seen = values[..., 2]
     odd = ~(np.isin(seen, (0, 1, 2)) & np.isfinite(values).all(-1))
     wrong = []

@@ -54,29 +54,24 @@ def orientation_of(path: str) -> int:
     try:
         start = content_of(path, _START)
         found = _of_start(start)
-        if found is not None:
-            return found
-        if start[:4] == b"\x89PNG":
-            with Opened(path) as file:
-                return _of_png(file, start)
-        return _by_pillow(path, start)
+        if found is None and start[:4] == b"\x89PNG":
+            with Opened(path) as png:
+                found = _of_png(png, start)
+        if found is None:
+            with _opened(path) as file:
+                found = _by_pillow(file, start)
+        return found
     except _FAILURES:
         return 1
 
 
 def orientation_in(content: bytes) -> int:
     """Returns the EXIF orientation of the bytes of an image; see `orientation_of`."""
-    from PIL import Image
-
-    found = _of_start(content[:_START])
     try:
-        if found is None:
-            ready_for(content[:_HEAD])
-            with Image.open(io.BytesIO(content)) as image:
-                found = image.getexif().get(ORIENTATION_TAG, 1)
+        found = _of_start(content[:_START])
+        return _by_pillow(io.BytesIO(content), content) if found is None else found
     except _FAILURES:
         return 1
-    return found if isinstance(found, int) and found in _ORIENTATIONS else 1
 
 
 def _of_start(start: bytes) -> int | None:
@@ -131,19 +126,15 @@ def _of_png(file: Opened, start: bytes) -> int:
             if found is not None:
                 return found
         at += 12 + size
-    return _sane(xmp)
-
-
-def _sane(xmp: Any) -> int:
     value = int(xmp[1]) if xmp is not None else 1
     return value if value in _ORIENTATIONS else 1
 
 
-def _by_pillow(path: str, start: bytes) -> int:
+def _by_pillow(file: Any, start: bytes) -> int:
     from PIL import Image
 
     ready_for(start[:_HEAD])
-    with _opened(path) as file, Image.open(file) as image:
+    with Image.open(file) as image:
         found = image.getexif().get(ORIENTATION_TAG, 1)
     return found if isinstance(found, int) and found in _ORIENTATIONS else 1
 

@@ -1,28 +1,32 @@
-"""`BoxedSource`, the base of sources of images with boxes: their classes and examples."""
+"""`BoxedSource`, the base of sources of images with boxes: `Found`, their annotations, becomes columns of boxes and of classes."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections import Counter
+from dataclasses import field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.arguments.item_rules import BoxFormat
 from pipegen.ops.kinds.boxes import boxes_type
 from pipegen.ops.kinds.label import item_label_type
 from pipegen.ops.kinds.numbering import with_numbers
+from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.tensor import item_tensor_type
-from pipegen.ops.sources.annotations.found import Found, chosen, on_image
 from pipegen.ops.sources.annotations.sizes import sides_of
 from pipegen.ops.sources.features.any_kind import KeepsBoxes
 from pipegen.ops.sources.features.class_names import Classes, ClassName, KnownClasses
 from pipegen.ops.sources.listing.base import Files, LeftOut, Listing, Note, Parts, Source
 from pipegen.ops.sources.listing.missing import Missing
 from pipegen.ops.sources.listing.strings import Strings, as_sizes
-from pipegen.ops.sources.listing.wording import count
+from pipegen.ops.sources.listing.wording import count, is_are, quoted
 from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
@@ -30,12 +34,81 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pipegen.ops.kinds.packed import Packed
+    from pipegen.ops.sources.annotations.outlines import Outlines
     from pipegen.ops.sources.listing.strings import Ints
 
 POINT_LABELS = "point_labels"
 """The feature with the label of each point of an image."""
 _COMPARED = 32
 """Images whose size is compared with the annotations."""
+_ROUNDED = {False: 1.0, True: 0.005}
+"""Distance that a box may exceed its image by rounding without a finding: in pixels, and as a fraction of the image."""
+
+
+@dataclass(frozen=True)
+class PointNames:
+    """Names of keypoints in the order of their columns, and those that a mirror swaps; `None` if the annotations do not say."""
+
+    names: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """Images of a source and their boxes, as stored.
+
+    Attributes:
+        keys: The path of each image, relative to the source's folder.
+        sides: Width and height of each in pixels by the annotations, float64 `(images, 2)`; infinite if unknown.
+        records: The image of each box, rising, int64 `(boxes,)`.
+        boxes: Left, top, right and bottom edge of each, float64 `(boxes, 4)`, in pixels or as fractions of the image.
+        classes: The class of each among `names`, int64 `(boxes,)`.
+        names: The classes in index order.
+        places: Describes the place of a box.
+        items: Further features of boxes, an array each.
+        notes: Findings.
+        relative: Whether edges are fractions of the image, from 0 to 1.
+        beside: The path of a further file of each image, by feature.
+        outlines: The number of each box's outline, int64 `(boxes,)`, if these are read, and the outlines.
+        own: Columns of the images: content in place of a file, or points, by feature.
+        points: The names of the keypoints, if these are read.
+        missing: Images without files, and annotations without images.
+    """
+
+    keys: Sequence[str]
+    sides: Any
+    records: Any
+    boxes: Any
+    classes: Any
+    names: tuple[str, ...]
+    places: Callable[[int], str]
+    items: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    relative: bool = False
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    outlines: tuple[Ints, Outlines] | None = None
+    own: Mapping[str, Packed | Ragged] = field(default_factory=dict)
+    points: PointNames | None = None
+    missing: tuple[Missing, ...] = ()
+
+    def only(self, kept: Ints) -> Found:
+        """Keeps some boxes."""
+        places, numbers = self.places, kept.tolist()
+        items = {name: values[kept] for name, values in self.items.items()}
+        own: dict[str, Any] = {name: getattr(self, name)[kept] for name in ("records", "boxes", "classes")}
+        outlines = self.outlines and (self.outlines[0][kept], self.outlines[1])
+        return replace(self, **own, items=items, outlines=outlines, places=lambda i: places(numbers[i]))
+
+    def lengths(self) -> Ints:
+        """Counts the boxes of each image, int64 `(images,)`."""
+        return np.bincount(self.records, minlength=len(self.keys)).astype(np.int64)
+
+    def columns(self) -> dict[str, Ragged | Packed]:
+        """Returns the columns of boxes and their features."""
+        lengths = self.lengths()
+        items = {"boxes": self.boxes.astype(np.float32), "labels": self.classes.astype(np.int64), **self.items}
+        return {**{name: Ragged(values, lengths) for name, values in items.items()}, **self.own}
 
 
 class BoxedSource(KeepsBoxes, Source):
@@ -91,11 +164,8 @@ class BoxedSource(KeepsBoxes, Source):
         return False
 
     def find(self, base: Path, progress: Callable[[int], None] | None) -> tuple[str, Found, Parts | None]:
-        """Reads the annotations; returns the folder of the keys, the annotations, and the split of each image if they give it.
-
-        Raises:
-            OpError: `PG401` for a missing path, `PG402` without images, `PG475` for invalid annotations.
-        """
+        """Reads the annotations; returns the folder of the keys, the annotations, and the split of each image if they give it. `PG401` for
+        a missing path, `PG402` without images, `PG475` for invalid annotations."""
         raise NotImplementedError
 
     def finished(self, found: Found) -> tuple[Found, builtins.list[Note]]:
@@ -104,14 +174,12 @@ class BoxedSource(KeepsBoxes, Source):
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         """List the images, with boxes in columns; see `Source.list` and `find`."""
-        import numpy as np
-
         root, found, parts = self.find(base, progress)
         notes = [*found.notes, *_other_sizes(root, found)]
         of_classes: builtins.list[Note] = []
         if found.names or not found.own:  # else points alone
-            found, of_classes = chosen(found, self._about(), self.classes)
-        found, of_boxes = on_image(found)
+            found, of_classes = _chosen(found, self._about(), self.classes)
+        found, of_boxes = _on_image(found)
         found, others = self.finished(found)
         columns: dict[str, Any] = found.columns()
         if self.empty == "refuse" and not found.lengths().all():
@@ -131,10 +199,74 @@ class BoxedSource(KeepsBoxes, Source):
         listing = replace(listing, column_classes=known, type=type_, in_table=True, sides=sides, beside=beside, missing=found.missing)
         kept = np.flatnonzero(found.lengths()) if self.empty == "drop" else np.arange(len(keys))
         if not len(kept):
-            raise OpError(
-                "PG402", f"no image below {root!r} has a box", field="empty", help="keep images without boxes with `empty: allow`"
-            )
+            help_ = "keep images without boxes with `empty: allow`"
+            raise OpError("PG402", f"no image below {root!r} has a box", field="empty", help=help_)
         return listing if len(kept) == len(keys) else listing.take(kept)
+
+
+def _on_image(found: Found) -> tuple[Found, list[Note]]:
+    """Clips boxes to their images, and drops those without an area, with `PG477` notes."""
+    sides = np.ones_like(found.sides) if found.relative else found.sides
+    limits = np.tile(sides, 2)[found.records]
+    clipped = np.clip(found.boxes, 0, limits)
+    flat = ~_has_area(found.boxes)
+    outside = ~flat & ~_has_area(clipped)
+    over = ~flat & ~outside & (np.abs(clipped - found.boxes) > _ROUNDED[found.relative]).any(1)
+    notes = []
+    for wrong, what, what_of_several, done in (
+        (flat, "has no area", "have no area", "left out"),
+        (outside, "lies outside of its image", "lie outside of their images", "left out"),
+        (over, "reaches over the edge of its image", "", "clipped to it"),
+    ):
+        which = np.flatnonzero(wrong)
+        if len(which):
+            number = int(which[0])
+            corners = ", ".join(f"{x:g}" for x in found.boxes[number].tolist())
+            width, height = sides[found.records[number]].tolist()
+            image = f"; the image has {width:g}×{height:g} pixels" if np.isfinite(width) and not found.relative else ""
+            first = f"{found.places(number)} {what}: its edges are {corners}{image}"
+            message = f"{first}; {count(len(which), 'such box', 'such boxes')} of {len(flat):,} {is_are(len(which))} {done}"
+            gone = (LeftOut(len(which), f"box that {what}", f"boxes that {what_of_several}"),) if done == "left out" else ()
+            notes.append(Note("PG477", message, "correct the annotations if this is wrong", left_out=gone))
+    return replace(found, boxes=clipped).only(np.flatnonzero(~(flat | outside))), notes
+
+
+def _has_area(boxes: Any) -> Any:
+    return (boxes[:, 2:] > boxes[:, :2]).all(1)
+
+
+def _chosen(found: Found, about: Classes, listed: int | tuple[str, ...] | None) -> tuple[Found, list[Note]]:
+    """Renames classes, drops boxes of other classes than those `listed` by name or number, and numbers the remaining ones from 0; `PG478`
+    without classes, or with another number of them."""
+    lacking = ("which no row has", "which the annotations lack")
+    given = about.notes(found.names, None, "") if about else ()
+    notes = [Note(n.code, n.message.replace(*lacking), n.help, (n.field or "").lstrip(".")) for n in given]
+    meant = about.renamed(found.names, None)
+    stays = set(about.without_ignored(meant, None))
+    names = listed if isinstance(listed, tuple) else tuple(dict.fromkeys(meant[i] for i in sorted(stays)))
+    index = {name: i for i, name in enumerate(names)}
+    table: Ints = np.array([index.get(name, -1) if i in stays else -1 for i, name in enumerate(meant)] or [-1], np.int64)
+    if not names or (isinstance(listed, tuple) and not index.keys() & set(meant)):
+        near = closest(names[0], list(meant)) if names else None
+        help_ = f"is {near!r} meant?" if near else f"the annotations have {quoted(meant)}" if meant else "annotate images first"
+        raise OpError("PG478", "the annotations have none of the requested classes", field="classes" if listed else None, help=help_)
+    if isinstance(listed, int) and listed != len(names):
+        message = f"the annotations have {count(len(names), 'class', 'classes')}, but `classes` says {listed}"
+        raise OpError("PG478", message, field="classes", help=f"they are {quoted(names)}")
+    indices = table[found.classes]
+    left = Counter(np.asarray(found.classes)[indices < 0].tolist())
+    unlisted = {meant[i]: n for i, n in left.items() if i in stays}
+    if unlisted:
+        number, said = sum(unlisted.values()), "that `classes` does not list"
+        message = f"ignored: {count(number, 'box', 'boxes')} of classes {said}: {quoted(sorted(unlisted))}"
+        gone = LeftOut(number, f"box of a class {said}", f"boxes of classes {said}")
+        notes.append(Note("PG411", message, field="classes", left_out=(gone,)))
+    missing = [name for name in names if name not in meant] if isinstance(listed, tuple) else []
+    if missing:
+        near = closest(missing[0], list(meant))
+        help_ = f"is {near!r} meant?" if near else f"they have {quoted(meant)}"
+        notes.append(Note("PG403", f"`classes` lists {quoted(missing)}, which the annotations lack", help_, "classes"))
+    return replace(found, classes=indices, names=names).only(np.flatnonzero(indices >= 0)), notes
 
 
 def _files(root: str, paths: Sequence[str]) -> Files:
@@ -151,10 +283,8 @@ def _size_of(path: str) -> int:
 
 def _other_sizes(root: str, found: Found) -> list[Note]:
     """Notes, with `PG479`, images whose size differs from the annotations, from a sample."""
-    wrong: list[Any] = []
-    looked = 0
-    step = max(1, len(found.keys) // _COMPARED)
-    for i in range(0, len(found.keys), step):
+    wrong, looked = list[Any](), 0
+    for i in range(0, len(found.keys), max(1, len(found.keys) // _COMPARED)):
         said = tuple(found.sides[i].tolist())
         sides = sides_of(f"{root}/{found.keys[i]}") if isfinite(said[0]) else None
         looked += sides is not None
@@ -164,17 +294,14 @@ def _other_sizes(root: str, found: Found) -> list[Note]:
         return []
     key, sides_, said = wrong[0]
     told = f"{root}/{key} has {sides_[0]}×{sides_[1]} pixels, but its annotations say {said[0]:g}×{said[1]:g}"
-    message = f"{told}; {len(wrong)} of {count(looked, 'checked image')} differ"
     help_ = "boxes would be misplaced; annotate these images, or use the annotated ones"
-    return [Note("PG479", message, help_)]
+    return [Note("PG479", f"{told}; {len(wrong)} of {count(looked, 'checked image')} differ", help_)]
 
 
 def without_image(
     gone: Sequence[int], keys: Sequence[str], example: Callable[[int], str], field: str, more: str | None = None
 ) -> list[Missing]:
     """Collects the images without files, which stay records: their indices in `keys`, and a description of each."""
-    import numpy as np
-
     if not gone:
         return []
     help_ = ("add the images", *([more] if more else ()))
@@ -203,8 +330,6 @@ def without_listed(names: Sequence[str], split: str, root: str, field: str) -> l
 
 def known_sides(sides: Sequence[tuple[float, float] | None]) -> Any:
     """Converts widths and heights of images to float64 `(images, 2)`, infinite if unknown."""
-    import numpy as np
-
     return np.array([one or (np.inf, np.inf) for one in sides], np.float64).reshape(-1, 2)
 
 
@@ -221,8 +346,6 @@ def gathered(
     relative: bool = False,
 ) -> Found:
     """Builds columns from boxes read one by one: image, edges and class of each, ordered by image."""
-    import numpy as np
-
     number = {name: i for i, name in enumerate(names)}
     records = np.array([record for record, _, _ in boxes], np.int64)
     edges = np.array([edge for _, edge, _ in boxes], np.float64).reshape(-1, 4)

@@ -29,14 +29,8 @@ class Pose(NamedTuple):
 
 @dataclass(frozen=True)
 class Described:
-    """The description of a dataset.
-
-    Attributes:
-        folder: Its absolute folder.
-        names: Class names in index order, if given.
-        splits: Folders of images, or files that list them, for each named split.
-        points: The keypoints of each box, if there are some.
-    """
+    """The description of a dataset: its absolute folder; class names in index order, if given; for each named split, folders of images or
+    files that list them; the keypoints of each box, if there are some."""
 
     folder: str
     names: tuple[str, ...] = ()
@@ -45,11 +39,7 @@ class Described:
 
 
 def described(base: str, path: str) -> Described:
-    """Reads the description of the dataset in a folder, or in a YAML file.
-
-    Raises:
-        OpError: `PG401` if it is missing; `PG475` for an invalid file.
-    """
+    """Reads the description of the dataset in a folder, or in a YAML file; `PG401` if it is missing, `PG475` for an invalid file."""
     whole = os.path.abspath(os.path.join(base, os.path.expanduser(path)))
     if os.path.isfile(whole) and whole.lower().endswith((".yaml", ".yml")):
         folder, file = os.path.dirname(whole), whole
@@ -60,13 +50,10 @@ def described(base: str, path: str) -> Described:
         if file:
             return _from_yaml(folder, file)
         text = next((f"{folder}/{name}" for name in _TEXTS if os.path.isfile(f"{folder}/{name}")), None)
-        return Described(folder, () if text is None else _checked(text, [line.strip() for line in _lines(text)]))
+        lines = read_text(text, _MOST).splitlines() if text is not None else ()
+        return Described(folder, _checked(text or "", [line.strip() for line in lines if line.strip()]))
     except DamagedError as error:
         raise damaged([str(error)], "path") from None
-
-
-def _lines(file: str) -> list[str]:
-    return [line for line in read_text(file, _MOST).splitlines() if line.strip()]
 
 
 def _from_yaml(folder: str, file: str) -> Described:
@@ -87,8 +74,7 @@ def _from_yaml(folder: str, file: str) -> Described:
         if sorted(names, key=str) != sorted(range(len(names)), key=str):
             raise DamagedError(f"{file}: the keys of `names` are not the numbers 0 to {len(names) - 1}")
         names = [names[i] for i in range(len(names))]
-    if names is None:
-        names = []
+    names = [] if names is None else names
     if not isinstance(names, list) or any(isinstance(name, (list, dict)) or name is None for name in names):
         raise DamagedError(f"{file}: `names` must be a list of names")
     own = content.get("path")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.lazy import how_to_install
 from pipegen.ops.sources.listing.wording import close_names, find_root, quoted
+from pipegen.ops.sources.stores.field_types import MissingLibrary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,11 +55,8 @@ def is_saved(folder: str) -> bool:
 
 
 def find_saved(base: str, path: str) -> Saved:
-    """Finds a dataset: written by `save_to_disk`, with or without splits, prepared, or Parquet files named by split, as on the Hub.
-
-    Raises:
-        OpError: `PG401` without the folder, `PG443` for one without a dataset.
-    """
+    """Finds a dataset: written by `save_to_disk`, with or without splits, prepared, or Parquet files named by split, as on the Hub. `PG401`
+    without the folder, `PG443` for one without a dataset."""
     root = find_root(base, path)
     if os.path.isfile(os.path.join(root, DICT)):
         names = _json(os.path.join(root, DICT)).get("splits")
@@ -72,14 +69,18 @@ def find_saved(base: str, path: str) -> Saved:
         features = each[ONLY][1].get("features")
     elif os.path.isfile(os.path.join(root, INFO)) and (found := _prepared(root)):
         about = _json(os.path.join(root, INFO))
-        return Saved(root, found, _features(about.get("features")), _counts(about, list(found)), sure=True)
+        return Saved(root, found, _maps(about.get("features")), _counts(about, list(found)), sure=True)
     elif found := _on_hub(root):
         return Saved(root, found, _columns(next(iter(found.values()))[0]), {}, parquet=True)
     else:
-        raise _nothing(root)
+        names = sorted(os.listdir(root))
+        near = [name for name in names if any(os.path.isfile(os.path.join(root, name, file)) for file in (STATE, DICT))]
+        help_ = f"it holds {quoted(names)}" if names else "it is empty"
+        message = f"{root!r} is not a dataset written by `save_to_disk`"
+        raise OpError("PG443", message, field="path", help=f"use {quoted(near)} in it" if near else help_)
     files = {name: files for name, (files, _) in each.items()}
     counts = {name: n for name, (_, about) in each.items() for n in _counts(about, [about["_split"] or name]).values()}
-    return Saved(root, files, _features(features), counts)
+    return Saved(root, files, _maps(features), counts)
 
 
 def _saved(folder: str) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -120,28 +121,25 @@ def _on_hub(root: str) -> dict[str, tuple[str, ...]]:
 
 
 def _columns(file: str) -> dict[str, Any]:
-    """Reads the types of a Parquet file's columns from the library's metadata; binary columns are images by default.
-
-    Raises:
-        OpError: `PG440` without PyArrow, `PG443` for an unreadable file.
-    """
+    """Reads the types of a Parquet file's columns from the library's metadata; binary columns are images by default. `PG440` without
+    PyArrow, `PG443` for an unreadable file."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        message = f"Parquet files need PyArrow, which cannot be imported: {error}"
-        raise OpError("PG440", message, help=how_to_install("pyarrow", "parquet", error)) from None
+        raise MissingLibrary("PyArrow", "parquet", error).diagnosed("Parquet") from None
     try:
         schema = pq.read_schema(file)
         said = json.loads((schema.metadata or {}).get(HUB_METADATA, b"{}"))
     except (OSError, ValueError) as error:
         raise OpError("PG443", f"{file!r} cannot be read: {error}", field="path") from None
     about = said.get("info", {}).get("features") if isinstance(said, dict) and isinstance(said.get("info"), dict) else None
-    pictured = {
-        field.name: pa.types.is_binary(field.type) or (pa.types.is_struct(field.type) and field.type.get_field_index("bytes") >= 0)
-        for field in schema
-    }
-    return {name: {"_type": "Image" if of_bytes else "Value"} for name, of_bytes in pictured.items()} | _features(about)
+    found = {}
+    for field in schema:
+        kind = field.type
+        pictured = pa.types.is_binary(kind) or (pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0)
+        found[field.name] = {"_type": "Image" if pictured else "Value"}
+    return found | _maps(about)
 
 
 def _json(file: str) -> dict[str, Any]:
@@ -153,31 +151,23 @@ def _json(file: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _features(features: Any) -> dict[str, Any]:
-    return {name: about for name, about in features.items() if isinstance(about, dict)} if isinstance(features, dict) else {}
+def _maps(given: Any) -> dict[str, Any]:
+    """Returns the entries of a map that are maps, such as features or splits with their descriptions."""
+    return {name: about for name, about in given.items() if isinstance(about, dict)} if isinstance(given, dict) else {}
 
 
 def _counts(about: Mapping[str, Any], splits: list[str]) -> dict[str, int]:
-    said = about.get("splits")
-    said = said if isinstance(said, dict) else {}
-    counts = {name: said[name].get("num_examples") for name in splits if isinstance(said.get(name), dict)}
+    said = _maps(about.get("splits"))
+    counts = {name: said[name].get("num_examples") for name in splits if name in said}
     return {name: count for name, count in counts.items() if isinstance(count, int)}
-
-
-def _nothing(root: str) -> OpError:
-    names = sorted(os.listdir(root))
-    near = [name for name in names if os.path.isfile(os.path.join(root, name, STATE)) or os.path.isfile(os.path.join(root, name, DICT))]
-    help_ = f"use {quoted(near)} in it" if near else f"it holds {quoted(names)}" if names else "it is empty"
-    return OpError("PG443", f"{root!r} is not a dataset written by `save_to_disk`", field="path", help=help_)
 
 
 def files_of(saved: Saved, split: str, field: str) -> tuple[str, ...]:
     """Returns the files of a split; `PG443` if it is missing."""
     if split in saved.files:
         return saved.files[split]
-    known = list(saved.files)
-    near = close_names(split, known)
-    help_ = f"is {near[0]!r} meant?" if near else f"its splits are {quoted(known)}"
+    near = close_names(split, list(saved.files))
+    help_ = f"is {near[0]!r} meant?" if near else f"its splits are {quoted(list(saved.files))}"
     raise OpError("PG443", f"{saved.folder!r} has no split {split!r}", field=field, help=help_)
 
 

@@ -49,14 +49,7 @@ class Slice:
     stop: Bound
 
     def within(self, shard_rows: Sequence[int]) -> tuple[int, int]:
-        """Returns the first record, and one past the last.
-
-        Args:
-            shard_rows: Records in each shard of the split.
-
-        Raises:
-            OpError: `PG447` if the split has fewer records.
-        """
+        """Returns the first record, and one past the last, of shards with these numbers of records; `PG447` if the split has fewer."""
         total = sum(shard_rows)
         first, last = _absolute(self.start, shard_rows, 0), _absolute(self.stop, shard_rows, total)
         if abs(first) > total or abs(last) > total:
@@ -76,11 +69,8 @@ def _absolute(bound: Bound, shard_rows: Sequence[int], otherwise: int) -> int:
 
 
 def parse_split(text: str) -> tuple[Slice, ...]:
-    """Parses a split in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[10:20]+test`, `train[2shard:]`, `all`.
-
-    Raises:
-        ValueError: It is invalid.
-    """
+    """Parses a split in the syntax of TensorFlow Datasets: `train`, `train[:80%]`, `train[10:20]+test`, `train[2shard:]`, `all`;
+    `ValueError` for others."""
     return tuple(_slice(part.strip(), text) for part in text.split("+"))
 
 
@@ -157,11 +147,8 @@ class Prepared:
         return _FIELD.sub(lambda found: values[found[1]], self.templates[split])
 
     def pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[str, int, int, int]]:
-        """Yields parts of files for slices of splits, in order: split, shard, its first record, and the number of records.
-
-        Raises:
-            OpError: `PG447` for an unknown split, or one with fewer records.
-        """
+        """Yields parts of files for slices of splits, in order: split, shard, its first record, and the number of records. `PG447` for an
+        unknown split, or one with fewer records."""
         for one in slices:
             for split in self.splits if one.split == "all" else (one.split,):
                 if split not in self.splits:
@@ -178,17 +165,9 @@ class Prepared:
                     start += count
 
 
-def read_prepared(folder: str) -> Prepared:
-    """Reads the metadata in the folder of a dataset's version; `PG447` if it is invalid."""
-    return _read(folder, os.path.basename(os.path.dirname(folder)))
-
-
 def find_prepared(base: str, data_dir: str, name: str) -> Prepared:
-    """Finds a dataset below a folder, of the requested version or the newest.
-
-    Raises:
-        OpError: `PG401` if it is missing, `PG447` if its metadata is invalid.
-    """
+    """Finds a dataset below a folder, of the requested version or the newest; `PG401` if it is missing, `PG447` if its metadata is
+    invalid."""
     match = _NAME.match(name)
     if match is None:
         help_ = "use for example `mnist`, `mnist:3.0.1` or `imagenet_resized/64x64`"
@@ -204,8 +183,15 @@ def find_prepared(base: str, data_dir: str, name: str) -> Prepared:
         told = (help_, "nothing is downloaded; prepare it with TensorFlow Datasets: `tfds build`")
         raise OpError("PG401", f"{root!r} has no dataset {match['name']!r}", field="name", help=told)
     folder = _configured(folder, match["config"])
-    folder = os.path.join(folder, _newest(folder, match["version"]))
-    return _read(folder, match["name"])
+    version = match["version"]
+    pattern = re.compile(re.escape(version).replace(r"\*", r"\d+") + r"\Z") if version else _VERSION
+    known = [name for name in _folders(folder) if _VERSION.match(name)]
+    found = [name for name in known if pattern.match(name)]
+    if not found:
+        what = f"no version {version}" if version else "no version"
+        raise OpError("PG401", f"{folder!r} holds {what}", field="name", help=f"it holds {quoted(known)}" if known else None)
+    newest = max(found, key=lambda name: [int(part) for part in name.split(".")])
+    return read_prepared(os.path.join(folder, newest), match["name"])
 
 
 def _folders(folder: str) -> list[str]:
@@ -217,26 +203,15 @@ def _configured(folder: str, config: str | None) -> str:
     names = [name for name in _folders(folder) if not _VERSION.match(name)]
     if config is None and (len(names) < len(_folders(folder)) or not names):
         return folder
-    if config is None and len(names) == 1:
-        return os.path.join(folder, names[0])
-    if config in names:
-        return os.path.join(folder, config)
+    if config in names or (config is None and len(names) == 1):
+        return os.path.join(folder, config or names[0])
     called = os.path.basename(folder)
     message = f"{called!r} has several configurations" if config is None else f"{called!r} has no configuration {config!r}"
     raise OpError("PG401", message, field="name", help=f"use one of {quoted([f'{called}/{name}' for name in names])}")
 
 
-def _newest(folder: str, version: str | None) -> str:
-    pattern = re.compile(re.escape(version).replace(r"\*", r"\d+") + r"\Z") if version else _VERSION
-    known = [name for name in _folders(folder) if _VERSION.match(name)]
-    found = [name for name in known if pattern.match(name)]
-    if not found:
-        what = f"no version {version}" if version else "no version"
-        raise OpError("PG401", f"{folder!r} holds {what}", field="name", help=f"it holds {quoted(known)}" if known else None)
-    return max(found, key=lambda name: [int(part) for part in name.split(".")])
-
-
-def _read(folder: str, name: str) -> Prepared:
+def read_prepared(folder: str, name: str | None = None) -> Prepared:
+    """Reads the metadata in the folder of a dataset's version; `PG447` if it is invalid. It may lack the `name`, by default that above."""
     about, described = _json(folder, INFO), _json(folder, FEATURES)
     try:
         file_format = str(about.get("fileFormat") or "tfrecord")
@@ -247,7 +222,7 @@ def _read(folder: str, name: str) -> Prepared:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"invalid metadata in {folder!r}: {type(error).__name__}: {error}"
         raise OpError("PG447", message, field="name", help="prepare the dataset with a newer TensorFlow Datasets") from None
-    called = str(about.get("name") or name)
+    called = str(about.get("name") or name or os.path.basename(os.path.dirname(folder)))
     odd = next((text for text in (called, file_format, *splits) if not _PLAIN.fullmatch(text)), None)
     if odd is not None:
         raise OpError("PG447", f"{INFO} in {folder!r} has the name {odd!r}, which cannot be part of a file name", field="name")
@@ -277,9 +252,7 @@ def _json(folder: str, name: str) -> dict[str, Any]:
 
 def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yields features by key in a record; keys of nested features have slashes."""
-    inner = feature
-    while "sequence" in inner:
-        inner = inner["sequence"]["feature"]
+    inner = _item(feature)
     if "featuresDict" in inner:
         for name, one in inner["featuresDict"]["features"].items():
             below = f"{key}/{name}" if key else name
@@ -288,9 +261,8 @@ def _flat(feature: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[s
         yield key, feature
 
 
-def _item(prepared: Prepared, key: str) -> Mapping[str, Any]:
-    """Returns the description of a feature, of an item for a list."""
-    feature = prepared.features[key]
+def _item(feature: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the description of the items of a list, of another feature itself."""
     while "sequence" in feature:
         feature = feature["sequence"]["feature"]
     return feature
@@ -298,16 +270,13 @@ def _item(prepared: Prepared, key: str) -> Mapping[str, Any]:
 
 def described_as(prepared: Prepared, key: str, called: str) -> bool:
     """Checks the class of a feature, or of the items of a list."""
-    return str(_item(prepared, key).get("pythonClassName", "")).rpartition(".")[2] == called
+    return str(_item(prepared.features[key]).get("pythonClassName", "")).rpartition(".")[2] == called
 
 
 def class_names(prepared: Prepared, key: str) -> tuple[str, ...]:
-    """Returns the classes of a label from their file, else by number; empty without classes.
-
-    Raises:
-        OpError: `PG447` if the file is unreadable, or its number of classes differs from the label's.
-    """
-    feature = _item(prepared, key)
+    """Returns the classes of a label from their file, else by number; empty without classes. `PG447` if the file is unreadable, or its
+    number of classes differs from the label's."""
+    feature = _item(prepared.features[key])
     said = feature.get("classLabel", {}).get("numClasses") or feature.get("image", {}).get("label", {}).get("numClasses") or 0
     if not str(said).isdigit():
         raise OpError("PG447", f"{FEATURES} in {prepared.folder!r} gives `{key}` {said!r} classes", field="name")

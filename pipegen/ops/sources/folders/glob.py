@@ -46,13 +46,8 @@ def compile_glob(pattern: str) -> Glob:
             wild += text[i] == "*"
             out.append({"*": "[^/]*", "?": "[^/]"}.get(text[i]) or _literal(text[i]))
             i += 1
-    return _compiled("(?s:" + "".join(out) + ")", quick=wild <= _QUICK)
-
-
-def _compiled(expression: str, *, quick: bool) -> Glob:
-    if quick:
-        return re.compile(expression + r"\Z")
-    return compile_pattern(rf"\A{expression}\z")
+    expression = f"(?s:{''.join(out)})"
+    return re.compile(rf"{expression}\Z") if wild <= _QUICK else compile_pattern(rf"\A{expression}\z")
 
 
 def _bracket(text: str, start: int) -> tuple[str, int]:
@@ -62,8 +57,7 @@ def _bracket(text: str, start: int) -> tuple[str, int]:
     end = text.find("]", first + 1)
     if end < 0:
         raise ValueError(f"`[` is not closed in the pattern {text!r}")
-    inside, members = text[first:end], []
-    i = 0
+    inside, members, i = text[first:end], list[tuple[str, str]](), 0
     while i < len(inside):
         low, high = inside[i], inside[i]
         if inside[i + 1 : i + 2] == "-" and i + 2 < len(inside):
@@ -71,19 +65,13 @@ def _bracket(text: str, start: int) -> tuple[str, int]:
             if high < low:
                 raise ValueError(f"the range `{low}-{high}` in the pattern {text!r} runs backwards")
             i += 2
-        members += _ranges(low, high) if not negated else [(low, high)]
+        around = [(low, "."), ("0", high)] if low <= "/" <= high and not negated else [(low, high)]
+        members += [(a, b) for a, b in around if a <= b]
         i += 1
     if not members:
         return r"\b\B", end + 1  # nothing
     listed = "".join(f"{_literal(a)}-{_literal(b)}" for a, b in members)
     return f"[{'^/' if negated else ''}{listed}]", end + 1
-
-
-def _ranges(low: str, high: str) -> list[tuple[str, str]]:
-    """Splits a range of characters around the slash."""
-    if not low <= "/" <= high:
-        return [(low, high)]
-    return [(a, b) for a, b in ((low, "."), ("0", high)) if a <= b]
 
 
 def _literal(char: str) -> str:

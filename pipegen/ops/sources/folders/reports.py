@@ -26,16 +26,7 @@ def nothing_found(
     folders: Sequence[str] = (),
     classes: Sequence[str] | None = None,
 ) -> OpError:
-    """Returns `PG402` with what was found instead of images.
-
-    Args:
-        scan: The walk that found nothing.
-        within: The folder below the root.
-        pattern: The glob of the source.
-        loose: Number of images directly in the folder.
-        folders: Its sub-folders.
-        classes: The classes, if listed.
-    """
+    """Returns `PG402` with what was found instead of images below a folder of a walk: `loose` images directly in it, and sub-`folders`."""
     tally = scan.tally
     folder = f"{scan.root}/{within}" if within else scan.root
     if loose and classes is None:
@@ -80,15 +71,8 @@ def _kinds(kinds: Counter[str]) -> str:
 
 
 def class_notes(scan: Scan, names: Sequence[str], trees: Sequence[Tree | None], folders: Sequence[str], *, listed: bool) -> Iterator[Note]:
-    """Reports empty and missing classes, folders that are not classes, and images outside of classes.
-
-    Args:
-        scan: The walk.
-        names: The classes.
-        trees: The images of each class; `None` for a class without a folder.
-        folders: The existing sub-folders.
-        listed: Whether the spec lists the classes.
-    """
+    """Reports empty and missing classes, folders that are not classes, and images outside of classes. `trees` has the images of each class,
+    `None` without a folder; `folders` are the existing sub-folders; `listed` tells whether the spec lists the classes."""
     empty = [name for name, tree in zip(names, trees, strict=True) if tree is not None and not tree]
     if empty and listed:
         message = f"no image in the class {quoted(empty)}, which `classes` lists"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.lowering.library import is_readable
 from pipegen.ops.sources.folders.sniff import BY_PLUGIN, HEAD_BYTES, IMAGE_EXTENSIONS, OTHER_EXTENSIONS, UNSUPPORTED_EXTENSIONS, sniff
@@ -17,7 +18,7 @@ from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Collector, as_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pipegen.ops.sources.folders.glob import Glob
     from pipegen.ops.sources.listing.reader import Reader
@@ -38,12 +39,7 @@ Found: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """The images of a walk, sorted by path.
-
-    Attributes:
-        paths: Relative to the root.
-        sizes: In bytes.
-    """
+    """The images of a walk, sorted by path: paths relative to the root, and sizes in bytes."""
 
     paths: Strings
     sizes: Ints
@@ -77,13 +73,8 @@ class Tally:
 
 
 class Scan:
-    """One walk below a root.
-
-    Attributes:
-        root: The absolute folder that paths are relative to.
-        match: Pattern of relative paths, if any.
-        tally: Ignored entries so far.
-    """
+    """One walk below a root, the absolute folder that paths are relative to; `match` is a pattern of these, if any, and `tally` has the
+    ignored entries so far."""
 
     def __init__(
         self,
@@ -95,63 +86,48 @@ class Scan:
         every_file: bool = False,
     ) -> None:
         """Starts a walk; `progress` gets the number of files so far, now and then. Only images are listed, unless `every_file` is set."""
-        self._every_file = every_file
-        self.root = root
-        self.tally = Tally()
-        self.match = match
-        self._follow_links = follow_links
-        self._progress = progress
+        self.root, self.match, self.tally = root, match, Tally()
+        self._follow_links, self._progress, self._every_file = follow_links, progress, every_file
 
     def tree(self, below: str = "") -> Tree:
         """Lists the images at any depth below a relative folder, sorted by path.
 
         Linked folders are entered after real ones, and only if their target is new. So loops end, and no folder is listed twice.
         """
-        import numpy as np
-
-        paths = Collector()
-        sizes: list[Ints] = [np.zeros(0, np.int64)]
-        folders = [below]
-        links: list[str] = []
-        seen: set[str] = set()
+        found = Collector()
+        all_sizes: list[Ints] = [np.zeros(0, np.int64)]
+        folders, links, seen = [below], list[str](), set[str]()
         top = os.path.realpath(self._absolute(below)) if self._follow_links else ""
         while folders or links:
             linked = not folders
             folder = links.pop(0) if linked else folders.pop()
             if self._follow_links:
                 real = os.path.realpath(self._absolute(folder))
-                if real in seen or (linked and _holds(real, top)):
+                if real in seen or (linked and f"{top}/".startswith(f"{real.rstrip(os.sep)}/")):
                     self.tally.loops.append(folder)
                     continue
                 seen.add(real)
             inner, inner_links, images = self.level(folder)
             folders.extend(reversed(inner))
             links.extend(inner_links)
-            paths.add([path for path, _ in images])
-            sizes.append(np.array([size for _, size in images], np.int64))
-        return _sorted(paths.strings(), as_sizes(np.concatenate(sizes)))
+            found.add([path for path, _ in images])
+            all_sizes.append(np.array([size for _, size in images], np.int64))
+        paths, sizes = found.strings(), as_sizes(np.concatenate(all_sizes))
+        order = paths.order()
+        return Tree(paths, sizes) if order is None else Tree(paths.take(order).packed(), sizes[order])
 
     def level(self, folder: str) -> tuple[list[str], list[str], list[Found]]:
-        """Lists the direct entries of a relative folder.
-
-        Returns:
-            The folders, the linked folders (if links are followed) and the images, as sorted relative paths.
-
-        Raises:
-            OpError: `PG406` if the folder cannot be read.
-        """
+        """Lists the direct entries of a relative folder: the folders, the linked folders (if links are followed) and the images, as sorted
+        relative paths; `PG406` if it cannot be read."""
         try:
             with os.scandir(self._absolute(folder)) as entries:
                 return self._sorted_out(entries, folder)
         except OSError as error:
-            message = f"the folder {self._absolute(folder)!r} cannot be read: {error.strerror or error}"
-            raise OpError("PG406", message, field="path", help="give this process read permission") from error
+            raise _unreadable(self._absolute(folder), error, "path") from error
 
     def _sorted_out(self, entries: Iterable[Any], folder: str) -> tuple[list[str], list[str], list[Found]]:
         """Sorts entries, each as `os.DirEntry`; see `level`."""
-        folders: list[str] = []
-        links: list[str] = []
-        images: list[Found] = []
+        folders, links, images = list[str](), list[str](), list[Found]()
         prefix = f"{folder}/" if folder else ""
         for entry in entries:
             path = prefix + entry.name
@@ -225,11 +201,6 @@ class Scan:
         return kind is not None
 
 
-def _sorted(paths: Strings, sizes: Ints) -> Tree:
-    order = paths.order()
-    return Tree(paths, sizes) if order is None else Tree(paths.take(order).packed(), sizes[order])
-
-
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
@@ -237,5 +208,15 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _holds(folder: str, inner: str) -> bool:
-    return inner == folder or inner.startswith(folder.rstrip(os.sep) + os.sep)
+def _unreadable(folder: str, error: OSError, field: str) -> OpError:
+    message = f"the folder {folder!r} cannot be read: {error.strerror or error}"
+    return OpError("PG406", message, field=field, help="give this process read permission")
+
+
+def walk(folder: str, field: str = "path") -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walks like `os.walk`; `PG406` for an unreadable folder, with the argument that names it."""
+
+    def unread(error: OSError) -> None:
+        raise _unreadable(error.filename, error, field) from error
+
+    return os.walk(folder, onerror=unread)

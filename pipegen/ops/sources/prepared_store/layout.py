@@ -146,11 +146,7 @@ def write_about(root: Path, about: StoreAbout) -> None:
 
 
 def read_about(root: Path) -> StoreAbout:
-    """Reads the description of a store.
-
-    Raises:
-        OpError: `PG401` without a store, `PG570` for an unfinished or invalid one.
-    """
+    """Reads the description of a store; `PG401` without one, `PG570` for an unfinished or invalid one."""
     file = root / ABOUT
     try:
         with open(file, "rb") as stream:
@@ -164,18 +160,12 @@ def read_about(root: Path) -> StoreAbout:
         values = json.loads(text)
         if values.pop("format") != FORMAT:
             raise OpError("PG570", f"{str(file)!r} has another version", field="path", help="prepare the data again")
-        return _about(values)
+        values["pixels"] = {name: Pixels(**{**own, "canvas": tuple(own["canvas"])}) for name, own in values["pixels"].items()}
+        values["shards"] = tuple(Shard(**own) for own in values["shards"])
+        values["classes"] = {name: tuple(names) for name, names in values["classes"].items()}
+        return StoreAbout(**{**values, **{name: tuple(values[name]) for name in ("class_names", "changes")}})
     except (ValueError, TypeError, KeyError, AttributeError):
         raise OpError("PG570", f"{str(file)!r} is damaged", field="path", help="prepare the data again") from None
-
-
-def _about(values: dict[str, Any]) -> StoreAbout:
-    pixels = {name: Pixels(**{**own, "canvas": tuple(own["canvas"])}) for name, own in values.pop("pixels").items()}
-    shards = tuple(Shard(**own) for own in values.pop("shards"))
-    classes = {name: tuple(names) for name, names in values.pop("classes").items()}
-    names = tuple(values.pop("class_names"))
-    changes = tuple(values["changes"])
-    return StoreAbout(**{**values, "changes": changes, "pixels": pixels, "shards": shards, "classes": classes, "class_names": names})
 
 
 def check_files(root: Path, about: StoreAbout) -> None:

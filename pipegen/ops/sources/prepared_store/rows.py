@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.reader import Reader
 from pipegen.ops.sources.prepared_store.layout import PAGE, PREPARE_AGAIN, RECORDS, damaged_files, read_column, shard_files
 
@@ -46,12 +48,8 @@ class StoredShards:
         return self.starts[-1] + self.sizes[-1]
 
     def mapped(self) -> Any:
-        """Maps them as one array of bytes, padded to words of 64 bits; nothing is read before it is needed.
-
-        Reserves a range of addresses first, and maps the files into it. Uncovered bytes are zeros.
-        """
-        import numpy as np
-
+        """Maps them as one array of bytes, padded to words of 64 bits; nothing is read before it is needed. Reserves a range of addresses
+        first, and maps the files into it. Uncovered bytes are zeros."""
         held = mmap.mmap(-1, -(-self.total // PAGE) * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0))
         start = ctypes.addressof(ctypes.c_char.from_buffer(held))
         system = ctypes.CDLL(None, use_errno=True)
@@ -74,8 +72,6 @@ _FIXED = 0x10
 
 def places(about: StoreAbout) -> Ints:
     """Returns the row of each record; a shard begins at a multiple of the rows of a full one, int64 `(n,)`."""
-    import numpy as np
-
     parts: list[Ints] = [np.arange(shard.count) + number * about.rows for number, shard in enumerate(about.shards)]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
@@ -87,9 +83,7 @@ class StoredRows(Reader):
     in_place = True
 
     def __init__(self, root: Path, about: StoreAbout) -> None:
-        self.root = root
-        self.about = about
-        self.checksums = "those of each file of the store"
+        self.root, self.about, self.checksums = root, about, "those of each file of the store"
         self._open: dict[str, Read] = {}
         self._mapped: dict[str, tuple[int, Any, Any]] = {}
 
@@ -97,34 +91,26 @@ class StoredRows(Reader):
         from pipegen.ops.lowering.stored_readers import StoredFiles, StoredPixels
 
         if feature not in self._open:
-            pixels = self.about.pixels[feature]
-            if len(pixels.canvas) == 3:
-                sizes = self._by_row(read_column(self.root, f"@size.{feature}"))
-                made: Read = StoredPixels(hold(self._shards(feature)), hold(sizes), pixels.canvas, pixels.dtype)
-            else:
-                ends = self._by_row(read_column(self.root, f"@place.{feature}"))
-                made = StoredFiles(hold(self._shards(feature)), hold(ends))
+            pixels, held = self.about.pixels[feature], (hold(self._shards(feature)), hold(self._by_row(feature)))
+            made: Read = StoredPixels(*held, pixels.canvas, pixels.dtype) if len(pixels.canvas) == 3 else StoredFiles(*held)
             self._open.setdefault(feature, made)
         return self._open[feature]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        import numpy as np
-
-        (rows,), pixels, column = place, self.about.pixels[feature], "size" if self.canvas(feature) else "place"
+        (rows,), pixels = place, self.about.pixels[feature]
         if feature not in self._mapped:
             shards = self._shards(feature)
-            self._mapped[feature] = shards.row, shards.mapped(), self._by_row(read_column(self.root, f"@{column}.{feature}"))
+            self._mapped[feature] = shards.row, shards.mapped(), self._by_row(feature)
         row, held, about = self._mapped[feature]
         if not row:
             return [held[at : at + length].tobytes() for at, length in about[rows].tolist()]
         canvases = [held[row * one : row * (one + 1)].view(np.dtype(pixels.dtype)).reshape(pixels.canvas) for one in rows.tolist()]
         return [canvas[:height, :width] for canvas, (height, width) in zip(canvases, about[rows].tolist(), strict=True)]
 
-    def _by_row(self, column: Any) -> Any:
-        """Spreads a column over rows; rows without records are zeros."""
-        import numpy as np
-
+    def _by_row(self, feature: str) -> Any:
+        """Returns the size of each canvas, or the place of each file, by row; rows without records are zeros."""
         at = places(self.about)
+        column = read_column(self.root, f"@{'size' if self.canvas(feature) else 'place'}.{feature}")
         spread = np.zeros((int(at[-1]) + 1 if len(at) else 0, *column.shape[1:]), column.dtype)
         spread[at] = column
         return spread
@@ -135,13 +121,10 @@ class StoredRows(Reader):
         files = tuple(str(own[held]) for own in shard_files(self.root, about.shards, about.pixels, about.suffix))
         sizes = tuple(shard.bytes[held] for shard in about.shards)
         if pixels.form == "rows":
-            rows = about.rows
-            return StoredShards(files, sizes, tuple(i * rows * pixels.row for i in range(len(files))), pixels.row, rows)
-        starts, at = [], 0
-        for size in sizes:
-            starts.append(at)
-            at += -(-size // PAGE) * PAGE
-        return StoredShards(files, sizes, tuple(starts))
+            starts = tuple(i * about.rows * pixels.row for i in range(len(files)))
+            return StoredShards(files, sizes, starts, pixels.row, about.rows)
+        ends = accumulate((-(-size // PAGE) * PAGE for size in sizes), initial=0)
+        return StoredShards(files, sizes, tuple(ends)[:-1])
 
     def canvas(self, feature: str) -> tuple[int, int, int] | None:
         """Returns height, width and channels of a feature's canvas, if any."""
@@ -187,22 +170,20 @@ class StoredMessages(StoredRows):
         try:
             self._store(0)
         except MissingLibrary as error:
-            raise OpError("PG440", f"ArrayRecord files need {error}", help=error.help) from None
+            raise error.diagnosed("ArrayRecord") from None
         except StoreError as error:
             message = f"{self._files[0]!r} cannot be read: {error}"
             raise OpError("PG570", message, field="path", help=PREPARE_AGAIN) from None
 
     def _store(self, shard: int) -> Store:
         from pipegen.ops.sources.stores.array_records import ArrayRecords
-        from pipegen.ops.sources.stores.handles import opened
+        from pipegen.ops.sources.stores.base import opened
 
         return opened(ArrayRecords, self._files[shard])
 
     def _take(self, names: Sequence[str], rows: Any) -> list[Any]:
         """Reads features of some rows: arrays `(n,)` of byte strings; `StoreError` if one is unreadable."""
-        import numpy as np
-
-        from pipegen.ops.sources.records.tf_example import read_key
+        from pipegen.ops.sources.records.messages import read_key
         from pipegen.ops.sources.stores.base import byte_strings
 
         messages: Any = np.empty(len(rows), object)

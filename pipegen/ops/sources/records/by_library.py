@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.suggest import suggested
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import shards_of
 from pipegen.ops.sources.listing.blocks import ArrayBlock, BytesBlock, Window
 from pipegen.ops.sources.listing.wording import quoted
-from pipegen.ops.sources.records.described import check_field, check_pickled, missing_key
+from pipegen.ops.sources.records.described import PIXELS, check_field, check_pickled, missing_key
 from pipegen.ops.sources.records.index import counted
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource
@@ -27,6 +29,7 @@ from pipegen.ops.sources.stores.field_types import (
     list_in,
     optional_at,
 )
+from pipegen.types import ElementType, FeatureType
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.records.labels import LabelColumn
     from pipegen.ops.sources.records.paths import Found
     from pipegen.ops.sources.stores.base import Store
-    from pipegen.types import ElementType
 
 
 class StoreSource(RecordSource):
@@ -47,12 +49,12 @@ class StoreSource(RecordSource):
 
     called: ClassVar[str]
     """The name of the format."""
+    store: ClassVar[str]
+    """The class that reads a file of it, as `FILE.CLASS` in `pipegen.ops.sources.stores`, which is imported when data is read."""
     unit: ClassVar[str] = "groups of records"
     """The word for records that are unpacked together."""
-
-    def store(self) -> type[Store]:
-        """Returns the class that reads a file of the format."""
-        raise NotImplementedError
+    arrays: ClassVar[bool] = False
+    """Whether images may be arrays."""
 
     def read_by_python(self) -> str:
         return f"records of {self.called} files"
@@ -69,27 +71,25 @@ class StoreSource(RecordSource):
         return "\0".join(map(repr, self.store_arguments()))
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
-        """Count the records of a file, and check that it is complete; see `RecordSource.index_shard`.
-
-        Raises:
-            OpError: `PG440` without the library, `PG441` for a complete file that cannot be read record by record.
-        """
+        """Count the records of a file, and check that it is complete; `PG440` without the library, `PG441` if it must be read whole."""
         store: Store | None = None
         try:
-            store = self.store()(path, *self.store_arguments())
+            store = self._store_class()(path, *self.store_arguments())
             return counted(store.rows, findings=store.check())
         except Unsuitable as error:
             raise OpError("PG441", f"{path!r} cannot be read record by record: {error}", field=error.field, help=error.help) from None
         except MissingLibrary as error:
-            raise self._lacks(error) from None
+            raise error.diagnosed(self.called) from None
         except StoreError as error:
             return counted(0, f"({error})")
         finally:
             if store is not None:
                 store.close()
 
-    def _lacks(self, error: MissingLibrary) -> OpError:
-        return OpError("PG440", f"{self.called} files need {error}", help=error.help)
+    def _store_class(self) -> type[Store]:
+        file, name = self.store.split(".")
+        found: type[Store] = getattr(import_module(f"pipegen.ops.sources.stores.{file}"), name)
+        return found
 
     @contextmanager
     def _translated(self, what: str, field: str | None, code: str = "PG431") -> Iterator[None]:
@@ -97,15 +97,15 @@ class StoreSource(RecordSource):
         try:
             yield
         except MissingLibrary as error:
-            raise self._lacks(error) from None
+            raise error.diagnosed(self.called) from None
         except StoreError as error:
             raise OpError(code, f"{what} cannot be read: {error}", field=field) from None
 
     def opened(self, shard: Found) -> Store:
         """Opens a file."""
-        from pipegen.ops.sources.stores.handles import opened
+        from pipegen.ops.sources.stores.base import opened
 
-        return opened(self.store(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
+        return opened(self._store_class(), shard.path, (shard.size, shard.mtime), *self.store_arguments())
 
     def first(self, shards: Sequence[Found], index: RecordIndex) -> Store:
         """Returns the store of the first file with a record; `PG440` if the index was kept but the library is gone."""
@@ -126,9 +126,6 @@ class StoreSource(RecordSource):
             check_field(name, feature, key, columns[key], arrays=self.arrays)
             if kind_of(feature).pictured and columns[key].encoded:
                 check_pickled(name, *_first_value(store, key))
-
-    arrays: ClassVar[bool] = False
-    """Whether images may be arrays."""
 
     def stored_labels(self, name: str, shard: Found, offsets: Ints, lengths: Ints) -> Sequence[Any]:
         found = self.column(name, self.key_of(name), shard)
@@ -171,8 +168,6 @@ class StoreSource(RecordSource):
 
     def listed(self, found: Indexed) -> Listing:
         """List the records, with the type from the first file and the blocks; see `RecordSource.listed`."""
-        import numpy as np
-
         listing = super().listed(found)
         reader: Any = listing.reader()
         held, type_ = shards_of(listing), reader.type
@@ -190,8 +185,6 @@ class StoreSource(RecordSource):
 
     def record_bytes(self, shards: Sequence[Found], index: RecordIndex) -> Ints:
         """Returns the size of the files, or of the arrays unpacked from them if larger."""
-        import numpy as np
-
         sizes = super().record_bytes(shards, index)
         store = self.first(shards, index)
         if store.at_once == 1:
@@ -208,8 +201,6 @@ class StoreSource(RecordSource):
 
 def _first_value(store: Store, key: str) -> list[Any]:
     """Reads the value of the first record, as a list of one number or byte string; empty if it cannot be read, which reading it reports."""
-    import numpy as np
-
     try:
         return store.read((key,), np.zeros(1, np.int64))[0].ravel()[:1].tolist()
     except StoreError:
@@ -229,28 +220,57 @@ def _lists(store: Store, key: str, *, texts: bool) -> Iterator[Any]:
             raise StoreError(f"record {row:,}: {error}") from None
 
 
+class ArrayStoreSource(StoreSource):
+    """Files of arrays. The key of a feature is an array; images are the bytes of image files, or arrays."""
+
+    arrays: ClassVar[bool] = True
+
+    def store_arguments(self) -> tuple[Hashable, ...]:
+        return tuple(dict.fromkeys(self.key_of(name) for name in self.features))
+
+    def possible(self) -> tuple[ElementType, ...]:
+        """Lists types with images as the bytes of files, and as arrays."""
+        encoded = self.infer()
+        images = [name for name, t in encoded.items() if kind_of(t).levels]
+        found = [encoded]
+        for dtype, interval in PIXELS.items():
+            for channels in (3, 1, 4):
+                array = FeatureType("image", dtype, (None, None, channels), interval, uniform=True)
+                found.append(encoded.replace(**{name: array.with_(of=encoded[name].of) for name in images}))
+        return tuple(found) if images else (encoded,)
+
+    def examine(self, shards: Sequence[Found], index: RecordIndex) -> None:
+        from pipegen.ops.sources.array_rows.rows import check_channels
+
+        super().examine(shards, index)
+        columns = self.first(shards, index).columns()
+        for name, feature in self.features.items():
+            held = columns[self.key_of(name)]
+            if kind_of(feature).levels and len(held.shape) == 3:
+                check_channels(name, (int(index.first[-1]), *held.shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
+
+    def record_type(self, store: Store) -> ElementType:
+        found, columns = self.infer(), store.columns()
+        for name in self.read_features:
+            held, t = columns[self.key_of(name)], found[name]
+            if kind_of(t).levels and not held.encoded:
+                shape = held.shape if len(held.shape) == 3 else (*held.shape, 1)
+                image = FeatureType("image", held.dtype, shape, PIXELS[held.dtype], t.of, uniform=True)
+                found = found.replace(**{name: image})
+        return found
+
+
 class StoreReader(RecordReader):
-    """Records read by a library: one call into Python reads all features of all requested records. Each process opens files by path.
+    """Records read by a library: one call into Python reads all features of all requested records, `at_once` of which are unpacked
+    together. Each process opens files by path. `about` is as for `RecordReader`."""
 
-    Args:
-        source: The source.
-        type_: The type of a record.
-        at_once: Records that are unpacked together.
-        shards: The files.
-        labels: The column of each label.
-    """
-
-    def __init__(
-        self, source: StoreSource, type_: ElementType, at_once: int, shards: Sequence[Found], labels: Mapping[str, LabelColumn]
-    ) -> None:
-        super().__init__(shards, labels)
+    def __init__(self, source: StoreSource, type_: ElementType, at_once: int, *about: Any) -> None:
+        super().__init__(*about)
         self.source, self.type, self.at_once = source, type_, at_once
         self.called = source.unit
         self._window = Window()
 
     def block_rows(self, rows: Ints) -> Ints | None:
-        import numpy as np
-
         return np.full(len(rows), self.at_once, np.int64) if self.at_once > 1 else None
 
     def hold_window(self, num_bytes: int, ram_budget: int) -> None:
@@ -258,7 +278,7 @@ class StoreReader(RecordReader):
             self._window.reserve(num_bytes, ram_budget)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return f"records of {self.source.called} files"
+        return self.source.read_by_python()
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.stored_readers import called
@@ -267,19 +287,8 @@ class StoreReader(RecordReader):
         return called(self.take, {name: (t.dtype, t.shape) for name, t in self.type.items()})
 
     def take(self, names: Sequence[str], shards: Any, rows: Any) -> list[Any]:
-        """Reads features of records.
-
-        Args:
-            names: The features.
-            shards: The file number of each record, int64 `(n,)`.
-            rows: The row in the file, likewise.
-
-        Returns:
-            An array `(n, ...)` for each feature, of its dtype; byte strings as objects.
-
-        Raises:
-            StoreError: A record cannot be read.
-        """
+        """Reads features of records, by numbers of files and rows in them, int64 `(n,)`: an array `(n, ...)` for each, of its dtype; byte
+        strings as objects. `StoreError` if a record cannot be read."""
         found = self.values(tuple(self.source.key_of(name) for name in names), shards, rows)
         return [self._finished(name, values) for name, values in zip(names, found, strict=True)]
 
@@ -289,8 +298,6 @@ class StoreReader(RecordReader):
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads stored values of records by key; see `take`."""
-        import numpy as np
-
         found: list[Any] = [None] * len(keys)
         for shard in np.unique(shards):
             here = np.flatnonzero(shards == shard)
@@ -317,7 +324,6 @@ class StoreReader(RecordReader):
 
     def _unpacked(self, shard: int, store: Store, key: str, rows: Any) -> Any:
         """Reads records that are unpacked together; the window caches their blocks."""
-        import numpy as np
 
         def load(block: int, _: str) -> Block:
             first = block * self.at_once
@@ -331,8 +337,6 @@ class StoreReader(RecordReader):
 
     def _finished(self, name: str, values: Any) -> Any:
         """Converts stored values to those of the graph."""
-        import numpy as np
-
         feature, held = self.source.features[name], self.type[name]
         kind = kind_of(feature)
         if kind.labels:
@@ -366,8 +370,6 @@ class StoreReader(RecordReader):
             raise StoreError(f"`{name}` holds {stored[lost][0]}, {said}")
 
     def _class_indices(self, name: str, values: Any) -> Any:
-        import numpy as np
-
         from pipegen.ops.sources.features.label_values import label_texts
 
         lookup = self.label_columns[name].lookup
@@ -389,8 +391,6 @@ class StoreReader(RecordReader):
 
 
 def _first_missing(store: Store, key: str) -> int:
-    import numpy as np
-
     for row in range(store.rows):
         try:
             store.read((key,), np.array([row]))

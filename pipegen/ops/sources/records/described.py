@@ -100,16 +100,8 @@ PIXELS: dict[str, Interval | None] = {"uint8": BYTE_RANGE, "uint16": WORD_RANGE,
 
 
 def check_field(name: str, feature: RecordFeature, key: str, held: FieldType, where: str = "", *, arrays: bool = False) -> None:
-    """Raises `PG431` if a feature cannot be built from the values of a key.
-
-    Args:
-        name: The feature.
-        feature: Its arguments.
-        key: The key.
-        held: The type of its values.
-        where: Which records have it, after the key in messages.
-        arrays: Whether images may be arrays.
-    """
+    """Raises `PG431` if a feature cannot be built from the values of a key, of the type `held`. `where` says which records have it, after
+    the key in messages; with `arrays`, images may be arrays."""
     kind, wanted = kind_of(feature), feature.stored_shape
     numbers = held.numeric or held.dtype == NUMERAL
     if kind.pictured:

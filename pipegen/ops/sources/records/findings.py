@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -12,135 +13,97 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
+    Severity: TypeAlias = Literal["error", "warning", "info"]
+
 Findings: TypeAlias = "Mapping[str, tuple[int, str]]"
 """Number and first example of each kind of finding."""
 
 
 class Kind(NamedTuple):
-    """A kind of finding.
+    """A kind of finding: its text after a number, where `{one|several}` depends on that; what to do; its code and severity."""
 
-    Attributes:
-        one: The text for one of them, after its number.
-        many: The text for several.
-        help: What to do.
-        code: A diagnostic code.
-        severity: Its severity.
-    """
-
-    one: str
-    many: str
+    text: str
     help: str
-    code: str = "PG411"
-    severity: Literal["error", "warning", "info"] = "warning"
+    code: str
+    severity: Severity
 
 
+_FORMS = re.compile(r"\{(.*?)\|(.*?)\}")
 UNPACK = "`gunzip FILE`, `zstd -d FILE` or `xz -d FILE`, by its ending"
-KINDS: Mapping[str, Kind] = {
-    "compressed": Kind(
-        "file is compressed as a whole, and its records cannot be read in place",
-        "files are compressed as a whole, and their records cannot be read in place",
-        f"unpack it first: {UNPACK}; the images in it are compressed already",
-        "PG430",
-        "error",
-    ),
-    "joined": Kind(
-        "archive is followed by a second archive, which is not read",
-        "archives are followed by a second archive, which is not read",
-        "join archives by `tar --concatenate`; `cat` leaves the end of the first between them",
-        "PG430",
-        "error",
-    ),
-    "front": Kind(
-        "archive is preceded by another archive, which is not read",
-        "archives are preceded by another archive, which is not read",
-        "write both into one archive; `cat` does not join ZIP archives",
-        "PG430",
-        "error",
-    ),
-    "unlisted": Kind(
-        "member of the archive is not in its table of contents",
-        "members of archives are not in their tables of contents",
-        "write the archive again; its table is damaged, or a member was removed from the table only",
-        "PG430",
-        "error",
-    ),
-    "behind": Kind(
-        "archive is followed by bytes outside of any member",
-        "archives are followed by bytes outside of any member",
-        "copy or write the archive again",
-        "PG430",
-        "error",
-    ),
-    "sparse": Kind(
-        "member is stored sparsely and cannot be read in place",
-        "members are stored sparsely and cannot be read in place",
-        "pack the archive again without `--sparse`",
-        "PG430",
-        "error",
-    ),
-    "dotted": Kind(
-        "record has none of the keys, since its name has a dot",
-        "records have none of the keys, since their names have a dot",
-        "a key starts at the first dot of a name; rename these members, or list all their keys, such as `key: jpg;0mm.jpg`",
-        "PG431",
-        "error",
-    ),
-    "unwritten": Kind(
-        "record holds the fill value, since its chunk is missing",
-        "records hold the fill value, since their chunks are missing",
-        "write lost chunks again; with `write_empty_chunks=True` Zarr also stores chunks of fill values",
-        "PG430",
-        "warning",
-    ),
-    "zeros": Kind(
-        "archive ends in more zeros than padding needs, as after a crash during writing",
-        "archives end in more zeros than padding needs, as after a crash during writing",
-        "compare the number of records with the original; a large `tar --blocking-factor` gives the same ending",
-        "PG430",
-        "warning",
-    ),
-    "empty": Kind("file holds no record", "files hold no record", "remove empty files, or write them again"),
-    "keyless": Kind(
-        "record has none of the keys and is ignored",
-        "records have none of the keys and are ignored",
-        "to read them, add their keys, such as `key: jpg;png`",
-    ),
-    "unmatched": Kind(
-        "key matches no feature and is ignored",
-        "keys match no feature and are ignored",
-        "to read them, add a feature whose `key` matches",
-        severity="info",
-    ),
-    "unnamed": Kind(
-        "member has no key in its name and is ignored", "members have no key in their names and are ignored", "", severity="info"
-    ),
-    "system": Kind("system file is ignored", "system files are ignored", "", severity="info"),
-    "link": Kind(
-        "link has no target in its archive and is ignored",
-        "links have no target in their archive and are ignored",
-        "pack the linked files instead (`tar --dereference`)",
-    ),
-    "folder link": Kind(
-        "link to a folder of the archive is not entered",
-        "links to folders of the archive are not entered",
-        "pack the linked folder instead (`tar --dereference`)",
-    ),
-    "special": Kind(
-        "member is neither a file nor a folder and is ignored",
-        "members are neither files nor folders and are ignored",
-        "devices, pipes and sockets hold no data",
-    ),
-    "outside": Kind(
-        "member with `..` in its path leads out of the archive and is ignored",
-        "members with `..` in their paths lead out of the archive and are ignored",
-        "pack them with paths below one folder",
-    ),
-    "twice": Kind(
-        "member has the same name as a later one, which is used",
-        "members have the same names as later ones, which are used",
-        "remove duplicate members",
-    ),
+_KINDS: Mapping[tuple[str, Severity], Mapping[str, tuple[str, str]]] = {
+    ("PG430", "error"): {
+        "compressed": (
+            "{file is|files are} compressed as a whole, and {its|their} records cannot be read in place",
+            f"unpack it first: {UNPACK}; the images in it are compressed already",
+        ),
+        "joined": (
+            "{archive is|archives are} followed by a second archive, which is not read",
+            "join archives by `tar --concatenate`; `cat` leaves the end of the first between them",
+        ),
+        "front": (
+            "{archive is|archives are} preceded by another archive, which is not read",
+            "write both into one archive; `cat` does not join ZIP archives",
+        ),
+        "unlisted": (
+            "{member of the archive is not in its table of contents|members of archives are not in their tables of contents}",
+            "write the archive again; its table is damaged, or a member was removed from the table only",
+        ),
+        "behind": ("{archive is|archives are} followed by bytes outside of any member", "copy or write the archive again"),
+        "sparse": ("{member is|members are} stored sparsely and cannot be read in place", "pack the archive again without `--sparse`"),
+    },
+    ("PG431", "error"): {
+        "dotted": (
+            "{record has|records have} none of the keys, since {its name has|their names have} a dot",
+            "a key starts at the first dot of a name; rename these members, or list all their keys, such as `key: jpg;0mm.jpg`",
+        ),
+    },
+    ("PG430", "warning"): {
+        "unwritten": (
+            "{record holds the fill value, since its chunk is|records hold the fill value, since their chunks are} missing",
+            "write lost chunks again; with `write_empty_chunks=True` Zarr also stores chunks of fill values",
+        ),
+        "zeros": (
+            "{archive ends|archives end} in more zeros than padding needs, as after a crash during writing",
+            "compare the number of records with the original; a large `tar --blocking-factor` gives the same ending",
+        ),
+    },
+    ("PG411", "warning"): {
+        "empty": ("{file holds|files hold} no record", "remove empty files, or write them again"),
+        "keyless": (
+            "{record has|records have} none of the keys and {is|are} ignored",
+            "to read them, add their keys, such as `key: jpg;png`",
+        ),
+        "link": (
+            "{link has no target in its|links have no target in their} archive and {is|are} ignored",
+            "pack the linked files instead (`tar --dereference`)",
+        ),
+        "folder link": (
+            "{link to a folder of the archive is|links to folders of the archive are} not entered",
+            "pack the linked folder instead (`tar --dereference`)",
+        ),
+        "special": (
+            "{member is neither a file nor a folder and is|members are neither files nor folders and are} ignored",
+            "devices, pipes and sockets hold no data",
+        ),
+        "outside": (
+            "{member|members} with `..` in {its path leads|their paths lead} out of the archive and {is|are} ignored",
+            "pack them with paths below one folder",
+        ),
+        "twice": (
+            "{member has the same name as a later one, which is|members have the same names as later ones, which are} used",
+            "remove duplicate members",
+        ),
+    },
+    ("PG411", "info"): {
+        "unmatched": (
+            "{key matches no feature and is|keys match no feature and are} ignored",
+            "to read them, add a feature whose `key` matches",
+        ),
+        "unnamed": ("{member has no key in its name and is|members have no key in their names and are} ignored", ""),
+        "system": ("system {file is|files are} ignored", ""),
+    },
 }
+KINDS = {kind: Kind(*texts, *how) for how, kinds in _KINDS.items() for kind, texts in kinds.items()}
 """All kinds, most severe first."""
 
 _MAGICS = {
@@ -190,8 +153,9 @@ def finding_notes(found: Iterable[tuple[str, Findings]], field: str = "path") ->
         for kind, (number, name) in findings.items():
             totals[kind] += number
             first.setdefault(kind, f"{name!r} in {path!r}" if name else repr(path))
-    for kind, (one, many, help_, code, severity) in KINDS.items():
+    for kind, (text, help_, code, severity) in KINDS.items():
         if kind in totals:
             number = totals[kind]
-            message = f"{number:,} {one if number == 1 else many}: {'' if number == 1 else 'such as '}{first[kind]}"
+            said = _FORMS.sub(lambda form: form[1 if number == 1 else 2], text)  # noqa: B023 - called at once
+            message = f"{number:,} {said}: {'' if number == 1 else 'such as '}{first[kind]}"
             yield Note(code, message, help_ or None, field, severity)

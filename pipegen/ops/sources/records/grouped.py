@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import field_validator
 
 from pipegen.errors import OpError
+from pipegen.lazy import np
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.sources.folders.scan import JUNK, is_junk
 from pipegen.ops.sources.listing.wording import quoted
 from pipegen.ops.sources.records.features import RecordFeature
 from pipegen.ops.sources.records.findings import tallied
 from pipegen.ops.sources.records.index import LONGEST, ShardRecords
-from pipegen.ops.sources.records.member_names import MemberNames, is_hidden
 from pipegen.ops.sources.records.parts import ABSENT, PartSource
 from pipegen.ops.sources.stores.field_types import FieldType, taken_apart
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 NAME = "__key__"
 """The column with the names of records, as WebDataset calls it."""
 
+_DOT, _SLASH = ord("."), ord("/")
+_AT_ONCE = 1 << 15
+"""Names compared at once."""
+
 
 class GroupedSource(PartSource):
     """Archives whose members are grouped by name: up to the first dot it names the record, then the key."""
@@ -39,7 +44,8 @@ class GroupedSource(PartSource):
     adjacent: ClassVar[bool]
     """Whether only consecutive members form a record."""
 
-    def members(self, path: str, size: int) -> tuple[Members, str]:
+    @staticmethod
+    def members(path: str, size: int) -> tuple[Members, str]:
         """Lists the files of an archive, and describes damage after them."""
         raise NotImplementedError
 
@@ -64,8 +70,6 @@ class GroupedSource(PartSource):
 
     def index_shard(self, path: str, size: int) -> ShardRecords:
         """Groups members to records, ordered by their first members; see `RecordSource.index_shard`."""
-        import numpy as np
-
         members, damage = self.members(path, size)
         names = MemberNames(members.names)
         rows = names.runs() if self.adjacent else names.groups()
@@ -81,14 +85,19 @@ class GroupedSource(PartSource):
         findings = tallied([*members.seen, *_beside(members.names, names, rows, wanted, keys)])
         rows, wanted, at = rows[chosen], wanted[chosen], names.places[chosen]
         width = len(self.features)
-        count, problem = _sound(rows * width + wanted, members.lengths[at])
-        if count < len(at):
+        odd: Ints = np.ones(len(at), bool)
+        odd[np.unique(rows * width + wanted, return_index=True)[1]] = False
+        large = members.lengths[at] > LONGEST
+        odd |= large
+        if odd.any():
+            count = int(odd.argmax())
+            problem = f"has more than {LONGEST:,} bytes" if large[count] else "is a duplicate"
             where = f"at byte {int(members.offsets[at[count]]):,}, record {int(rows[count]):,}"
             damage = damage or f"{where}: {members.names[int(at[count])]!r} {problem}"
             rows, wanted, at = rows[:count], wanted[:count], at[:count]
         kept, row = np.unique(rows, return_inverse=True)
         offsets: Ints = np.zeros((len(kept), len(self.parts())), np.int64)
-        lengths: Ints = np.zeros((len(kept), len(self.parts())), np.int32)
+        lengths: Ints = offsets.astype(np.int32)
         lengths[:, :width] = ABSENT
         offsets[row, wanted], lengths[row, wanted] = members.offsets[at], members.lengths[at]
         if members.checks is not None:
@@ -120,8 +129,6 @@ class GroupedSource(PartSource):
 
     def same_records(self, index: RecordIndex, own: RecordIndex) -> RecordIndex:
         """Leaves out the records that have none of the features, but only the added key."""
-        import numpy as np
-
         features = own.lengths.shape[1] // (1 + self.checked)
         used: Ints = (index.lengths[:, :features] != ABSENT).any(1)
         if int(used.sum()) != int(own.first[-1]):
@@ -141,21 +148,12 @@ class GroupedSource(PartSource):
 
 
 def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yields the members, and the first member of each record, that no feature uses; see `findings`.
-
-    Args:
-        members: The names of all members.
-        names: Those with a key, parsed.
-        rows: The record of each of these.
-        wanted: The feature of each, or -1.
-        keys: The keys of the features.
-    """
-    import numpy as np
-
+    """Yields the members, and the first member of each record, that no feature uses; see `findings`. `rows` has the record of each of
+    `names`, `wanted` its feature or -1."""
     there: Ints = np.zeros(len(members), bool)
     there[names.places] = True
     for place in np.flatnonzero(~there).tolist():
-        yield ("system" if is_hidden(members[place]) else "unnamed"), members[place]
+        yield ("system" if _is_hidden(members[place]) else "unnamed"), members[place]
     first, whose = np.unique(rows, return_index=True)[1], np.unique(rows, return_inverse=True)[1]
     used: Ints = np.zeros(len(first), bool)
     used[whose[wanted >= 0]] = True
@@ -166,14 +164,72 @@ def _beside(members: Strings, names: MemberNames, rows: Ints, wanted: Ints, keys
             yield ("dotted" if dotted[record] else "keyless"), members[int(names.places[first[record]])]
 
 
-def _sound(slots: Ints, lengths: Ints) -> tuple[int, str]:
-    """Counts the members before the first duplicate or oversized one, and describes that one."""
-    import numpy as np
+def _is_hidden(path: str) -> bool:
+    """Tells whether a member is hidden, or lies in a system folder."""
+    parts = path.split("/")
+    return parts[-1].startswith(".") or any(map(is_junk, parts))
 
-    again: Ints = np.ones(len(slots), bool)
-    again[np.unique(slots, return_index=True)[1]] = False
-    wrong = again | (lengths > LONGEST)
-    if not wrong.any():
-        return len(slots), ""
-    first = int(wrong.argmax())
-    return first, f"has more than {LONGEST:,} bytes" if lengths[first] > LONGEST else "is a duplicate"
+
+class MemberNames:
+    """The members with a stem (up to the first dot after the last slash) and a key (after that dot). `places` are their indices among all
+    members, without system folders; int64 `(n,)`."""
+
+    def __init__(self, names: Strings) -> None:
+        names = names.packed()
+        bounds: Ints = names.bounds.astype(np.int64)
+        self._blob = names.blob[: int(bounds[-1])]
+        starts, ends = bounds[:-1], bounds[1:]
+        slashes = np.concatenate([[-1], np.flatnonzero(self._blob == _SLASH)])
+        dots: Ints = np.append(np.flatnonzero(self._blob == _DOT), len(self._blob))
+        begins = np.maximum(starts, slashes[np.searchsorted(slashes, ends) - 1] + 1)
+        dot = dots[np.searchsorted(dots, begins)]
+        self._last = dots[np.searchsorted(dots, ends) - 1]
+        named = (dot > begins) & (dot < ends)
+        content = self._blob.tobytes().lower()
+        if any(junk.encode() in content for junk in JUNK):  # in few archives
+            named &= ~np.array([any(map(is_junk, name.split("/"))) for name in names], bool)
+        self.places = np.flatnonzero(named)
+        self._starts, self._dots, self._ends = starts[self.places], dot[self.places], ends[self.places]
+        self._last = self._last[self.places]
+
+    def runs(self) -> Ints:
+        """Numbers the members from 0; consecutive ones with one stem share a number: int64 `(n,)`."""
+        lengths = self._dots - self._starts
+        changes: Ints = np.zeros(len(lengths), np.int64)
+        for at in range(1, len(lengths), _AT_ONCE):
+            stop = min(at + _AT_ONCE, len(lengths))
+            changes[at:stop] = 1
+            alike: Ints = at + np.flatnonzero(lengths[at:stop] == lengths[at - 1 : stop - 1])
+            own, before = self._taken(self._starts[alike], lengths[alike]), self._taken(self._starts[alike - 1], lengths[alike])
+            if len(alike):
+                changes[alike] = np.logical_or.reduceat(own != before, np.cumsum(lengths[alike]) - lengths[alike])
+        return changes.cumsum()
+
+    def groups(self) -> Ints:
+        """Numbers the members by stem, in order of first appearance: int64 `(n,)`."""
+        runs, content = self.runs(), self._blob.tobytes()
+        seen: dict[bytes, int] = {}
+        first = np.flatnonzero(np.diff(runs, prepend=-1))
+        stems = zip(self._starts[first].tolist(), self._dots[first].tolist(), strict=True)
+        numbers = [seen.setdefault(content[start:dot], len(seen)) for start, dot in stems]
+        return np.array(numbers, np.int64)[runs]
+
+    def columns(self, keys: Mapping[str, int], *, last: bool = False) -> Ints:
+        """Returns the number of each member's key, int64 `(n,)`, or -1; ignores case. With `last`, the key starts after the last dot."""
+        dots = self._last if last else self._dots
+        lengths = self._ends - dots - 1
+        found: Ints = np.full(len(lengths), -1, np.int64)
+        for key, number in keys.items():
+            wanted = np.frombuffer(key.encode().lower(), np.uint8)
+            fitting = np.flatnonzero(lengths == len(wanted))
+            for at in range(0, len(fitting), _AT_ONCE):
+                some = fitting[at : at + _AT_ONCE]
+                own = self._taken(dots[some] + 1, lengths[some]).reshape(len(some), -1)
+                own = np.where((own >= ord("A")) & (own <= ord("Z")), own | 32, own)
+                found[some[(own == wanted).all(1)]] = number
+        return found
+
+    def _taken(self, starts: Ints, lengths: Ints) -> Ints:
+        """Returns the bytes of some stretches, concatenated."""
+        ends = lengths.cumsum()
+        return self._blob[np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))]

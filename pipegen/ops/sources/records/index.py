@@ -10,11 +10,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, open_kept
+from pipegen.lazy import np
 from pipegen.memory import available_cores
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ class RecordIndex:
         return self.offsets[own], self.lengths[own]
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One shard in an index file: its state when it was indexed, and its records."""
 
     key: str
@@ -100,6 +100,9 @@ class _Entry:
     damage: str
     digest: str
     findings: Findings
+
+
+_Records: TypeAlias = tuple[_Entry, ShardRecords]
 
 
 def build_index(
@@ -126,23 +129,25 @@ def build_index(
     """
     kept = _Kept(folder, hashlib.blake2b(f"{FORMAT}\0{name}\0{parts}".encode(), digest_size=16).hexdigest(), parts)
     known = kept.read()
-    found: dict[int, tuple[_Entry, ShardRecords]] = {}
-    for place, shard in enumerate(shards):
-        if (shard.key, shard.size, shard.mtime) in known:
-            found[place] = known[shard.key, shard.size, shard.mtime]
+    keys = [(shard.key, shard.size, shard.mtime) for shard in shards]
+    found = {place: known[key] for place, key in enumerate(keys) if key in known}
     missing = [place for place in range(len(shards)) if place not in found]
-    fresh: list[tuple[_Entry, ShardRecords]] = []
+    fresh: list[_Records] = []
     written = time.monotonic()
 
     def of(place: int) -> tuple[int, ShardRecords]:
-        return place, _indexed(shards[place], index)
+        shard = shards[place]
+        try:
+            return place, index(shard.path, shard.size)
+        except OSError as error:
+            message = f"{shard.path!r} cannot be read: {(error.strerror or str(error)).lower()}"
+            raise OpError("PG430", message, field="path") from None
 
     pool = ThreadPoolExecutor(min(_THREADS, max(1, 4 * available_cores())))
     try:
         for place, records in pool.map(of, missing):
-            shard = shards[place]
-            about = len(records.offsets), records.damage, _digest(records), records.findings
-            entry = _Entry(shard.key, shard.size, shard.mtime, *about)
+            digest = hashlib.blake2b(records.lengths.astype("<i4", copy=False).tobytes(), digest_size=8).hexdigest()
+            entry = _Entry(*keys[place], len(records.offsets), records.damage, digest, records.findings)
             found[place] = entry, records
             fresh.append(found[place])
             if progress is not None:
@@ -158,34 +163,18 @@ def build_index(
     if missing or kept.scattered:
         kept.replace(every)
         if len(missing) == len(shards) and (again := kept.read()):  # mapped from the file, in place of memory
-            every = [again.get((e.key, e.size, e.mtime), (e, r)) for e, r in every]
+            every = [again.get(key, records) for key, records in zip(keys, every, strict=True)]
     return _together(every, parts, kept.whole(every))
 
 
-def _indexed(shard: Found, index: Callable[[str, int], ShardRecords]) -> ShardRecords:
-    try:
-        return index(shard.path, shard.size)
-    except OSError as error:
-        message = f"{shard.path!r} cannot be read: {(error.strerror or str(error)).lower()}"
-        raise OpError("PG430", message, field="path") from None
-
-
-def _digest(records: ShardRecords) -> str:
-    found = hashlib.blake2b(digest_size=8)
-    found.update(records.lengths.astype("<i4", copy=False).tobytes())
-    return found.hexdigest()
-
-
-def _together(every: Sequence[tuple[_Entry, ShardRecords]], parts: int, whole: tuple[Ints, Ints] | None) -> RecordIndex:
+def _together(every: Sequence[_Records], parts: int, whole: tuple[Ints, Ints] | None) -> RecordIndex:
     """Joins the records of all shards; `whole` has the arrays if one file holds them in one piece."""
-    import numpy as np
-
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum([entry.rows for entry, _ in every], dtype=np.int64)])
+    entries = [entry for entry, _ in every]
+    first = np.cumsum([0, *(entry.rows for entry in entries)], dtype=np.int64)
     if whole is None:
         offsets = np.concatenate([records.offsets for _, records in every] or [np.zeros((0, parts), np.int64)])
         lengths = np.concatenate([records.lengths for _, records in every] or [np.zeros((0, parts), np.int32)])
         whole = offsets, lengths
-    entries = [entry for entry, _ in every]
     damage, digests, findings = zip(*((e.damage, e.digest, e.findings) for e in entries), strict=True) if entries else ((), (), ())
     return RecordIndex(first, *whole, damage, digests, findings)
 
@@ -196,15 +185,15 @@ class _Kept:
     def __init__(self, folder: Path | None, key: str, parts: int) -> None:
         self._folder, self._key, self._parts = folder, key, parts
         self._names: list[str] = []
-        self._whole: tuple[list[tuple[str, int, int]], Ints, Ints] | None = None
+        self._whole: tuple[list[_Entry], Ints, Ints] | None = None
 
     @property
     def scattered(self) -> bool:
         return len(self._names) > 1
 
-    def read(self) -> dict[tuple[str, int, int], tuple[_Entry, ShardRecords]]:
+    def read(self) -> dict[tuple[str, int, int], _Records]:
         """Reads the kept records, by key, size and modification time of each shard."""
-        found: dict[tuple[str, int, int], tuple[_Entry, ShardRecords]] = {}
+        found: dict[tuple[str, int, int], _Records] = {}
         self._names, self._whole = [], None
         if self._folder is None:
             return found
@@ -212,26 +201,22 @@ class _Kept:
             self._names = sorted(name for name in os.listdir(self._folder) if name.startswith(self._key) and name.endswith(f".{INDEXES}"))
         for name in self._names:
             with suppress(OSError, ValueError, KeyError, TypeError):
-                entries, offsets, lengths = self._mapped(name)
+                entries, offsets, lengths = self._whole = self._mapped(name)
                 at = 0
                 for entry in entries:
                     own = slice(at, at + entry.rows)
-                    records = ShardRecords(offsets[own], lengths[own], entry.damage, findings=entry.findings)
-                    found[entry.key, entry.size, entry.mtime] = entry, records
+                    found[entry[:3]] = entry, ShardRecords(offsets[own], lengths[own], entry.damage, entry.findings)
                     at += entry.rows
-                self._whole = [(e.key, e.size, e.mtime) for e in entries], offsets, lengths
         return found
 
-    def whole(self, every: Sequence[tuple[_Entry, ShardRecords]]) -> tuple[Ints, Ints] | None:
+    def whole(self, every: Sequence[_Records]) -> tuple[Ints, Ints] | None:
         """Returns the arrays of the index file, if it has exactly these shards in this order."""
-        if self._whole is None or self.scattered or self._whole[0] != [(e.key, e.size, e.mtime) for e, _ in every]:
+        if self._whole is None or self.scattered or [e[:3] for e in self._whole[0]] != [e[:3] for e, _ in every]:
             return None
-        return self._whole[1], self._whole[2]
+        return self._whole[1:]
 
     def _mapped(self, name: str) -> tuple[list[_Entry], Ints, Ints]:
         """Maps a file; `ValueError` if it is incomplete."""
-        import numpy as np
-
         assert self._folder is not None  # noqa: S101 - called by `read` only
         with open_kept(self._folder, name) as stream:
             if stream.read(len(_MAGIC)) != _MAGIC:
@@ -241,20 +226,20 @@ class _Kept:
             if length > size:
                 raise ValueError(name)
             entries = [_Entry(*entry) for entry in json.loads(stream.read(length))]
-            rows, start = sum(entry.rows for entry in entries), _up(len(_MAGIC) + 8 + length)
-            second = start + _up(8 * rows * self._parts)
-            if size != second + 4 * rows * self._parts:
+            shape = rows, parts = sum(entry.rows for entry in entries), self._parts
+            start = _up(len(_MAGIC) + 8 + length)
+            second = start + _up(8 * rows * parts)
+            if size != second + 4 * rows * parts:
                 raise ValueError(name)
-            if not rows * self._parts:
-                return entries, np.zeros((rows, self._parts), np.int64), np.zeros((rows, self._parts), np.int32)
-            shape = rows, self._parts
+            if not rows * parts:
+                return entries, np.zeros(shape, np.int64), np.zeros(shape, np.int32)
             return entries, np.memmap(stream, "<i8", "r", start, shape), np.memmap(stream, "<i4", "r", second, shape)
 
-    def add(self, entries: Sequence[tuple[_Entry, ShardRecords]]) -> None:
+    def add(self, entries: Sequence[_Records]) -> None:
         """Writes another file with newly indexed shards."""
         self._write(f"{self._key}-{secrets.token_hex(4)}.{INDEXES}", entries)
 
-    def replace(self, entries: Sequence[tuple[_Entry, ShardRecords]]) -> None:
+    def replace(self, entries: Sequence[_Records]) -> None:
         """Writes one file for all shards, and removes the others."""
         if self._folder is None:
             return
@@ -264,28 +249,23 @@ class _Kept:
                 if other != name:
                     with suppress(OSError):
                         os.unlink(self._folder / other)
-            self._names = [name]
-            self._whole = None
+            self._names, self._whole = [name], None
 
-    def _write(self, name: str, entries: Sequence[tuple[_Entry, ShardRecords]]) -> bool:
-        if not keep_or_warn(self._folder, name, _content(entries), "the index of the records"):
-            return False
-        self._names = [*dict.fromkeys([*self._names, name])]
-        return True
+    def _write(self, name: str, entries: Sequence[_Records]) -> bool:
+        written = keep_or_warn(self._folder, name, _content(entries), "the index of the records")
+        if written and name not in self._names:
+            self._names.append(name)
+        return written
 
 
-def _content(entries: Sequence[tuple[_Entry, ShardRecords]]) -> Iterator[bytes]:
-    head = json.dumps([[*vars(entry).values()] for entry, _ in entries]).encode()
+def _content(entries: Sequence[_Records]) -> Iterator[bytes]:
+    head = json.dumps([entry for entry, _ in entries]).encode()
     yield _MAGIC + len(head).to_bytes(8, "little") + head
-    start = len(_MAGIC) + 8 + len(head)
+    start, size = len(_MAGIC) + 8 + len(head), sum(records.offsets.nbytes for _, records in entries)
     yield bytes(_up(start) - start)
-    size = 0
-    for _, records in entries:
-        size += records.offsets.nbytes
-        yield records.offsets.astype("<i8", copy=False).tobytes()
+    yield from (records.offsets.astype("<i8", copy=False).tobytes() for _, records in entries)
     yield bytes(_up(size) - size)
-    for _, records in entries:
-        yield records.lengths.astype("<i4", copy=False).tobytes()
+    yield from (records.lengths.astype("<i4", copy=False).tobytes() for _, records in entries)
 
 
 def _up(size: int) -> int:
@@ -294,8 +274,6 @@ def _up(size: int) -> int:
 
 def counted(rows: int, damage: str = "", findings: Findings | None = None) -> ShardRecords:
     """Returns the index of a shard whose library finds records by number."""
-    import numpy as np
-
     return ShardRecords(np.zeros((rows, 0), np.int64), np.zeros((rows, 0), np.int32), damage, findings or {})
 
 
@@ -329,14 +307,10 @@ class Indexed:
 
     def of(self, values: Ints, files: Ints) -> Ints:
         """Returns the values of the records of some files, file by file, of those of all records."""
-        import numpy as np
-
         first = self.index.first
         return np.concatenate([values[:0], *(values[first[file] : first[file + 1]] for file in files)])
 
     def place(self, record: int) -> str:
         """Names the place of a record."""
-        import numpy as np
-
         shard = int(np.searchsorted(self.index.first, record, side="right")) - 1
         return f"{self.shards[shard].path}#{record - int(self.index.first[shard])}"

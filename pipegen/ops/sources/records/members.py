@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.ops.sources.listing.strings import Strings
 
 if TYPE_CHECKING:
@@ -46,17 +47,12 @@ class Members:
     @property
     def sizes(self) -> Ints:
         """Unpacked bytes of each, int64 `(n,)`."""
-        import numpy as np
-
         return self.lengths if self.checks is None else np.where(self.checks > 0, self.checks >> 32, self.lengths)
 
 
 def unpacked_member(content: bytes, check: int, *, whole: bool = False) -> bytes:
-    """Decompresses a member; see `Members.checks`. With `whole`, checks the checksum of stored members, too.
-
-    Raises:
-        ValueError: The member is damaged.
-    """
+    """Decompresses a member; see `Members.checks`. With `whole`, checks the checksum of stored members, too. `ValueError` if it is
+    damaged."""
     found, expected = content, ~check if check < 0 else check
     if check > 0:
         try:
@@ -100,8 +96,6 @@ def linked(members: Members, places: Ints, links: Sequence[Link], folders: Itera
     Returns:
         The members, and the unresolved links; see `findings`.
     """
-    import numpy as np
-
     tree: dict[str, int | str] = {}
     known = {posixpath.normpath(path_text(folder)) for folder in folders}
     names = list(members.names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,23 +26,12 @@ ABSENT = -1
 
 
 class PartReader(MappedReader):
-    """A reader of such features in mapped files.
-
-    Args:
-        source: The source.
-        types: The type of each feature, from the first record.
-        about: As for `MappedReader`. The part `check_of(NAME)` has the check of a compressed feature, else 0.
-    """
+    """A reader of such features in mapped files. `types` are those of the first record; `about` is as for `MappedReader`. The part
+    `check_of(NAME)` has the check of a compressed feature, else 0."""
 
     def __init__(self, source: PartSource, types: Mapping[str, FieldType], *about: Any) -> None:
         super().__init__(*about)
-        self.features, self.types, self.verifies = source.features, types, False
-
-    def verifying(self) -> PartReader:
-        """Returns a reader that also checks the checksums of uncompressed members."""
-        made = copy(self)
-        made.verifies = True
-        return made
+        self.features, self.types = source.features, types
 
     def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
         return tuple(features)
@@ -91,10 +79,7 @@ class PartSource(RecordSource):
 
     def field_type(self, name: str, key: str, shard: Found) -> FieldType:
         """Returns the type of the values under a key, as far as it is known without them; else `BYTES`, with the path of a field of JSON.
-
-        Raises:
-            OpError: `PG431` without the key.
-        """
+        `PG431` without the key."""
         return FieldType()
 
     def absent(self, name: str, path: str) -> tuple[str, str | None]:
@@ -109,11 +94,8 @@ class PartSource(RecordSource):
         self.types(shards, index)
 
     def types(self, shards: Sequence[Found], index: RecordIndex) -> dict[str, FieldType]:
-        """Finds the type of each feature that is read with its record, from the first one.
-
-        Raises:
-            OpError: `PG431` if one is missing or does not fit, `PG430` if it is damaged.
-        """
+        """Finds the type of each feature that is read with its record, from the first one; `PG431` if one is missing or does not fit,
+        `PG430` if it is damaged."""
         shard, found = shards[index.first_filled], {}
         places = [part[:1] for part in index.of(index.first_filled)]
         for name, feature in self.read_features.items():

@@ -5,26 +5,36 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import defaultdict
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from glob import glob, has_magic
+from itertools import product
 from typing import TYPE_CHECKING
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.sources.folders.scan import is_hidden
-from pipegen.ops.sources.listing.wording import close_names, nearest_folder, quoted
-from pipegen.ops.sources.records.shard_folders import check_links, is_file, shards_below
-from pipegen.ops.sources.records.shard_sets import check_sets
+from pipegen.ops.sources.folders.scan import is_hidden, walk
+from pipegen.ops.sources.listing.base import Note
+from pipegen.ops.sources.listing.wording import close_names, count, is_are, nearest_folder, quoted
+from pipegen.ops.sources.records.findings import finding_notes, unpacked_name, unpacking_help
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pipegen.ops.sources.listing.base import Note
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)\Z")
 _TIMES = 2**62
 MOST = 1_000_000
-"""Largest number of paths from braces."""
+"""Largest number of paths from braces, and largest set whose missing shards are counted."""
+_LOCK = "lock.mdb"
+"""LMDB's lock file beside the records."""
+_OF = re.compile(r"(?P<head>.*?)(?<!\d)(?P<number>\d+)(?P<of>[-_.]of[-_.])(?P<total>\d+)(?!\d)(?P<tail>.*)", re.DOTALL)
+"""The name of a shard with its number and the total."""
+_FINGERPRINT = re.compile(r"[-_][0-9a-f]{16}(?![0-9a-f])")
+"""Hugging Face's former suffix, different for each shard."""
+_NAMED = 1000
+"""Missing shards whose names are matched with the pattern of the others."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +57,10 @@ class Found:
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """Expands the braces of a path: `{000..099}` to numbers of one width, `{a,b}` to either text.
-
-    Raises:
-        ValueError: Invalid braces, a range that runs backwards, or more than a million paths.
-    """
+    """Expands the braces of a path: `{000..099}` to numbers of one width, `{a,b}` to either text; `ValueError` for invalid ones, a range
+    that runs backwards, or more than a million paths."""
     parts: list[tuple[str, ...]] = []
-    at = 0
-    total = 1
+    at, total = 0, 1
     for braces in _BRACES.finditer(pattern):
         parts += [(pattern[at : braces.start()],), _choices(braces[1], pattern)]
         total *= len(parts[-1])
@@ -62,16 +68,7 @@ def expand(pattern: str) -> Iterator[str]:
         if total > MOST:
             raise ValueError(f"the braces of {pattern!r} expand to more than {MOST:,} paths")
     parts.append((pattern[at:],))
-    return _joined(parts)
-
-
-def _joined(parts: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    if not parts:
-        yield ""
-        return
-    for first in parts[0]:
-        for rest in _joined(parts[1:]):
-            yield first + rest
+    return map("".join, product(*parts))
 
 
 def _choices(inside: str, pattern: str) -> tuple[str, ...]:
@@ -85,8 +82,13 @@ def _choices(inside: str, pattern: str) -> tuple[str, ...]:
         raise ValueError(f"the range `{{{inside}}}` in {pattern!r} runs backwards")
     if last - first >= MOST:
         raise ValueError(f"the braces of {pattern!r} expand to more than {MOST:,} paths")
-    width = len(numbers[1]) if numbers[1].startswith("0") or len(numbers[1]) == len(numbers[2]) else 0
+    width = _width(numbers[1], numbers[2])
     return tuple(f"{number:0{width}d}" for number in range(first, last + 1))
+
+
+def _width(number: str, last: str) -> int:
+    """Returns the digits that numbers are padded to, from one and the last of them."""
+    return len(number) if number.startswith("0") or len(number) == len(last) else 0
 
 
 def find_shards(
@@ -160,8 +162,7 @@ def _matched(
     if _is_store(whole, marks):
         return [whole], None
     if os.path.isdir(whole):
-        stores = _stores(whole, marks)
-        return stores or shards_below(whole, field, suffixes, notes, unpacks), "*"
+        return _stores(whole, marks) or _shards_below(whole, field, suffixes, notes, unpacks), "*"
     if os.path.isfile(whole):
         return [whole], None
     if not has_magic(pattern):
@@ -173,10 +174,16 @@ def _matched(
             help_ = nearest_folder(folder)
         raise OpError("PG401", f"the file {whole!r} does not exist", field=field, help=help_)
     found = glob(whole, recursive=True)
-    matching = [path for path in found if is_file(path) or _is_store(path, marks)]
-    check_links(found, field)
+    matching = [path for path in found if _is_file(path) or _is_store(path, marks)]
+    _check_links(found, field)
     if not matching:
-        raise OpError("PG402", f"no file matches {whole!r}", field=field, help=_near(whole))
+        folder = os.path.dirname(whole)
+        while has_magic(folder):
+            folder = os.path.dirname(folder)
+        names = sorted(name for name in os.listdir(folder) if not name.startswith(".")) if os.path.isdir(folder) else []
+        held = f"holds {quoted(names)}" if names else "is empty"
+        help_ = f"{folder!r} {held}" if os.path.isdir(folder) else nearest_folder(folder)
+        raise OpError("PG402", f"no file matches {whole!r}", field=field, help=help_)
     return matching, os.path.basename(whole)
 
 
@@ -196,11 +203,111 @@ def _stores(folder: str, marks: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _near(pattern: str) -> str:
-    folder = os.path.dirname(pattern)
-    while has_magic(folder):
-        folder = os.path.dirname(folder)
-    if not os.path.isdir(folder):
-        return nearest_folder(folder)
-    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
-    return f"{folder!r} holds {quoted(names)}" if names else f"{folder!r} is empty"
+def _shards_below(folder: str, field: str, suffixes: tuple[str, ...], notes: list[Note], unpacks: Mapping[str, str]) -> list[str]:
+    """Lists the shards below a folder by name; `notes` collects other findings. `PG401` for a broken link, `PG402` without shards, `PG406`
+    for an unreadable folder, `PG430` if all shards are compressed."""
+    seen: defaultdict[str, list[str]] = defaultdict(list)
+    for inside, folders, names in walk(folder, field):
+        kinds = {name: _kind_of(name, suffixes) for name in names}
+        kinds |= {name: "hidden" for name in folders if is_hidden(name)}
+        kinds |= {name: "linked" for name in folders if not is_hidden(name) and os.path.islink(os.path.join(inside, name))}
+        folders[:] = [name for name in folders if name not in kinds]
+        for name, kind in kinds.items():
+            seen[kind].append(os.path.join(inside, name))
+    _check_links(seen["shard"], field)
+    matching = [path for path in seen["shard"] if _is_file(path)]
+    known = set(matching)
+    packed = [path for path in seen["packed"] if unpacked_name(path) not in known]
+    if packed:
+        (note,) = finding_notes(((path, {"compressed": (1, "")}) for path in packed), field)
+        read = next((how for how, ending in unpacks.items() if all(path.endswith(ending) for path in packed)), None)
+        if not matching and read is not None:
+            raise OpError(note.code, f"all shards below {folder!r} are compressed by {read}", field=field, help=unpacking_help(read))
+        if not matching:
+            raise OpError(note.code, note.message, field=field, help=note.help)
+        notes.append(replace(note, help=f"{note.help}; or leave them out with a pattern such as `*{suffixes[0]}`"))
+    if not matching:
+        below = len(seen["other"]) + len(seen["hidden"])
+        if not below:
+            raise OpError("PG402", f"{folder!r} is empty", field=field)
+        message = f"{count(below, 'file')} below {folder!r}, but none ends in {' or '.join(suffixes)}"
+        raise OpError("PG402", message, field=field, help="for other file names, use a pattern such as `data/train-*`")
+    others, hidden, linked = (sorted(os.path.relpath(path, folder) for path in seen[kind]) for kind in ("other", "hidden", "linked"))
+    ignored = [f"{count(len(others), 'file')} whose names do not end in {' or '.join(suffixes)} ({quoted(others)})"] if others else []
+    ignored += [f"{count(len(hidden), 'hidden entry', 'hidden entries')} ({quoted(hidden)})"] if hidden else []
+    notes += [Note("PG411", f"ignored: {', '.join(ignored)}", field=field)] if ignored else []
+    if linked:
+        message = f"{count(len(linked), 'linked folder')} below {folder!r} {is_are(len(linked))} not entered: {quoted(linked)}"
+        notes.append(Note("PG411", message, "list such folders in `path`", field, "warning"))
+    return matching
+
+
+def _kind_of(name: str, suffixes: tuple[str, ...]) -> str:
+    if is_hidden(name) or name == _LOCK:
+        return "hidden"
+    if name.endswith(suffixes):
+        return "shard"
+    return "packed" if unpacked_name(name).endswith(suffixes) else "other"
+
+
+def _check_links(paths: Iterable[str], field: str) -> None:
+    """Raises `PG401` for broken links."""
+    lost = [path for path in paths if os.path.islink(path) and not os.path.exists(path)]
+    if lost:
+        message = f"{count(len(lost), 'broken link')} to shards: {quoted(lost)}"
+        raise OpError("PG401", message, field=field, help="restore their targets, or remove them")
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def check_sets(paths: Iterable[str], matched: Mapping[str, str]) -> None:
+    """Checks that sets of shards such as `train-00002-of-00004` are complete and without duplicates.
+
+    Args:
+        paths: All shards.
+        matched: The name pattern of those found by a folder or a pattern; shards named one by one may be incomplete.
+
+    Raises:
+        OpError: `PG401` for missing shards that the pattern would match, `PG663` for repeated numbers or several totals.
+    """
+    sets: dict[tuple[str, str, str], dict[int, dict[int, list[str]]]] = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        parts = _OF.match(name)
+        if parts is not None:
+            key = folder, parts["head"], _FINGERPRINT.sub("", parts["tail"])
+            sets.setdefault(key, {}).setdefault(int(parts["total"]), {}).setdefault(int(parts["number"]), []).append(path)
+    for totals in sets.values():
+        every = [path for numbers in totals.values() for these in numbers.values() for path in these]
+        found = [path for path in every if path in matched]
+        if not found:
+            continue
+        twice = next((these for numbers in totals.values() for these in numbers.values() if len(these) > 1), None)
+        several = [min(numbers.items())[1][0] for _, numbers in sorted(totals.items())]
+        if twice is not None or len(several) > 1:
+            what = f"have different totals: {quoted(several)}" if twice is None else f"have the same number: {quoted(twice)}"
+            message = f"shards with one name in {os.path.dirname(found[0])!r} {what}"
+            raise OpError("PG663", message, field="path", help="remove shards of an earlier run, or list the files to read in `path`")
+        ((total, numbers),) = totals.items()
+        first = 1 if 0 not in numbers and max(numbers) == total else 0
+        missing = [number for number in range(first, first + min(total, MOST)) if number not in numbers]
+        patterns = {matched[path] for path in found}
+        parts = _OF.match(os.path.basename(found[0]))
+        assert parts is not None  # noqa: S101 - all such names match
+        width = _width(parts["number"], parts["total"])
+        names = (f"{parts['head']}{number:0{width}d}{parts['of']}{parts['total']}{parts['tail']}" for number in missing[:_NAMED])
+        lost = [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+        above = [these[0] for number, these in numbers.items() if number >= first + total]
+        if above:
+            message = f"{above[0]!r} has a number beyond the last of {total} shards"
+            raise OpError("PG663", message, field="path", help="remove it, or list the files to read in `path`")
+        if lost:
+            number = len(missing) if len(lost) == _NAMED else len(lost)
+            message = f"{number:,} of {total:,} shards {is_are(number)} missing in {os.path.dirname(found[0])!r}: {quoted(lost)}"
+            help_ = "copy or download the missing ones", "or list the others in `path`, or use a range such as `{00000..00003}`"
+            raise OpError("PG401", message, field="path", help=help_)

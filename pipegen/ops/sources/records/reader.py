@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import DataError
@@ -22,12 +23,8 @@ if TYPE_CHECKING:
 
 
 class RecordReader(Reader):
-    """A reader of records that hold all of their features.
-
-    Args:
-        shards: The files, which must not change after they were indexed.
-        labels: The column of each label.
-    """
+    """A reader of records that hold all of their features, in files that must not change after they were indexed; `labels` are the columns
+    of labels by name."""
 
     in_place = True
     numbers: Callable[[str, Ints], Ints | None] | None = None
@@ -59,7 +56,14 @@ class RecordReader(Reader):
 
     def check(self) -> None:
         """Raises `DataError` if the size or modification time of a shard changed since it was indexed."""
-        for shard in self.shards if self.away is None else ():
+        if self.away is not None:
+            mount, keys = self.away
+            try:
+                mount.check(keys)
+            except OSError as error:
+                raise DataError(str(error)) from None
+            return
+        for shard in self.shards:
             try:
                 about = os.stat(shard.path)
                 when = written(shard.path, about)
@@ -69,41 +73,31 @@ class RecordReader(Reader):
                 raise DataError(f"{shard.path} has {about.st_size:,} bytes, but had {shard.size:,} when it was indexed; {_AGAIN}")
             if when != shard.mtime:
                 raise DataError(f"{shard.path} was written to after it was indexed; {_AGAIN}")
-        if self.away is not None:
-            mount, keys = self.away
-            try:
-                mount.check(keys)
-            except OSError as error:
-                raise DataError(str(error)) from None
 
 
-BLOCKS = "blocks of remote files"
-"""Description of why reading remote files calls Python."""
 _AGAIN = "build the pipeline again"
 
 
 class MappedReader(RecordReader):
-    """A reader in the graph: shards are mapped into memory, and no Python is called.
-
-    Subclasses define in `parse` how to decode the bytes of a record.
-
-    Args:
-        shards: The files.
-        index: The places of the parts of each record.
-        parts: The names of the parts.
-        labels: The column of each label.
-    """
+    """A reader in the graph: shards are mapped into memory, and no Python is called. `index` has the places of the `parts` of each record,
+    whose bytes subclasses decode in `parse`."""
 
     def __init__(self, shards: Sequence[Found], index: RecordIndex, parts: Sequence[str], labels: Mapping[str, LabelColumn]) -> None:
         super().__init__(shards, labels)
-        self.index, self.parts = index, tuple(parts)
+        self.index, self.parts, self.verifies = index, tuple(parts), False
         self.fetches = self.away is not None
+
+    def verifying(self) -> MappedReader:
+        """Returns a reader that also checks the checksums that reading skips."""
+        made = copy(self)
+        made.verifies = True
+        return made
 
     def keeps(self) -> tuple[str, bool]:
         return ("mapped files", False) if self.away is None else ("", False)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
-        return BLOCKS if self.away is not None else ""
+        return "blocks of remote files" if self.away is not None else ""
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.fetched import FetchedRecords

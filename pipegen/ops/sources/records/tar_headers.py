@@ -11,6 +11,7 @@ from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.findings import compression
@@ -54,13 +55,7 @@ _CHECKSUM = "the checksum of its header is wrong"
 
 
 class _About(NamedTuple):
-    """Description of a member by extended headers.
-
-    Attributes:
-        name: Its path, if they give one.
-        target: Its target, if it is a link.
-        sparse: Whether its holes are left out.
-    """
+    """Description of a member by extended headers: its path, if they give one; its target, if it is a link; whether holes are left out."""
 
     name: bytes | None
     target: bytes | None
@@ -68,10 +63,7 @@ class _About(NamedTuple):
 
 
 def tar_members(path: str, size: int) -> tuple[Members, str]:
-    """Lists the files of a tar archive, and describes damage after them.
-
-    A link to a file of the archive is a member with the bytes of that file.
-    """
+    """Lists the files of a tar archive, and describes damage after them. A link to a file of it is a member with the bytes of that file."""
     walk, found, damage = _Walk(size), _Collected(), ""
     with Opened(path) as file:
         for headers, starts, lengths in walk.headers(file):
@@ -92,12 +84,7 @@ def tar_members(path: str, size: int) -> tuple[Members, str]:
 
 
 class _Collected:
-    """The members found so far.
-
-    Attributes:
-        count: Their number, of every type.
-        seen: Those that are not listed; see `findings`.
-    """
+    """The members found so far: their number, of every type, and those `seen` that are not listed; see `findings`."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -108,8 +95,6 @@ class _Collected:
 
     def add(self, headers: bytearray, starts: array[int], lengths: array[int], walk: _Walk) -> int:
         """Adds members up to the first damaged header; returns their number."""
-        import numpy as np
-
         table = np.frombuffer(headers, np.uint8).reshape(-1, _BLOCK)
         wrong = _wrong_sums(table)
         sound = int(wrong.argmax()) if wrong.any() else len(table) - walk.within
@@ -142,8 +127,6 @@ class _Collected:
 
     def members(self) -> Members:
         """Returns the files, including targets of links."""
-        import numpy as np
-
         none: Ints = np.zeros(0, np.int64)
         blob, widths, starts, sizes = (
             np.concatenate(part) for part in zip((none.view(np.uint8), none, none, none), *self._files, strict=True)
@@ -184,10 +167,8 @@ class _Walk:
             self._headers, self._starts, self._lengths = bytearray(), array("q"), array("q")
 
     def _take(self, file: Opened, ahead: Ahead) -> bool:
-        """Collects some headers from the current place; returns whether more may follow.
-
-        Uses local variables for speed: with large members each header is a system call.
-        """
+        """Collects some headers from the current place; returns whether more may follow. With large members each header is a system
+        call."""
         headers, starts, lengths, size, at = self._headers, self._starts, self._lengths, self._size, self.at
         while at + _BLOCK <= size and len(starts) < _AT_ONCE:
             block, begin, here = ahead.block(at), at, 0
@@ -224,11 +205,8 @@ class _Walk:
         return False
 
     def _told(self, file: Opened, header: bytes, at: int, length: int) -> tuple[int, int]:
-        """Reads an extended header, or applies earlier ones to a header.
-
-        Returns:
-            The length of the content, negative if damaged, and of extra headers before it.
-        """
+        """Reads an extended header, or applies earlier ones; returns the length of the content, negative if damaged, and of extra headers
+        before it."""
         kind = header[156]
         if kind in _BESIDE:
             if not 0 <= length <= min(_LONGEST, max(0, self._size - at - _BLOCK)):
@@ -243,7 +221,7 @@ class _Walk:
         if kind in _EMPTY:
             length = 0
         elif "size" in told:
-            length = _digits(told["size"])
+            length = int(told["size"]) if told["size"].isdigit() and len(told["size"]) < 19 else -2
         extra = 0
         if kind == _SPARSE:
             more = header[482]
@@ -280,7 +258,8 @@ class _Walk:
                 self.behind.append(("zeros", f"{self._size - at:,} from byte {at:,} on"))
             return False
         follows = at + zeros * _BLOCK
-        if zeros >= 2 and _is_header(file.pread(_BLOCK, follows)) and not self.damage:
+        header = np.frombuffer(file.pread(_BLOCK, follows), np.uint8)
+        if zeros >= 2 and len(header) == _BLOCK and not _wrong_sums(header[None]).any() and not self.damage:
             self.behind.append(("joined", f"byte {follows:,} of {self._size:,}"))
         else:
             blocks = f"{zeros:,} empty block{'s' if zeros > 1 else ''}" if zeros else "a block that begins with zeros"
@@ -288,15 +267,7 @@ class _Walk:
         return False
 
     def _plain(self, known: _Plain, begin: int, rows: list[int]) -> int:
-        """Collects consecutive plain headers of a block; returns the place after the last.
-
-        Args:
-            known: The block.
-            begin: Its place in the archive.
-            rows: The numbers of the headers among its 512-byte units.
-        """
-        import numpy as np
-
+        """Collects consecutive plain headers of a block at `begin`, by number of its units; returns the place after the last."""
         taken = np.array(rows, np.int64)
         self._headers += known.table[taken].data
         self._starts.frombytes((taken * _BLOCK + begin).tobytes())
@@ -318,8 +289,6 @@ class _Plain:
     """
 
     def __init__(self, block: bytes, room: int) -> None:
-        import numpy as np
-
         self.table: Ints = np.frombuffer(block, np.uint8, len(block) // _BLOCK * _BLOCK).reshape(-1, _BLOCK)
         table = self.table
         digits = table[:, 124:135] - np.uint8(ord("0"))  # smaller characters wrap to above 7
@@ -349,10 +318,6 @@ def _length(field: bytes) -> int:
     return int(digits, 8) if digits.isdigit() and max(digits) < ord("8") else -1
 
 
-def _digits(text: bytes) -> int:
-    return int(text) if text.isdigit() and len(text) < 19 else -2
-
-
 def _described(kind: int, content: bytes) -> dict[str, bytes] | None:
     """Parses the content of an extended header: `path`, `linkpath`, `size` and others; `None` if damaged."""
     if kind in b"LK":
@@ -368,26 +333,19 @@ def _described(kind: int, content: bytes) -> dict[str, bytes] | None:
         if end > len(content) or equals < 0 or content[end - 1] != ord("\n"):
             return None
         key = content[space + 1 : equals].decode("utf-8", "replace")
-        if key in _KEYS or key.startswith("GNU.sparse."):
+        if key in ("path", "linkpath", "size") or key.startswith("GNU.sparse."):
             found[key] = content[equals + 1 : end - 1]
         at = end
     return {key: value for key, value in found.items() if value}
 
 
-_KEYS = frozenset({"path", "linkpath", "size"})
-
-
-def _is_header(block: bytes) -> bool:
-    import numpy as np
-
-    return len(block) == _BLOCK and not _wrong_sums(np.frombuffer(block, np.uint8).reshape(1, _BLOCK)).any()
-
-
 def _wrong_sums(table: Ints) -> Ints:
     """Tells which headers have a wrong checksum; some old writers summed signed bytes."""
-    import numpy as np
-
-    given, due = _octals(table[:, 148:156]), _sums(table)
+    due = _sums(table)
+    given: Ints = np.zeros(len(table), np.int64)
+    for column in table[:, 148:156].T.astype(np.int64):  # an octal number; other characters are ignored
+        digit = (column >= ord("0")) & (column <= ord("7"))
+        given[digit] = given[digit] * 8 + column[digit] - ord("0")
     wrong: Ints = given != due
     if wrong.any():
         signed = due - 256 * ((table >= 128).sum(1) - (table[:, 148:156] >= 128).sum(1, dtype=np.int64))
@@ -397,8 +355,6 @@ def _wrong_sums(table: Ints) -> Ints:
 
 def _renamed(blob: Ints, widths: Ints, about: list[_About | None]) -> tuple[Ints, Ints]:
     """Replaces names in headers by those of extended headers."""
-    import numpy as np
-
     content, at, names = blob.tobytes(), 0, list[bytes]()
     for width, told in zip(widths.tolist(), about, strict=True):
         names.append(told.name if told is not None and told.name is not None else content[at : at + width])
@@ -408,49 +364,26 @@ def _renamed(blob: Ints, widths: Ints, about: list[_About | None]) -> tuple[Ints
 
 def _names(table: Ints, posix: Ints) -> tuple[Ints, Ints]:
     """Returns the bytes of the names in some headers and their lengths; a long name has a prefix in another field, and a slash."""
-    import numpy as np
-
     used = np.flatnonzero(table[:, :100].any(0))
     names = table[:, : int(used[-1]) + 1 if len(used) else 0]
     prefixed = np.flatnonzero(posix & (table[:, 345] != 0) & (table[:, 262] == 0))
-    there = _text_of(names)
+    there: Ints = np.logical_and.accumulate(names != 0, axis=1)  # what is before the first zero
     if len(prefixed):
         parts = table[prefixed, 345:500]
         wide: Ints = np.zeros((len(table), 156 + names.shape[1]), np.uint8)
         before: Ints = np.zeros(wide.shape, bool)
         wide[:, 156:], wide[prefixed, :155], wide[prefixed, 155] = names, parts, ord("/")
-        before[:, 156:], before[prefixed, :155], before[prefixed, 155] = there, _text_of(parts), True
+        before[:, 156:], before[prefixed, :155], before[prefixed, 155] = there, np.logical_and.accumulate(parts != 0, axis=1), True
         names, there = wide, before
     return names[there], there.sum(1)
 
 
-def _text_of(table: Ints) -> Ints:
-    """Tells which bytes of fields are before the first zero."""
-    import numpy as np
-
-    found: Ints = np.logical_and.accumulate(table != 0, axis=1)
-    return found
-
-
 def _sums(table: Ints) -> Ints:
-    """Sums the bytes of each header, with the checksum field as spaces: int64 `(n,)`.
-
-    Eight bytes are added at a time, as four 16-bit numbers: 64 words of at most 2 · 255 stay below 2¹⁶.
-    """
-    import numpy as np
-
+    """Sums the bytes of each header, with the checksum field as spaces: int64 `(n,)`. Eight bytes are added at a time, as four 16-bit
+    numbers: 64 words of at most 2 · 255 stay below 2¹⁶."""
     words: Ints = table.view(np.uint64)
     words = words[:, np.bitwise_or.reduce(words, 0) != 0]  # most bytes of a header are zero in all of them
     low = np.uint64(0x00FF00FF00FF00FF)
     lanes = ((words & low) + (words >> np.uint64(8) & low)).sum(1).view(np.uint16)
     own: Ints = table[:, 148:156].sum(1, dtype=np.int64)
     return lanes.reshape(-1, 4).sum(1, dtype=np.int64) - own + 8 * ord(" ")
-
-
-def _octals(table: Ints) -> Ints:
-    """Parses a number of each header, uint8 `(n, digits)`, ignoring other characters."""
-    found: Ints = table[:, 0].astype("int64") * 0
-    for column in table.T.astype("int64"):
-        digit = (column >= ord("0")) & (column <= ord("7"))
-        found[digit] = found[digit] * 8 + column[digit] - ord("0")
-    return found

@@ -9,6 +9,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.sources.listing.strings import Strings
 from pipegen.ops.sources.records.findings import compression
@@ -48,8 +49,6 @@ class _Damaged(ValueError):
 
 def zip_members(path: str, size: int) -> tuple[Members, str]:
     """Lists the files of a ZIP archive in the order of their places, and describes damage after them."""
-    import numpy as np
-
     with Opened(path) as file:
         try:
             table = _directory(file, size)
@@ -91,12 +90,10 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
         count = int(wrong.any(0).argmax())
         said = [*problems][int(wrong[:, count].argmax())].format(repr(names[count]), entries["method"][count])
         damage = f"at byte {int(offsets[count]):,}, member {count:,}: {said}"
-    checks = sizes[:count] << 32 | entries["crc"][:count]
-    plain = (entries["method"][:count] == _STORED) | (sizes[:count] == 0)
-    lengths = np.where(sizes[:count] == 0, 0, stored[:count])
-    every = Members(names[:count], starts[:count], lengths, np.where(plain, ~checks, checks))
-    places = {link.at for link in links}
-    kept = np.array([place for place in np.flatnonzero(~folder[:count]).tolist() if place not in places], np.int64)
+    checks = sizes << 32 | entries["crc"]
+    plain = (entries["method"] == _STORED) | (sizes == 0)
+    every = Members(names, starts, np.where(sizes == 0, 0, stored), np.where(plain, ~checks, checks))
+    kept = np.setdiff1d(np.flatnonzero(~folder[:count]), [link.at for link in links])
     members = every.take(kept)
     if links:
         members, unresolved = linked(members, kept, links, [raw[place] for place in np.flatnonzero(folder).tolist()])
@@ -105,16 +102,8 @@ def zip_members(path: str, size: int) -> tuple[Members, str]:
 
 
 class _Table(NamedTuple):
-    """The table of contents.
-
-    Attributes:
-        content: Its bytes.
-        begin: Its place.
-        due: The expected number of entries, modulo 65,536 if `small`.
-        small: Whether the count has 16 bits.
-        shift: Bytes in front of the archive, which shift all places.
-        end: The end of the archive.
-    """
+    """The table of contents: its bytes and its place; the expected number of entries, modulo 65,536 if `small`; the bytes in front of the
+    archive, which shift all places; the end of the archive."""
 
     content: bytes
     begin: int
@@ -133,35 +122,30 @@ def _directory(file: Opened, size: int) -> _Table:
     count, length, begin, comment = struct.unpack_from("<HIIH", tail, place + 10)
     end = size - len(tail) + place
     behind, small = end + _END + comment, True
-    locator = tail[max(0, place - _LOCATOR) : place]
-    if locator.startswith(b"PK\6\7"):
+    if tail[max(0, place - _LOCATOR) : place].startswith(b"PK\6\7"):
         at = end - _LOCATOR - _END64
         large = file.pread(_END64, at) if at >= 0 else b""
         if not large.startswith(b"PK\6\6") or len(large) < _END64:
             raise _Damaged("its end is damaged")
-        end = at
+        end, small = at, False
         count, length, begin = struct.unpack_from("<QQQ", large, 32)
-        small = False
     shift = end - length - begin
     if shift < 0:
         raise _Damaged("its place is beyond the end of the archive")
     if behind > size:
         raise _Damaged("the archive ends within its comment")
-    return _Table(_whole(file, begin + shift, length), begin + shift, count, small, shift, behind)
+    content, begin = bytearray(), begin + shift
+    while len(content) < length:  # Linux reads at most 2 GiB per call
+        more = file.pread(length - len(content), begin + len(content))
+        if not more:
+            raise _Damaged("the archive ends within it")
+        content += more
+    return _Table(bytes(content), begin, count, small, shift, behind)
 
 
 def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -> list[tuple[str, str]]:
-    """Finds data in front of an archive, between its members and after its end; see `findings`.
-
-    Args:
-        file: The archive.
-        table: Its table of contents.
-        size: Its bytes.
-        offsets: Start of each member's header, rising.
-        ends: End of each member.
-    """
-    import numpy as np
-
+    """Finds data in front of an archive, between its members and after its end; see `findings`. Headers start at `offsets`, rising; members
+    end at `ends`."""
     seen = []
     if table.end < size:
         seen.append(("behind", f"{size - table.end:,} bytes from byte {table.end:,} on"))
@@ -178,21 +162,8 @@ def _around(file: Opened, table: _Table, size: int, offsets: Ints, ends: Ints) -
     return seen
 
 
-def _whole(file: Opened, at: int, length: int) -> bytes:
-    """Reads `length` bytes; Linux reads at most 2 GiB per call."""
-    found = bytearray()
-    while len(found) < length:
-        more = file.pread(length - len(found), at + len(found))
-        if not more:
-            raise _Damaged("the archive ends within it")
-        found += more
-    return bytes(found)
-
-
 def _entries(table: _Table) -> tuple[Strings, list[bytes], dict[str, Ints]]:
     """Returns the members' names, their bytes, and the fields of their entries, int64."""
-    import numpy as np
-
     directory = table.content
     starts: list[int] = []
     at, lengths = 0, struct.Struct("<HHH").unpack_from
@@ -251,8 +222,6 @@ def _widen(entries: dict[str, Ints], place: int, extras: bytes) -> None:
 
 def _starts(file: Opened, offsets: Ints, size: int, entries: dict[str, Ints], names: list[bytes]) -> tuple[Ints, Ints]:
     """Finds the start of each member's bytes, after its local header: int64 `(n,)`; and which local headers agree with the table."""
-    import numpy as np
-
     ahead, headers = Ahead(file), []
     block, begin = b"", 0
     longs: Ints = _LOCAL + entries["name"]

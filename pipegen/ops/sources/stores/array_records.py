@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipegen.ops.sources.stores.base import Store, byte_strings
-from pipegen.ops.sources.stores.field_types import BYTES, FieldType, MissingLibrary, StoreError
+from pipegen.ops.sources.stores.base import Store, byte_strings, needs, translated
+from pipegen.ops.sources.stores.field_types import BYTES, FieldType, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,15 +21,11 @@ class ArrayRecords(Store):
     """An ArrayRecord file: byte strings in compressed chunks with checksums, and an index of them at its end."""
 
     def __init__(self, path: str) -> None:
-        try:
+        with needs("`array_record`", "array-record"):
             from array_record.python.array_record_module import ArrayRecordReader
-        except ImportError as error:
-            raise MissingLibrary("`array_record`", "array-record", error) from None
-        try:
+        with translated(RuntimeError, ValueError, said=_told):
             self._reader = ArrayRecordReader(path, _OPTIONS)
             self.rows = self._reader.num_records()
-        except (RuntimeError, ValueError) as error:
-            raise StoreError(_told(error)) from None
         if not self._reader.ok():
             raise StoreError("it has no index at its end; it is truncated, damaged, or not an ArrayRecord file")
         group = re.search(r"group_size:(\d+)", self._reader.writer_options_string() or "")
@@ -40,10 +36,8 @@ class ArrayRecords(Store):
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
         """Reads records one at a time, which is fastest: for several the library uses its threads. See `Store.read`."""
-        try:
+        with translated(RuntimeError, ValueError, IndexError, said=_told):
             found = [self._reader.read([row])[0] for row in rows.tolist()]
-        except (RuntimeError, ValueError, IndexError) as error:
-            raise StoreError(_told(error)) from None
         return [byte_strings(found) for _ in keys]
 
     def close(self) -> None:

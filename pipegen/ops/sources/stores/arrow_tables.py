@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.diagnostics.suggest import suggested
-from pipegen.ops.sources.stores.base import Store, byte_strings, known, one_line
-from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, MissingValue, StoreError, Unsuitable
+from pipegen.ops.sources.stores.base import Store, byte_strings, needs, one_line, translated
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,30 +29,30 @@ class ArrowTables(Store):
     by the outer name only."""
 
     def __init__(self, path: str) -> None:
-        try:
+        with needs("PyArrow", "arrow"):
             import pyarrow as pa
-        except ImportError as error:
-            raise MissingLibrary("PyArrow", "arrow", error) from None
-        try:
+        with translated(OSError, ValueError, pa.ArrowException):
             self._map = pa.memory_map(path)
             whole = self._map.read_buffer()
             self._map.seek(0)
             self._whole, self._has_footer = whole, whole[: len(_FILE)].to_pybytes() == _FILE
             reader = (pa.ipc.open_file if self._has_footer else pa.ipc.open_stream)(self._map)
             self.schema: Any = reader.schema
-            self._batches = _all_of(reader)
+            batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if self._has_footer else reader
+            self._batches = list(batches)
             for batch in self._batches:
                 batch.validate()
-            self._columns = dict(_columns(self.schema))
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise StoreError(one_line(error)) from None
-        _check_mapped(self._batches, whole)
+            self._columns = {key: held for field in self.schema for key, held in _columns(field.name, field.type)}
+        for buffer in _buffers(self._batches[0]) if self._batches else ():
+            if not whole.address <= buffer.address <= whole.address + whole.size:
+                raise Unsuitable("its batches are compressed and would be unpacked into memory", "write it uncompressed, or as Parquet")
         self._starts = np.cumsum([0, *(len(batch) for batch in self._batches)])
         self.rows = int(self._starts[-1])
         self._leaves: dict[tuple[str, int], _Leaf] = {}
         for key, column in self._columns.items():  # lists have the shape of the first one
-            if column is None:
-                self._columns[key] = self._listed(key)
+            batch = next((i for i, batch in enumerate(self._batches) if len(batch)), None)
+            if column is None and batch is not None and (first := self._leaf(key, batch).shaped(0)) is not None:
+                self._columns[key] = FieldType(first.dtype.name, first.shape)
 
     def check(self) -> Findings:
         """Follows the messages: PyArrow accepts a stream truncated between two of them."""
@@ -66,7 +66,10 @@ class ArrowTables(Store):
         if at < end and (not self._has_footer or any(self._whole[at:end].to_pybytes())):
             raise StoreError(f"its end is at byte {at:,}, after {found:,} batches and {self.rows:,} records, and {_left(end - at)}")
         for number, batch in enumerate(self._batches):
-            _check_apart(number, batch)
+            places = sorted((buffer.address, buffer.size) for buffer in _buffers(batch))
+            # A damaged offset would give one column the values of another.
+            if any(address + size > following for (address, size), (following, _) in pairwise(places)):
+                raise StoreError(f"the file is damaged: two columns of batch {number:,} overlap")
         return {}
 
     def columns(self) -> Mapping[str, FieldType]:
@@ -76,14 +79,10 @@ class ArrowTables(Store):
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
         batches = np.searchsorted(self._starts, rows, side="right") - 1
         places = list(zip(batches.tolist(), (rows - self._starts[batches]).tolist(), strict=True))
-        found = []
+        found, columns = [], self.columns()
         for key in keys:
-            stored = known(self.columns(), key)
             values = [self._leaf(key, batch).value(row) for batch, row in places]
-            if stored.encoded:
-                found.append(byte_strings(values))
-            else:
-                found.append(_stacked(values, stored))
+            found.append(byte_strings(values) if columns[key].encoded else _stacked(values, columns[key]))
         return found
 
     def whole(self, key: str) -> Iterator[Array]:
@@ -95,10 +94,8 @@ class ArrowTables(Store):
     def cells(self, key: str) -> Iterator[Any]:
         for batch in range(len(self._batches)):
             array = self._leaf(key, batch).array
-            try:
+            with translated(ValueError, said=_damaged):  # that of PyArrow
                 array.validate(full=True)
-            except ValueError as error:  # that of PyArrow
-                raise StoreError(f"the file is damaged: {one_line(error)}") from None
             yield from array.to_pylist()
 
     def lists(self, key: str) -> Iterator[Any]:
@@ -112,19 +109,11 @@ class ArrowTables(Store):
         at = key, batch
         if at not in self._leaves:
             array: Any = self._batches[batch]
-            try:
+            with translated(ValueError, LookupError, said=_damaged):  # PyArrow's errors, such as for an invalid dictionary index
                 for name in _path(self.schema, key):
                     array = array.column(name) if hasattr(array, "column") else array.field(name)
                 self._leaves[at] = _Leaf(array)
-            except (ValueError, LookupError) as error:  # PyArrow's errors, such as for an invalid dictionary index
-                raise StoreError(f"the file is damaged: {one_line(error)}") from None
         return self._leaves[at]
-
-    def _listed(self, key: str) -> FieldType | None:
-        """Returns the type of a column of lists: arrays of the first one's shape, if that is a full array of numbers."""
-        batch = next((i for i, batch in enumerate(self._batches) if len(batch)), None)
-        first = self._leaf(key, batch).shaped(0) if batch is not None else None
-        return None if first is None else FieldType(first.dtype.name, first.shape)
 
     def close(self) -> None:
         self._batches, self._leaves, self._whole = [], {}, None
@@ -190,7 +179,9 @@ class _Leaf:
             found: Array = np.array(self.array[row].as_py())
         except (ValueError, IndexError):
             return None
-        leaf = _innermost(self.array.type)
+        leaf = self.array.type
+        while hasattr(leaf, "value_type"):
+            leaf = leaf.value_type
         return found.astype(leaf.to_pandas_dtype()) if found.size and found.dtype.kind in "iufb" and _is_number(leaf) else None
 
 
@@ -209,12 +200,12 @@ def _field(value: Any, path: Sequence[str], key: str) -> list[Any]:
     return value
 
 
-def _check_apart(number: int, batch: Any) -> None:
-    """Checks that no buffers of a batch overlap: a damaged offset would give one column the values of another."""
-    buffers = sorted((b.address, b.size) for column in batch.columns for b in column.buffers() if b is not None and b.size)
-    for (address, size), (following, _) in pairwise(buffers):
-        if address + size > following:
-            raise StoreError(f"the file is damaged: two columns of batch {number:,} overlap")
+def _buffers(batch: Any) -> list[Any]:
+    return [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None and buffer.size]
+
+
+def _damaged(error: Exception) -> str:
+    return f"the file is damaged: {one_line(error)}"
 
 
 def _left(size: int) -> str:
@@ -248,27 +239,8 @@ def _batches_in(whole: Any, start: int, end: int) -> tuple[int, int, bool]:
     return count, at + size, size > 0
 
 
-def _check_mapped(batches: list[Any], whole: Any) -> None:
-    """Raises `Unsuitable` for compressed batches, which are unpacked into memory as a whole when opened."""
-    for batch in batches[:1]:
-        buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None and buffer.size]
-        if any(not whole.address <= buffer.address <= whole.address + whole.size for buffer in buffers):
-            raise Unsuitable("its batches are compressed and would be unpacked into memory", "write it uncompressed, or as Parquet")
-
-
-def _all_of(reader: Any) -> list[Any]:
-    if hasattr(reader, "num_record_batches"):
-        return [reader.get_batch(i) for i in range(reader.num_record_batches)]
-    return list(reader)
-
-
-def _columns(schema: Any) -> Iterator[tuple[str, FieldType | None]]:
-    """Yields columns by type; `None` for lists, whose shape depends on their values."""
-    for field in schema:
-        yield from _column(field.name, field.type)
-
-
-def _column(name: str, kind: Any) -> Iterator[tuple[str, FieldType | None]]:
+def _columns(name: str, kind: Any) -> Iterator[tuple[str, FieldType | None]]:
+    """Yields the columns in a field by type; `None` for lists, whose shape depends on their values."""
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):
@@ -276,11 +248,11 @@ def _column(name: str, kind: Any) -> Iterator[tuple[str, FieldType | None]]:
     if pa.types.is_struct(kind):
         inner = {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
         if "bytes" in inner:
-            yield from _column(name, inner["bytes"])
+            yield from _columns(name, inner["bytes"])
         for key, of in inner.items():
-            yield from _column(f"{name}.{key}", of)
+            yield from _columns(f"{name}.{key}", of)
     elif pa.types.is_dictionary(kind):
-        yield from _column(name, kind.value_type)
+        yield from _columns(name, kind.value_type)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         yield name, FieldType(BYTES)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -293,29 +265,20 @@ def _column(name: str, kind: Any) -> Iterator[tuple[str, FieldType | None]]:
 
 def _path(schema: Any, key: str) -> list[str]:
     """Returns the names that lead to a column."""
+    import pyarrow as pa
+
     names = [key] if key in schema.names else key.split(".")
     kind = schema.field(names[0]).type
     for name in names[1:]:
         kind = kind.field(name).type
-    return [*names, "bytes"] if hasattr(kind, "num_fields") and _is_struct_of_bytes(kind) else names
-
-
-def _is_struct_of_bytes(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_struct(kind) and "bytes" in {kind.field(i).name for i in range(kind.num_fields)}
+    inner = {kind.field(i).name for i in range(kind.num_fields)} if pa.types.is_struct(kind) else set()
+    return [*names, "bytes"] if "bytes" in inner else names
 
 
 def _is_number(kind: Any) -> bool:
     import pyarrow as pa
 
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-
-
-def _innermost(kind: Any) -> Any:
-    while hasattr(kind, "value_type"):
-        kind = kind.value_type
-    return kind
 
 
 def _stacked(values: list[Any], stored: FieldType) -> Array:

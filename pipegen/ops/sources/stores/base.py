@@ -1,17 +1,20 @@
-"""`Store`: an open file of records, several of which are read in one call."""
+"""`Store`: an open file of records, several of which are read in one call; the open stores of this process; errors of libraries."""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.field_types import StoreError, Unsuitable
+from pipegen.ops.sources.stores.field_types import MissingLibrary, StoreError, Unsuitable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from pipegen.ops.sources.records.findings import Findings
@@ -21,12 +24,14 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4096
 """Rows read together when a whole column is read."""
+MOST_OPEN = 256
+"""Files kept open; many systems allow 1,024 per process."""
 
 
 class Store:
     """A file of records. Each format has a subclass, which opens the file when constructed.
 
-    Threads may read at the same time. A store reads the file as it was when opened; `handles` notices changes.
+    Threads may read at the same time. A store reads the file as it was when opened; `opened` notices changes.
 
     Attributes:
         rows: The number of records.
@@ -40,22 +45,12 @@ class Store:
         raise NotImplementedError
 
     def check(self) -> Findings:
-        """Checks, when the file is indexed, that it is complete, as far as its format allows without reading records.
-
-        Returns:
-            Other findings; see `findings`.
-
-        Raises:
-            StoreError: Something is missing, or follows the end.
-        """
+        """Checks, when the file is indexed, that it is complete, as far as its format allows without reading records; returns other
+        findings, see `findings`. `StoreError` if something is missing, or follows the end."""
         return {}
 
     def check_beside(self) -> None:
-        """Checks, whenever records are listed, that other files with values exist, which the index does not cover.
-
-        Raises:
-            StoreError: One is missing.
-        """
+        """Checks, whenever records are listed, that other files with values exist, which the index does not cover; else `StoreError`."""
 
     def columns(self) -> Mapping[str, FieldType]:
         """Returns the type of each column; a format of single byte strings has the key `""`."""
@@ -86,11 +81,8 @@ class Store:
         return (value for values in self.whole(key) for value in values.tolist())
 
     def lists(self, key: str) -> Iterator[Any] | None:
-        """Yields the list of each record under a key, for a format with columns of lists of any length; else returns `None`.
-
-        Raises:
-            StoreError: The key is missing, or a value holds no list.
-        """
+        """Yields the list of each record under a key, for a format with columns of lists of any length; else returns `None`. `StoreError`
+        if the key is missing, or a value holds no list."""
         return None
 
     def close(self) -> None:
@@ -123,12 +115,6 @@ class Extents:
             found += more
         return found
 
-    def rows(self, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...], rows: Array) -> Array:
-        """Reads rows of an array stored in C order."""
-        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        found = [self.read(offset + size * row, size) for row in rows.tolist()]
-        return np.frombuffer(b"".join(found), dtype).reshape(len(rows), *shape)
-
     def close(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
@@ -136,13 +122,6 @@ class Extents:
 
     def __del__(self) -> None:
         self.close()
-
-
-def known(columns: Mapping[str, FieldType], key: str) -> FieldType:
-    """Returns the type of a column, which must exist."""
-    if key not in columns:
-        raise InternalError(f"the store has no column {key!r}")
-    return columns[key]
 
 
 def row_count(arrays: Mapping[str, int], keys: Sequence[str], what: str) -> int:
@@ -157,3 +136,71 @@ def row_count(arrays: Mapping[str, int], keys: Sequence[str], what: str) -> int:
 def one_line(error: Exception) -> str:
     """Returns the first line of a library's message."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+@contextmanager
+def needs(library: str, extra: str) -> Iterator[None]:
+    """Raises `MissingLibrary` for an import that fails; `extra` is the extra of pipegen with the library."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingLibrary(library, extra, error) from None
+
+
+@contextmanager
+def translated(*errors: type[Exception], said: Callable[[Exception], str] = one_line) -> Iterator[None]:
+    """Raises errors of a library as `StoreError`, with what `said` returns for them."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except errors as error:
+        raise StoreError(said(error)) from None
+
+
+class _Handles:
+    """The open stores of this process: `recent` ones, and `open` ones that a thread still reads. Those that a forked process `inherited` it
+    must not even close."""
+
+    def __init__(self, inherited: tuple[Store, ...] = ()) -> None:
+        self.lock = threading.RLock()
+        self.recent: OrderedDict[Hashable, Store] = OrderedDict()
+        self.open: WeakValueDictionary[Hashable, Store] = WeakValueDictionary()
+        self.inherited = inherited
+
+    def get(self, key: Hashable, make: Callable[[], Store]) -> Store:
+        """Returns the store of a key, making it on a miss."""
+        with self.lock:
+            store = self.recent.get(key) or self.open.get(key) or make()
+            self.recent[key] = self.open[key] = store
+            self.recent.move_to_end(key)
+            while len(self.recent) > MOST_OPEN:
+                self.recent.popitem(last=False)
+        return store
+
+    def forked(self) -> None:
+        """Resets a forked process: open files of libraries, and locks, must not be shared."""
+        self.__init__((*self.inherited, *self.recent.values()))  # type: ignore[misc]
+
+
+HANDLES = _Handles()
+os.register_at_fork(after_in_child=HANDLES.forked)
+
+
+def stamp(path: str) -> tuple[int, int]:
+    """Returns the size of a file in bytes and its modification time in nanoseconds."""
+    about = os.stat(path)
+    return about.st_size, about.st_mtime_ns
+
+
+def opened(kind: type[Store], path: str, listed: tuple[int, int] | None = None, *arguments: Hashable) -> Store:
+    """Returns the store of a file, opening it on a miss; `StoreError` if it cannot be opened, or changed since its records were `listed`
+    with a stamp. `arguments` are further ones of the format."""
+    try:
+        # Folders are checked at the start of an epoch rather than for every record.
+        now = listed if listed is not None and os.path.isdir(path) else stamp(path)
+    except OSError as error:
+        raise StoreError(f"the file cannot be opened: {error.strerror}") from None
+    if listed is not None and now != listed:
+        raise StoreError("the file has changed since its records were listed; build the pipeline again")
+    return HANDLES.get((kind, path, now, arguments), lambda: kind(path, *arguments))

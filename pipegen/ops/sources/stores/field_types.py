@@ -9,8 +9,9 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.lazy import how_to_install
+from pipegen.lazy import how_to_install, np
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -56,8 +57,6 @@ class FieldType:
     @classmethod
     def of_member(cls, content: bytes, path: tuple[str, ...] = ()) -> FieldType:
         """Returns the type of a member of an archive by its content, or that of its field: an `.npy` file, a number as text, or bytes."""
-        import numpy as np
-
         if not content.startswith(b"\x93NUMPY"):
             try:
                 is_number = len([float(word) for word in content.split()]) == 1
@@ -92,8 +91,6 @@ class FieldType:
         return self._numbers(content).reshape(self.shape) if self.numeric else list_in(content, self.path, texts=texts)
 
     def _numbers(self, content: bytes) -> Any:
-        import numpy as np
-
         return np.frombuffer(content, np.dtype(self.dtype).newbyteorder("<"))
 
 
@@ -106,12 +103,8 @@ class MissingValue(StoreError):
 
 
 class Unsuitable(StoreError):
-    """A complete file whose records cannot be read one by one, or only with more arguments.
-
-    Attributes:
-        field: The argument of the source that it concerns.
-        help: What to do.
-    """
+    """A complete file whose records cannot be read one by one, or only with more arguments: `field` is the argument that it concerns,
+    `help` what to do."""
 
     def __init__(self, message: str, help_: str, field: str = "path") -> None:
         super().__init__(message)
@@ -119,15 +112,15 @@ class Unsuitable(StoreError):
 
 
 class MissingLibrary(StoreError):
-    """The library that reads a format cannot be imported.
-
-    Attributes:
-        help: What to do.
-    """
+    """The library that reads a format cannot be imported; `help` says what to do."""
 
     def __init__(self, library: str, extra: str, error: ImportError) -> None:
         super().__init__(f"{library}, which cannot be imported: {error}")
         self.help = how_to_install(library, extra, error)
+
+    def diagnosed(self, called: str) -> OpError:
+        """Returns the error `PG440` for files of the format `called`."""
+        return OpError("PG440", f"{called} files need {self}", help=self.help)
 
 
 JSON = "json"
@@ -155,17 +148,8 @@ class MissingFieldError(ValueError):
 
 
 def value_at(content: Any, path: tuple[str, ...], *, each: bool = False) -> Any:
-    """Returns a field of JSON as a Python value; booleans become 1 and 0.
-
-    Args:
-        content: JSON as text or bytes, or parsed by a library.
-        path: Names of fields and indices of lists.
-        each: Whether the name of a field in a list of objects gives the list of their fields.
-
-    Raises:
-        MissingFieldError: The field is missing.
-        ValueError: It is not JSON.
-    """
+    """Returns a field of JSON as a Python value; booleans become 1 and 0. `ValueError` if it is not JSON. With `each`, the name of a field
+    in a list of objects gives the list of their fields."""
     try:
         value = json.loads(content) if isinstance(content, (str, bytes)) else content
     except (ValueError, RecursionError) as error:
@@ -192,13 +176,8 @@ def optional_at(content: Any, path: tuple[str, ...]) -> Any:
 
 
 def list_in(content: Any, path: tuple[str, ...], *, texts: bool = False) -> Any:
-    """Returns the list in a member: a field of JSON, all of it, or an `.npy` file. With `texts`, a text or one number is returned, too.
-
-    Raises:
-        ValueError: There is none.
-    """
-    import numpy as np
-
+    """Returns the list in a member: a field of JSON, all of it, or an `.npy` file; with `texts`, also a text or one number. `ValueError`
+    without one."""
     if isinstance(content, bytes) and content.startswith(b"\x93NUMPY") and not path:
         return np.load(io.BytesIO(content), allow_pickle=False)
     try:
@@ -217,17 +196,9 @@ def list_in(content: Any, path: tuple[str, ...], *, texts: bool = False) -> Any:
 
 
 def field_of(content: Any, path: tuple[str, ...]) -> bytes:
-    """Returns a field as a member of its own would store it: text and numbers as text, lists of numbers as a float32 `.npy` file.
-
-    Raises:
-        ValueError: The field is missing or has another type.
-    """
-    return _as_member(value_at(content, path), ".".join(path))
-
-
-def _as_member(value: Any, named: str) -> bytes:
-    import numpy as np
-
+    """Returns a field as a member of its own would store it: text and numbers as text, lists of numbers as a float32 `.npy` file;
+    `ValueError` if it is missing or has another type."""
+    value, named = value_at(content, path), ".".join(path)
     if isinstance(value, float) and value.is_integer():
         return str(int(value)).encode()
     if isinstance(value, (int, float, str)):

@@ -34,13 +34,7 @@ _OTHER_ORDER = 0x02 | 0x04 | 0x08
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of an environment, in key order.
-
-    Attributes:
-        keys: The keys.
-        offsets: Start of each value in the file, int64 `(n,)`.
-        lengths: Bytes of each, int64 `(n,)`.
-    """
+    """The keys of an environment, in order; the start of each value in the file, and its bytes, int64 `(n,)`."""
 
     keys: list[bytes]
     offsets: Array
@@ -53,12 +47,8 @@ def data_file(path: str) -> str:
 
 
 def list_values(path: str) -> Values:
-    """Lists an environment.
-
-    Raises:
-        StoreError: It cannot be read, perhaps since damage crashed the child process.
-        MissingLibrary: Without LMDB.
-    """
+    """Lists an environment; `StoreError` if it cannot be read, perhaps since damage crashed the child process; `MissingLibrary` without
+    LMDB."""
     with tempfile.TemporaryDirectory(prefix="pipegen-") as folder:
         out = os.path.join(folder, "values.npz")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
@@ -70,14 +60,11 @@ def list_values(path: str) -> Values:
         if done.returncode == _FAILED:
             raise StoreError(said)
         if done.returncode:
-            raise StoreError(f"the file is damaged: LMDB cannot read all of it ({_ended(done.returncode, said)})")
+            ended = f"it was ended by signal {-done.returncode}" if done.returncode < 0 else said
+            raise StoreError(f"the file is damaged: LMDB cannot read all of it ({ended})")
         with np.load(out, allow_pickle=False) as found:
             ends, blob = found["ends"], found["blob"].tobytes()
             return Values([blob[a:b] for a, b in pairwise([0, *ends.tolist()])], found["offsets"], found["lengths"])
-
-
-def _ended(code: int, said: str) -> str:
-    return f"it was ended by signal {-code}" if code < 0 else said
 
 
 def _list(path: str) -> tuple[list[bytes], Array, Array]:
@@ -119,27 +106,20 @@ def _list(path: str) -> tuple[list[bytes], Array, Array]:
 
 
 def _check_snapshots(file: str) -> int:
-    """Compares the two pages of states, which are written in turns; returns the flags of keys.
-
-    LMDB reads the newer state; if its number is damaged, that is the state before the last transaction.
-
-    Raises:
-        StoreError: One of them is damaged.
-    """
+    """Compares the two pages of states, which are written in turns; returns the flags of keys. LMDB reads the newer state; if its number is
+    damaged, that is the state before the last transaction: a `StoreError`."""
     with open(file, "rb") as stream:
         head = stream.read(_META.size + _PAGE_HEAD)
         if len(head) < _META.size + _PAGE_HEAD:
             return 0  # refused by LMDB
-        magic, size, flags, _ = _META.unpack_from(head, _PAGE_HEAD)
+        magic, size, flags, one = _META.unpack_from(head, _PAGE_HEAD)
         if magic != _MAGIC:
             return 0
         stream.seek(size + _PAGE_HEAD)
-        other = stream.read(_META.size)
-    numbers = [_META.unpack_from(head, _PAGE_HEAD)[-1], _META.unpack(other)[-1] if len(other) == _META.size else -1]
-    if abs(numbers[0] - numbers[1]) != 1 and numbers != [0, 0]:
-        raise StoreError(
-            f"the file is damaged: its two states have the numbers {numbers[0]:,} and {numbers[1]:,}, which should be consecutive"
-        )
+        page = stream.read(_META.size)
+    other = _META.unpack(page)[-1] if len(page) == _META.size else -1
+    if abs(one - other) != 1 and (one or other):
+        raise StoreError(f"the file is damaged: its two states have the numbers {one:,} and {other:,}, which should be consecutive")
     return int(flags)
 
 

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from pipegen.errors import InternalError
-from pipegen.ops.sources.stores.base import Store, byte_strings
+from pipegen.ops.sources.stores.base import Store, byte_strings, translated
 from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingValue, StoreError, Unsuitable
 
 if TYPE_CHECKING:
@@ -35,27 +34,28 @@ _SAFE = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size
 
 
 class SqliteRows(Store):
-    """A table of an SQLite file; rows are in the order of their `rowid`.
-
-    Args:
-        path: The file.
-        table: The name of the table; `None` for the only one.
-    """
+    """A table of an SQLite file, by default the only one; rows are in the order of their `rowid`."""
 
     def __init__(self, path: str, table: str | None = None) -> None:
         self._lock, self._path = threading.Lock(), path
         _check_closed(path)
-        try:
+        with translated(sqlite3.Error):
             self._open = sqlite3.connect(f"file:{quote(path)}?mode=ro", _PATIENCE, uri=True, check_same_thread=False)
             self._open.text_factory = bytes
             for setting in _SAFE:
                 self._open.execute(f"PRAGMA {setting}")
             self.tables = [name.decode() for (name,) in self._open.execute(_TABLES)]
-            self._table = _chosen(self.tables, table)
-            self._columns = self._declared()
+            shown = ", ".join(f"`{name}`" for name in self.tables) or "none"
+            if table is None and len(self.tables) != 1:
+                message = f"it has {len(self.tables)} tables, {shown}" if self.tables else "it has no table"
+                raise Unsuitable(message, "choose one by `table`")
+            if table is not None and table not in self.tables:
+                raise Unsuitable(f"it has no table `{table}`", f"its tables are {shown}", "table")
+            self._table = self.tables[0] if table is None else table
+            declared = self._open.execute(f"PRAGMA table_info({_quoted(self._table)})").fetchall()
+            columns = [(name.decode(), _affinity((kind or b"").decode())) for _, name, kind, *_ in declared]
+            self._columns = {name: FieldType(kind or self._first_kind(name)) for name, kind in columns}
             self._ids, self._first, self.rows = self._numbers()
-        except sqlite3.Error as error:
-            raise StoreError(str(error)) from None
 
     def check(self) -> Findings:
         """Checks the size of the file against its header, and, up to a size, all of its pages."""
@@ -63,16 +63,8 @@ class SqliteRows(Store):
             check_pages(self._path, self._open)
         return {}
 
-    def _declared(self) -> dict[str, FieldType]:
-        """Returns the columns; one without a declared type has that of its first value."""
-        found = {}
-        for _, name, declared, *_ in self._open.execute(f"PRAGMA table_info({_quoted(self._table)})"):
-            column = name.decode()
-            kind = _affinity(declared.decode() if declared else "")
-            found[column] = FieldType(kind or self._first_kind(column))
-        return found
-
     def _first_kind(self, column: str) -> str:
+        """Returns the dtype of a column without a declared type: that of its first value."""
         query = f"SELECT typeof({_quoted(column)}) FROM {_quoted(self._table)} WHERE {_quoted(column)} IS NOT NULL LIMIT 1"  # noqa: S608
         row = self._open.execute(query).fetchone()
         return _affinity(row[0].decode()) or BYTES if row else BYTES
@@ -97,15 +89,14 @@ class SqliteRows(Store):
         return self._columns
 
     def read(self, keys: Sequence[str], rows: Array) -> list[Array]:
-        if any(key not in self._columns for key in keys):
-            raise InternalError(f"the table lacks a column of {keys}")
         ids = (rows + self._first if self._ids is None else self._ids[rows]).tolist()
         found: dict[int, tuple[Any, ...]] = {}
         names = ", ".join(map(_quoted, ("rowid", *keys)))
         for start in range(0, len(ids), _MOST):
             some = ids[start : start + _MOST]
             query = f"SELECT {names} FROM {_quoted(self._table)} WHERE rowid IN ({', '.join('?' * len(some))})"  # noqa: S608
-            found |= self._asked(query, some)
+            with self._lock, translated(sqlite3.Error, OverflowError):
+                found |= {row[0]: row[1:] for row in self._open.execute(query, some)}
         missing = next((row for row in ids if row not in found), None)
         if missing is not None:
             raise StoreError(f"the table lost the row with the `rowid` {missing}, or the file is damaged")
@@ -119,20 +110,10 @@ class SqliteRows(Store):
 
     def _each(self, key: str) -> Iterator[Sequence[Any]]:
         """Yields the values of a column, some at a time."""
-        with self._lock:
+        with self._lock, translated(sqlite3.Error):
             rows = self._open.execute(f"SELECT {_quoted(key)} FROM {_quoted(self._table)} ORDER BY rowid")  # noqa: S608
-            try:
-                while some := rows.fetchmany(_MOST):
-                    yield [value for (value,) in some]
-            except sqlite3.Error as error:
-                raise StoreError(str(error)) from None
-
-    def _asked(self, query: str, ids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return {row[0]: row[1:] for row in self._open.execute(query, ids)}
-            except (sqlite3.Error, OverflowError) as error:
-                raise StoreError(str(error)) from None
+            while some := rows.fetchmany(_MOST):
+                yield [value for (value,) in some]
 
     def close(self) -> None:
         with self._lock:
@@ -154,15 +135,9 @@ def _check_closed(path: str) -> None:
 
 
 def check_pages(path: str, opened: sqlite3.Connection) -> None:
-    """Checks the size of a file and its pages; see `SqliteRows.check`.
-
-    Raises:
-        StoreError: Something is wrong.
-    """
-    try:
+    """Raises `StoreError` for a wrong size of a file or damaged pages; see `SqliteRows.check`."""
+    with translated(sqlite3.Error):
         said = opened.execute("PRAGMA quick_check(1)").fetchone()[0] if _check_size(path) <= _CHECKED else "ok"
-    except sqlite3.Error as error:
-        raise StoreError(str(error)) from None
     told = said.decode(errors="replace") if isinstance(said, bytes) else said
     if told != "ok":
         raise StoreError(" ".join(told.split()))
@@ -188,17 +163,6 @@ def _check_size(path: str) -> int:
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 
 
-def _chosen(tables: Sequence[str], table: str | None) -> str:
-    shown = ", ".join(f"`{name}`" for name in tables) or "none"
-    if table is None:
-        if len(tables) == 1:
-            return tables[0]
-        raise Unsuitable(f"it has {len(tables)} tables, {shown}" if tables else "it has no table", "choose one by `table`")
-    if table not in tables:
-        raise Unsuitable(f"it has no table `{table}`", f"its tables are {shown}", "table")
-    return table
-
-
 def _affinity(declared: str) -> str:
     """Returns the dtype of a declared type by "Datatypes In SQLite", section 3.1; "" if any is allowed."""
     kind = declared.upper()
@@ -213,8 +177,7 @@ def _affinity(declared: str) -> str:
 
 def _values(values: Sequence[Any], key: str, stored: FieldType) -> Array:
     """Converts values of a column, which can have any type in any row."""
-    missing = next((value for value in values if value is None), 0)
-    if missing is None:
+    if None in values:
         raise MissingValue(f"its `{key}` is NULL")
     if stored.encoded:
         odd = next((value for value in values if not isinstance(value, bytes)), None)

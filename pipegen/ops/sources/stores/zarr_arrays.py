@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.ops.sources.stores.base import Store, byte_strings, known, row_count
-from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, MissingLibrary, StoreError, Unsuitable
+from pipegen.ops.sources.stores.base import Store, byte_strings, needs, row_count, translated
+from pipegen.ops.sources.stores.field_types import BYTES, TEXT, FieldType, StoreError, Unsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from pipegen.ops.sources.records.findings import Findings
     from pipegen.ops.sources.stores.base import Array
@@ -27,45 +28,33 @@ _CODECS = ("codecs", "filters", "compressor")
 
 
 class ZarrArrays(Store):
-    """A Zarr group, a folder. Columns are its arrays with as many rows as the first of `keys`; a key is a path such as `train/image`.
-
-    Args:
-        path: The folder.
-        keys: The arrays of records; by default all in the group.
-    """
+    """A Zarr group, a folder. Columns are its arrays with as many rows as the first of `keys` (by default all); a key is a path such as
+    `train/image`."""
 
     def __init__(self, path: str, *keys: str) -> None:
-        try:
+        with needs("`zarr`", "zarr"):
             import zarr
-        except ImportError as error:
-            raise MissingLibrary("`zarr`", "zarr", error) from None
-        try:
+        with _translated():
             group = zarr.open(path, mode="r")
             if isinstance(group, zarr.Array):
-                message = "it is an array, not a group of arrays"
-                raise Unsuitable(message, "use the folder of the array; its name is the key")
+                raise Unsuitable("it is an array, not a group of arrays", "use the folder of the array; its name is the key")
             found = {key: group.get(key) for key in keys}
             if not keys or None in found.values():  # to suggest one
                 found |= dict(group.members(max_depth=None))
             arrays = {key: one for key, one in found.items() if isinstance(one, zarr.Array) and one.ndim}
             self._sets = {key: one for key, one in arrays.items() if _readable(one)}
             lengths = {key: int(one.shape[0]) for key, one in self._sets.items()}
-        except StoreError:
-            raise
-        except Exception as error:  # each version of the library has its own classes
-            raise StoreError(_said(error)) from None
         self._path, self._keys = path, keys
         self.rows = row_count(lengths, keys, "arrays")
         self._held: dict[str, Array] = {}
-        self.at_once = max(
-            (int(one.chunks[0]) for key, one in self._sets.items() if (not keys or key in keys) and not _small(one)), default=1
-        )
+        read = [one for key, one in self._sets.items() if not keys or key in keys]
+        self.at_once = max((int(one.chunks[0]) for one in read if not _small(one)), default=1)
 
     def check(self) -> Findings:
         """Checks that the chunks of the arrays are stored, and that consolidated metadata is current."""
         import zarr
 
-        try:
+        with _translated():
             own = zarr.open_group(self._path, mode="r", use_consolidated=False)
             for key in self._keys:
                 one = own.get(key)
@@ -73,10 +62,6 @@ class ZarrArrays(Store):
                     told = f"has {one.shape} itself" if isinstance(one, zarr.Array) else "is missing"
                     message = f"`{key}` has the shape {self._sets[key].shape} in the consolidated metadata of the group, but {told}"
                     raise StoreError(f"{message}: call `zarr.consolidate_metadata` again")
-        except StoreError:
-            raise
-        except Exception as error:  # each version of the library has its own classes
-            raise StoreError(_said(error)) from None
         found = [one for key in self._keys if key in self._sets for one in _missing(self._path, key, self._sets[key])]
         return {"unwritten": (len(dict(found)), found[0][1])} if found else {}
 
@@ -87,9 +72,10 @@ class ZarrArrays(Store):
         return [self._rows(key, rows) for key in keys]
 
     def _rows(self, key: str, rows: Array) -> Array:
-        stored, one = known(self.columns(), key), self._sets[key]
+        one = self._sets[key]
+        stored = _stored(one)
         found: Any
-        try:
+        with _translated():
             if _small(one):
                 if key not in self._held:
                     self._held[key] = np.asarray(one[...])
@@ -98,8 +84,6 @@ class ZarrArrays(Store):
                 found = one[int(rows[0]) : int(rows[-1]) + 1]
             else:
                 found = one.oindex[rows]
-        except Exception as error:  # a codec's own class
-            raise StoreError(_said(error)) from None
         if not stored.encoded:
             return np.asarray(found, stored.dtype)
         return byte_strings([value.encode() if isinstance(value, str) else bytes(value) for value in found.tolist()])
@@ -109,14 +93,8 @@ class ZarrArrays(Store):
 
 
 def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
-    """Finds missing chunks of an array. By default Zarr does not store chunks of fill values.
-
-    Returns:
-        The records with fill values, each with a missing chunk.
-
-    Raises:
-        StoreError: A missing chunk cannot be intended: of byte strings, or outside of the array.
-    """
+    """Returns the records with fill values, each with a missing chunk: by default Zarr does not store chunks of fill values. `StoreError`
+    if that cannot be intended: for byte strings, or outside of the array."""
     if not math.prod(one.shape):
         return ()
     per = one.shards or one.chunks
@@ -127,15 +105,14 @@ def _missing(path: str, key: str, one: Any) -> Sequence[tuple[int, str]]:
     outside = sorted(name for name in there if _CHUNK.match(name) and name not in due)
     if outside:
         raise StoreError(f"`{key}` has the shape {one.shape}, but {len(outside):,} of its chunks are outside of it, such as {outside[0]!r}")
-    lacking = {due[name]: name for name in reversed(due) if name not in there}
-    if lacking and one.dtype.kind not in "biuf":
-        gone = sum(name not in there for name in due)
-        first = next(name for name in due if name not in there)
-        raise StoreError(f"{gone:,} of the {len(due):,} chunks of `{key}` are missing, such as {first!r}, so its records would be empty")
-    rows = (
-        (row, name) for block, name in sorted(lacking.items()) for row in range(block * per[0], min((block + 1) * per[0], one.shape[0]))
-    )
-    return [(row, f"{one.path}/{name}") for row, name in rows]
+    gone = [name for name in due if name not in there]
+    if gone and one.dtype.kind not in "biuf":
+        raise StoreError(
+            f"{len(gone):,} of the {len(due):,} chunks of `{key}` are missing, such as {gone[0]!r}, so its records would be empty"
+        )
+    blocks = sorted({due[name]: name for name in reversed(gone)}.items())
+    rows = range(one.shape[0])
+    return [(row, f"{one.path}/{name}") for block, name in blocks for row in rows[block * per[0] : (block + 1) * per[0]]]
 
 
 def _small(one: Any) -> bool:
@@ -168,6 +145,11 @@ def _stored(one: Any) -> FieldType:
     return FieldType(kind) if kind is not None else FieldType(one.dtype.newbyteorder("=").name, tuple(map(int, one.shape[1:])))
 
 
-def _said(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+def _translated() -> AbstractContextManager[None]:
+    """Translates any error: each version of the library, and each codec, has its own classes, which the message names."""
+
+    def said(error: Exception) -> str:
+        text = str(error).strip().splitlines()
+        return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+    return translated(Exception, said=said)

@@ -1,0 +1,261 @@
+"""Folders of images in archives, read as if unpacked: finds the archive that a path leads into, lists its files, walks and reads them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from pipegen.errors import OpError
+from pipegen.frozen import dataclass
+from pipegen.lazy import np
+from pipegen.mounts import Opened
+from pipegen.ops.sources.folders.scan import Scan
+from pipegen.ops.sources.folders.sniff import IMAGE_EXTENSIONS
+from pipegen.ops.sources.records.findings import KINDS, finding_notes, tallied, unpacked_name
+from pipegen.ops.sources.records.index import RecordIndex
+from pipegen.ops.sources.records.members import unpacked_member
+from pipegen.ops.sources.records.paths import Found
+from pipegen.ops.sources.records.reader import MappedReader
+from pipegen.ops.sources.records.tar_headers import tar_members
+from pipegen.ops.sources.records.zip_directory import zip_members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pipegen.ops.sources.folders.scan import Found as Image
+    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.listing.reader import Hold, Read, Reader, Together
+    from pipegen.ops.sources.listing.strings import Ints, Strings
+    from pipegen.ops.sources.records.members import Members
+
+LISTS = {".zip": zip_members, ".tar": tar_members}
+"""Functions that list the members of an archive, by file ending."""
+_PLAIN = frozenset({f".{one}" for name in IMAGE_EXTENSIONS for one in (name, name.upper())})
+"""Endings of most image files."""
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """An archive of files.
+
+    Attributes:
+        file: The archive itself.
+        inner: The folder in it that is read; empty for all.
+        members: All of its files.
+        numbers: The numbers of those below that folder, by relative path.
+        damage: Damage after the last member, or "".
+        notes: Other findings in that folder, such as broken links.
+    """
+
+    file: Found
+    inner: str
+    members: Members
+    numbers: Mapping[str, int]
+    damage: str
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def root(self) -> str:
+        """The path of the folder, as if unpacked."""
+        return f"{self.file.path}/{self.inner}" if self.inner else self.file.path
+
+    def read(self, number: int, most: int | None = None) -> bytes:
+        """Reads a member, at most `most` bytes of an uncompressed one; `OSError` if it cannot be read or is damaged."""
+        members = self.members
+        check = 0 if members.checks is None else int(members.checks[number])
+        length = int(members.lengths[number])
+        with Opened(self.file.path) as file:
+            content = file.pread(length if most is None or check > 0 else min(most, length), int(members.offsets[number]))
+        try:
+            return unpacked_member(content, check)
+        except ValueError as error:
+            raise OSError(f"{self.file.path}/{members.names[number]}: {error}") from None
+
+
+def split_path(path: str) -> tuple[str, str] | None:
+    """Splits an absolute path that leads to or into an archive into the archive and the path in it; else `None`."""
+    archive, inner = path, ""
+    while archive and not os.path.lexists(archive):
+        upper, name = os.path.split(archive)
+        if upper == archive:
+            return None
+        archive, inner = upper, f"{name}/{inner}" if inner else name
+    known = os.path.splitext(archive)[1].lower() in LISTS and os.path.isfile(archive)
+    return (archive, inner) if known else None
+
+
+def open_archive(path: str, field: str = "path") -> Archive | None:
+    """Lists the archive that an absolute path leads to or into, if any; `PG401` if it lacks the folder, `PG430` if it cannot be read."""
+    found = split_path(path)
+    if found is None:
+        parts = path.split("/")
+        for i, part in enumerate(parts):
+            if unpacked_name(part.lower()).endswith(".tar") and os.path.isfile(archive := "/".join(parts[: i + 1])):
+                (note,) = finding_notes([(archive, {"compressed": (1, "")})], field)
+                raise OpError(note.code, note.message, field=field, help=note.help)
+        return None
+    file, inner = found
+    try:
+        about = os.stat(file)
+        listed, damage = LISTS[os.path.splitext(file)[1].lower()](file, about.st_size)
+    except OSError as error:
+        raise OpError("PG430", f"{file!r} cannot be read: {(error.strerror or str(error)).lower()}", field=field) from None
+    before = f"{inner}/" if inner else ""
+    seen = [(kind, name) for kind, name in listed.seen if KINDS[kind].severity == "error" or _inside(name).startswith(before)]
+    pairs = [*_clean(listed.names, seen)]
+    every = dict(pairs)  # the last member of a name wins, as when unpacking
+    seen += [("twice", listed.names[number]) for name, number in pairs if every[name] != number and name.startswith(before)]
+    notes = tuple(finding_notes([(file, tallied(seen))], field))
+    if not every and damage:
+        raise OpError("PG430", f"{file!r} is damaged {damage}", field=field, help="copy or download the archive again")
+    if not every and (grave := next((note for note in notes if note.severity == "error"), None)) is not None:
+        raise OpError(grave.code, grave.message, field=field, help=grave.help)
+    numbers = {name[len(before) :]: number for name, number in every.items() if name.startswith(before)} if before else every
+    if inner and not numbers:
+        tops = sorted({name.split("/")[0] for name in every if "/" in name})
+        help_ = f"it holds the folders {', '.join(map(repr, tops[:5]))}" if tops else "it holds no folders"
+        raise OpError("PG401", f"the folder {inner!r} is missing in {file!r}", field=field, help=help_)
+    return Archive(Found(os.path.basename(file), file, about.st_size, about.st_mtime_ns), inner, listed, numbers, damage, notes)
+
+
+def _inside(name: str) -> str:
+    """Normalises the path of a member; empty if it leads outside."""
+    parts = [part for part in name.split("/") if part not in (".", "")]
+    return "/".join(parts) if ".." not in parts else ""
+
+
+def _clean(names: Iterable[str], seen: list[tuple[str, str]]) -> Iterator[tuple[str, int]]:
+    """Yields normalised paths and numbers of members; those that lead outside go to `seen`."""
+    for number, name in enumerate(names):
+        around = f"/{name}/"
+        if "//" not in around and "/." not in around:
+            yield name, number
+        elif path := _inside(name):
+            yield path, number
+        else:
+            seen.append(("outside", name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """Direct entries of a folder: files with their sizes, and folders."""
+
+    files: dict[str, int] = field(default_factory=dict)
+    folders: dict[str, None] = field(default_factory=dict)
+
+
+class ArchiveScan(Scan):
+    """A walk below a folder of an archive. It has no links to follow."""
+
+    def __init__(self, archive: Archive, **about: Any) -> None:
+        super().__init__(archive.root, **about)
+        self.archive = archive
+
+    @cached_property
+    def _folders(self) -> dict[str, _Folder]:
+        """The direct entries of each folder."""
+        found = {"": _Folder()}
+        sizes, last, files = self.archive.members.sizes.tolist(), "", found[""].files
+        for path, number in self.archive.numbers.items():
+            folder = path[: max(0, path.rfind("/"))]
+            if folder != last:
+                if folder not in found:
+                    _add_folder(found, folder)
+                last, files = folder, found[folder].files
+            files[path] = sizes[number]
+        return found
+
+    def level(self, folder: str) -> tuple[list[str], list[str], list[Image]]:
+        """Lists the direct entries of a folder; see `Scan.level`. An image ending is enough for an image."""
+        own = self._folders.get(folder, _Folder())
+        files, begin = own.files, len(folder) + 1 if folder else 0
+        images: list[Image] = []
+        if self.match is None and not self._every_file:
+            images = [(path, size) for path, size in files.items() if path[path.rfind(".") :] in _PLAIN and path[begin] != "."]
+            self._count(len(images))
+        taken = {path for path, _ in images} if len(images) < len(files) else files.keys()
+        entries = [_Entry(path[begin:], path, size) for path, size in files.items() if path not in taken]
+        folders, _, others = self._sorted_out([*entries, *(_Entry(path[begin:], path, None) for path in own.folders)], folder)
+        return folders, [], sorted(images + others)
+
+    def head(self, entry: Any, count: int) -> bytes:
+        return self.archive.read(self.archive.numbers[entry.path], count)[:count]
+
+    def has_folder(self, folder: str) -> bool:
+        return folder in self._folders
+
+    def reader(self, paths: Strings) -> Reader:
+        return MemberReader(self.archive, [self.archive.numbers[path] for path in paths])
+
+
+def _add_folder(found: dict[str, _Folder], folder: str) -> None:
+    """Adds a folder and its parents."""
+    found[folder] = _Folder()
+    while folder:
+        upper = folder[: max(0, folder.rfind("/"))]
+        known = upper in found
+        found.setdefault(upper, _Folder()).folders[folder] = None
+        folder = "" if known else upper
+
+
+class _Entry(NamedTuple):
+    """The parts of `os.DirEntry` that a walk uses, for a member or a folder."""
+
+    name: str
+    path: str
+    size: int | None
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        return self.size is None
+
+    def is_symlink(self) -> bool:
+        return False
+
+    def stat(self) -> os.stat_result:
+        return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, self.size or 0, 0, 0, 0))
+
+
+class MemberReader(MappedReader):
+    """A reader of members of one archive by number, each with one feature. `records` are the numbers of those that are records."""
+
+    numbered: ClassVar[bool] = True
+    archived: ClassVar[bool] = True
+
+    def __init__(self, archive: Archive, records: Sequence[int]) -> None:
+        self.checksums = "those of headers, since the format has no others" if archive.members.checks is None else "those of each member"
+        self._archive, self._records = archive, np.asarray(records, np.int64)
+        members, own = archive.members, self._records
+        none: Ints = np.zeros(len(own), np.int64)
+        checks = none if members.checks is None else members.checks[own]
+        lengths: Ints = np.stack([members.lengths[own], none], 1).astype(np.int32)
+        index = RecordIndex(np.array([0, len(own)], np.int64), np.stack([members.offsets[own], checks], 1), lengths, ("",), ("",))
+        super().__init__([archive.file], index, ("", "check"), {})
+        self.fetches = False  # its `Read` has no `ahead`
+
+    def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
+        from pipegen.ops.lowering.mapped import alone
+
+        read = alone(super().open_together((feature,), ram_budget, hold), feature)
+        return lambda row: read(row * 0, row)
+
+    def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
+        """Returns a function for several features, though a record has only one."""
+        together = super().open_together(features, ram_budget, hold)
+        return lambda names, row: together(names, row * 0, row)
+
+    def parts_of(self, features: Sequence[str]) -> tuple[str, ...]:
+        return ("",)
+
+    def parse(self, features: Sequence[str], parts: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+        from pipegen.ops.lowering.record_values import member_content
+
+        checks = self.index.offsets[:, 1]
+        packed = bool(((checks != 0) if self.verifies else (checks > 0)).any())
+        content = member_content(parts[""], places["check"][0] if packed else None, whole=self.verifies)
+        return dict.fromkeys(features, content)
+
+    def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
+        return [self._archive.read(int(self._records[row])) for row in place[0].tolist()]

@@ -1,1 +1,0 @@
-"""Folders of images in archives, read as if unpacked."""
