@@ -55,19 +55,16 @@ def render_github(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def _annotation(d: Diagnostic) -> str:
-    properties: dict[str, str] = {}
+    properties = {"title": f"{d.code} {code_name(d.code)}"}
     message = f"{d.span}: {d.message}" if d.in_base else d.message
     span = d.in_project
     if span is not None:
-        properties["file"] = relative_path(span.file)
-        properties["line"] = str(span.line)
-        properties["endLine"] = str(span.end_line)
+        properties |= {"file": relative_path(span.file), "line": str(span.line), "endLine": str(span.end_line)}
         # GitHub accepts columns only within one line.
         if span.line == span.end_line:
             properties |= {"col": str(span.column), "endColumn": str(span.end_column)}
     elif d.primary is not None and d.primary.path and not d.in_base:
         message = f"{d.primary.path}: {message}"
-    properties["title"] = f"{d.code} {code_name(d.code)}"
     lines = [message, *(label.text for label in d.labels[:1] if label.text), *(f"help: {h}" for h in d.help)]
     if d.fix is not None:
         kind = "fix" if d.fix.applicability is Applicability.SAFE else "suggestion"
@@ -99,11 +96,7 @@ def render_sarif(diagnostics: Sequence[Diagnostic], *, version: str | None = Non
     driver: dict[str, Any] = {"name": "pipegen", "rules": [_rule(rule) for rule in rules]}
     if version is not None:
         driver["version"] = version
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "results": [_result(d, index) for d in diagnostics],
-    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [_result(d, index) for d in diagnostics]}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 

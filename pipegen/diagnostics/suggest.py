@@ -35,7 +35,9 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     meant = [m for m in meanings(word) if m in names]
     if meant:
         return None if letters in VAGUE and len(meant) > 1 else meant[0]
-    return _inflected(letters, by_plain) or _part(word, names) or _slip(letters, by_plain)
+    stem = _stem(letters)  # equal for `caching` and `cache`, `parts` and `part`
+    inflected = next((name for other, name in by_plain.items() if len(stem) >= 4 and _stem(other) == stem), None)
+    return inflected or _part(word, names) or _slip(letters, by_plain)
 
 
 def hints(word: str, candidates: Iterable[str], *further: str) -> tuple[str, ...]:
@@ -62,12 +64,6 @@ def is_certain(word: str, near: str, candidates: Iterable[str]) -> bool:
         return False
     others = {plain(c) for c in candidates} - {meant}
     return all(abs(len(o) - len(letters)) >= _ALONE or _distance(letters, o) >= _ALONE for o in others)
-
-
-def _inflected(letters: str, by_plain: dict[str, str]) -> str | None:
-    """The candidate with the same stem: `caching` for `cache`, `parts` for `part`."""
-    stem = _stem(letters)
-    return next((name for other, name in by_plain.items() if len(stem) >= 4 and _stem(other) == stem), None)
 
 
 @lru_cache(_KEPT)

@@ -173,17 +173,10 @@ def render_text(
     if not found:
         return ""
     renderer = _Renderer(dict(sources or {}), color, width or _WIDTH)
-    shown = _gravest(found)
+    # If there are too many, errors before warnings, in the order of the list.
+    shown = [found[i] for i in sorted(sorted(range(len(found)), key=lambda i: found[i].severity.rank)[:_MOST])]
     rest = [f"{len(found) - len(shown):,} more not shown; `--format json` lists all of them\n"] if len(shown) < len(found) else []
     return "\n".join([*(renderer.finding(d) for d in shown), *rest, summary(found)]) + "\n"
-
-
-def _gravest(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Selects the findings to show if there are too many: errors before warnings, in the order of the list."""
-    if len(found) <= _MOST:
-        return found
-    kept = sorted(sorted(range(len(found)), key=lambda i: found[i].severity.rank)[:_MOST])
-    return [found[i] for i in kept]
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
@@ -263,7 +256,13 @@ class _Renderer:
             elif previous is not None and number > previous + 2:
                 out.append(self.paint("...", _STYLES["gutter"]))
             previous, text = number, lines[number - 1]
-            marks = [_mark(label, span, text, primary=label is primary) for label, span in spans if span.line == number]
+            marks = []
+            for label, span in spans:
+                if span.line == number:
+                    start = min(max(span.column - 1, 0), len(text))
+                    end = span.end_column - 1 if span.end_line == number else len(text.rstrip())
+                    end = min(max(end, start), max(len(text), start))
+                    marks.append(Mark(start, end, label is primary, one_line(label.text)))
             for j, row in enumerate(rows(text, marks, budget)):
                 out.append(self.gutter(str(number) if j == 0 else "", gutter, row, severity))
         return out
@@ -289,13 +288,6 @@ class _Renderer:
             text = self.sources[file] if file in self.sources else _read(file)
             self.lines[file] = None if text is None else split_lines(masked(text, aligned=True))
         return self.lines[file]
-
-
-def _mark(label: Label, span: Span, line: str, *, primary: bool) -> Mark:
-    """The part of a span on its first line, in characters from 0."""
-    start = min(max(span.column - 1, 0), len(line))
-    end = span.end_column - 1 if span.end_line == span.line else len(line.rstrip())
-    return Mark(start, min(max(end, start), max(len(line), start)), primary, one_line(label.text))
 
 
 def _read(file: str) -> str | None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, write
@@ -36,7 +35,12 @@ def build_steps(value: Any, place: Place) -> list[Transform | None]:
     """Builds the steps of a spec; `None` for an invalid one."""
     if is_edit(value):
         if not place.partial:
-            place.add(_nothing_to_edit(place))
+            help_ = (
+                "name the base: `extends: base.pipegen.yaml`",
+                write("- resize: {size: 224}", "value", "or, without a base, write each step on its own line, such as {}"),
+            )
+            message = "`transforms` as a map edits the steps of a base, but this spec has none"
+            place.add(make("PG120", message, place.label(key=True), help=help_))
         return []
     if not isinstance(value, list):
         help_ = (
@@ -63,14 +67,6 @@ def _with_dashes(value: Any, place: Place) -> Fix | None:
     return Fix("put `- ` before each step", edits, Applicability.SAFE)
 
 
-def _nothing_to_edit(place: Place) -> Diagnostic:
-    help_ = (
-        "name the base: `extends: base.pipegen.yaml`",
-        write("- resize: {size: 224}", "value", "or, without a base, write each step on its own line, such as {}"),
-    )
-    return make("PG120", "`transforms` as a map edits the steps of a base, but this spec has none", place.label(key=True), help=help_)
-
-
 def build_step(value: Any, place: Place) -> Transform | None:
     """Builds one step; `None` if it is invalid."""
     chosen = _chosen(value, "step", place)
@@ -89,9 +85,8 @@ def _inner_steps(cls: type[Selection], value: Any, place: Place) -> bool:
     for i, item in enumerate(value if isinstance(value, list) else []):
         step = build_step(item, place.at(i))
         problem = cls.refuses(step) if step is not None else None
-        if problem is not None:
-            here = place.at(i, step.op) if step is not None else place
-            place.add(make("PG226", problem[0], here.label(key=True), help=(problem[1],)))
+        if step is not None and problem is not None:
+            place.add(make("PG226", problem[0], place.at(i, step.op).label(key=True), help=problem[1]))
         right = right and step is not None and problem is None
     return right
 
@@ -108,10 +103,8 @@ def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
     for i, test_id in enumerate(ids):
         if test_id in ids[:i]:
             first, second = (place.at(n, tests[n].op, "id") for n in (ids.index(test_id), i))
-            message = f"two tests have the id `{test_id}`"
-            place.add(
-                make("PG703", message, second.label("again here"), first.label("first here"), help=("give one of them another `id`",))
-            )
+            places = second.label("again here"), first.label("first here")
+            place.add(make("PG703", f"two tests have the id `{test_id}`", *places, help="give one of them another `id`"))
     return tests
 
 
@@ -128,7 +121,7 @@ def build_source(value: Any, place: Place) -> Source | None:
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
         here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), ", with tables"))
-    if _features_not_yet(given.get("features"), _feature_fields(cls), here.at("features")):
+    if _features_not_yet(cls, given.get("features"), here.at("features")):
         return None
     result: Source | None = check(cls, cls.written_out({k: v for k, v in given.items() if k not in later}), here)
     return None if later else result
@@ -152,16 +145,11 @@ def steps_of_each(parts: Any, place: Place) -> bool:
     return right
 
 
-def _feature_fields(cls: type[Source]) -> dict[str, FieldInfo]:
-    """The arguments of each feature of a source."""
-    field = cls.model_fields.get("features")
-    model = get_args(field.annotation)[1:] if field is not None else ()
-    return {key: known for m in model for key, known in m.model_fields.items()}
-
-
-def _features_not_yet(features: Any, known: Mapping[str, FieldInfo], place: Place) -> bool:
+def _features_not_yet(cls: type[Source], features: Any, place: Place) -> bool:
     """Finds features of a kind of a later version, and such arguments; returns `True` if there are any."""
     before = len(place.out)
+    field = cls.model_fields.get("features")
+    known = {key: own for model in get_args(field.annotation)[1:] for key, own in model.model_fields.items()} if field is not None else {}
     later = KINDS - set(get_args(known["kind"].annotation) if "kind" in known else ())
     for name, feature in features.items() if isinstance(features, dict) else ():
         if not isinstance(feature, dict):
@@ -180,8 +168,7 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
     for split in given:
         if not valid(dict[SplitName, Any], {split: None}):
             place.add(bad_key(place.at(split)))
-    many = too_many(given, place)
-    if many is not None:
+    if (many := too_many(given, place)) is not None:
         place.add(many)
         return None
     built = {split: build_source(inner, place.at(split)) for split, inner in given.items()}
@@ -280,21 +267,19 @@ def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
     if span is not None and bare and alone and place.locate.char_after(span) == ":":
         fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),), Applicability.SAFE)
     deeper = "indent the arguments below it, or put them in braces"
-    help_: tuple[str, ...] = (_without_arguments(name, what), deeper) if bare else (deeper,)
-    if what == "test" and not bare:
+    help_: tuple[str, ...] = (deeper,)
+    if bare:
+        said = "without arguments, write {}"
+        help_ = (write(name, "step", said) if what == "step" else said.replace("{}", f"`{name}`"), deeper)
+    elif what == "test":
         help_ = (f"{deeper}: `{_classes(what)[name].examples[0]}`",)
-    if what == "step" and not bare:
+    elif what == "step":
         help_ = (write(transforms()[name].examples[0].yaml, "step", f"{deeper}: {{}}"),)
     return make("PG112", f"`{name}:` has no value", place.at(name).label(key=True), help=help_, fix=fix)
 
 
 def _such_as(what: _What) -> str:
     return f"such as `{_EXAMPLES[what]}`" if what == "test" else write(_EXAMPLES[what], what, "such as {}")
-
-
-def _without_arguments(name: str, what: _What) -> str:
-    said = "without arguments, write {}"
-    return write(name, "step", said) if what == "step" else said.replace("{}", f"`{name}`")
 
 
 def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, hints
 from pipegen.ops.registry import transforms
 from pipegen.spec.compose import needs_quotes, quoted
 from pipegen.spec.expect import one_of, show
@@ -131,17 +131,15 @@ class _Wanted:
                 self._malformed(key, f"a map from ids to {'steps' if key == 'replace' else 'lists of steps'}", value)
             else:
                 for name, new in value.items():
-                    self._one(key, name, new, (*path, name))
-
-    def _one(self, key: str, name: str, value: Any, path: KeyPath) -> None:
-        if not self._known(name, path, self._at(path, key=True)):
-            return
-        if key != "replace":
-            self.beside[key][name] = self._steps(value, path)
-        elif name in self.removed:
-            self._twice(f"`{name}` is removed and replaced", path, self.removed[name])
-        else:
-            self.replaced[name] = _Entry.new(value, path)
+                    at = (*path, name)
+                    if not self._known(name, at, self._at(at, key=True)):
+                        continue
+                    if key != "replace":
+                        self.beside[key][name] = self._steps(new, at)
+                    elif name in self.removed:
+                        self._twice(f"`{name}` is removed and replaced", at, self.removed[name])
+                    else:
+                        self.replaced[name] = _Entry.new(new, at)
 
     def _removals(self, value: Any, path: KeyPath) -> None:
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -168,22 +166,19 @@ class _Wanted:
         if name in self._ids or self.base.partial:  # a base that cannot be read may have it
             return name in self._ids
         near = closest(name, self._ids)
-        listed = f"it has {one_of(self._ids, 'and')}" if self._ids else "it has no steps"
         fix = None
-        span = at.span
-        if near is not None and span is not None:
+        if near is not None and at.span is not None:
             # The ids are those of another file, so this is only a guess.
-            fix = Fix(f"write `{near}`", (Edit(span, quoted(near) if needs_quotes(near) else near),), Applicability.SUGGESTION)
-        help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
+            fix = Fix(f"write `{near}`", (Edit(at.span, quoted(near) if needs_quotes(near) else near),), Applicability.SUGGESTION)
+        help_ = hints(name, self._ids, f"it has {one_of(self._ids, 'and')}" if self._ids else "it has no steps")
         base = Label(self.base.spans.values.get((STEPS,)), "the base's steps", STEPS)
         places = (at, base) if base.span is not None else (at,)
         self.out.add(make("PG121", f"{self.by}the base has no step with the id `{name}`", *places, help=help_, fix=fix))
         return False
 
     def _unknown(self, key: str) -> None:
-        near = closest(key, [known for known in FORMS if known not in self.over.value[STEPS]])
-        listed = f"the edits are {one_of(FORMS, 'and')}"
-        help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
+        free = [known for known in FORMS if known not in self.over.value[STEPS]]
+        near, help_ = closest(key, free), hints(key, free, f"the edits are {one_of(FORMS, 'and')}")
         at = self._at((STEPS, key), key=True)
         fix = Fix(f"rename `{key}` to `{near}`", (Edit(at.span, near),), Applicability.SUGGESTION) if near and at.span is not None else None
         self.out.add(make("PG102", f"{self.by}`transforms` as a map has no key `{key}`", at, help=help_, fix=fix))

@@ -78,7 +78,8 @@ def shape(annotation: Any) -> Shape:
         return Shape("size", annotation)
     origin, args = get_origin(bare), get_args(bare)
     if origin in (Union, types.UnionType):
-        members = tuple(_flat(a for a in args if a is not type(None)))
+        inner = ((a, shape(a)) for a in args if a is not type(None))
+        members = tuple(m for a, s in inner for m in (s.items if s.kind == "union" else (a,)))
         return shape(members[0]) if len(members) == 1 else Shape("union", annotation, members)
     if origin is Literal:
         return Shape("literal", annotation, args)
@@ -98,7 +99,8 @@ def describe(annotation: Any) -> str:
     """The values that a type accepts, in words."""
     s = shape(annotation)
     if s.kind == "union":
-        return _union(s)
+        others = (describe(m) for m in s.items if shape(m).kind != "literal" and not _is_schedule(m))
+        return join([*(f"`{w}`" for w in words_of(annotation)), *dict.fromkeys(others)])
     if s.kind == "literal":
         return one_of(s.items)
     if s.kind == "model":
@@ -149,14 +151,6 @@ def _bare(annotation: Any) -> tuple[Any, list[Any]]:
     return annotation, metadata
 
 
-def _flat(members: Any) -> list[Any]:
-    result: list[Any] = []
-    for member in members:
-        inner = shape(member)
-        result += inner.items if inner.kind == "union" else [member]
-    return result
-
-
 def _bounds(metadata: list[Any]) -> tuple[tuple[str, float], ...]:
     found: dict[str, float] = {}
     for item in metadata:
@@ -177,15 +171,6 @@ def _range(s: Shape) -> str:
     words = {"gt": "above {:g}", "ge": "of {:g} or more", "lt": "below {:g}", "le": "of {:g} or less"}
     parts = [words[name].format(b[name]) for name in ("gt", "ge", "lt", "le") if name in b]
     return f" {' and '.join(parts)}" if parts else ""
-
-
-def _union(s: Shape) -> str:
-    words = [f"`{w}`" for w in words_of(s.annotation)]
-    rest: list[str] = []
-    for member in s.items:
-        if shape(member).kind != "literal" and not _is_schedule(member) and (text := describe(member)) not in rest:
-            rest.append(text)
-    return join(words + rest)
 
 
 def _is_schedule(annotation: Any) -> bool:

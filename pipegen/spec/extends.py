@@ -105,21 +105,18 @@ def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagn
     """Reads the tree of a spec; for another file, reports one finding without any of its content."""
     found, own = Diagnostics(most=out.most), Files()
     tree = read_bytes(data, file, folder, own, found)
-    if says_so(data[:MAX_BYTES]) if tree is None else _is_spec(tree.value):
+    keys = tree.value.keys() if tree is not None else set[str]()
+    only_sections = bool(keys) and keys <= {"extends", *PipelineSpec.model_fields}
+    if says_so(data[:MAX_BYTES]) if tree is None else "pipegen" in keys or only_sections:
         files.texts |= own.texts
         files.folders |= own.folders
         out.extend(found.items)
         return tree
     span = next((d.span for d in found.items if d.span is not None), None)
     where = f": invalid at line {span.line}, column {span.column}" if tree is None and span is not None else ""
-    help_ = ("a spec is a map of sections in YAML that begins with `pipegen: 1`",)
+    help_ = "a spec is a map of sections in YAML that begins with `pipegen: 1`"
     out.add(make("PG110", f"{file} is not a spec{where}", at, help=help_))
     return None
-
-
-def _is_spec(value: dict[str, Any]) -> bool:
-    """Tests if a map is meant as a spec: it has the key `pipegen`, or only sections."""
-    return "pipegen" in value or (bool(value) and value.keys() <= {"extends", *PipelineSpec.model_fields})
 
 
 def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
@@ -180,7 +177,9 @@ class _Layers:
 
     def add(self, tree: Tree, base: _Base, above: tuple[_Base, ...]) -> None:
         """Adds a layer after its bases; `above` are the layers that extend it."""
-        for path, value in self._wanted(tree):
+        bases = tree.value.get("extends")
+        listed: list[tuple[KeyPath, Any]] = [(("extends", i), one) for i, one in enumerate(bases)] if isinstance(bases, list) else []
+        for path, value in listed or [(("extends",), bases)] if "extends" in tree.value else []:
             at = Label(tree.spans.values.get(path), path=format_path(path))
             try:
                 read = self._one(value, at, base, (*above, base))
@@ -191,13 +190,6 @@ class _Layers:
             if read is not None:
                 self.add(*read, (*above, base))
         self.found.append(tree)
-
-    def _wanted(self, tree: Tree) -> list[tuple[KeyPath, Any]]:
-        if "extends" not in tree.value:
-            return []
-        value = tree.value["extends"]
-        listed: list[tuple[KeyPath, Any]] = [(("extends", i), one) for i, one in enumerate(value)] if isinstance(value, list) else []
-        return listed or [(("extends",), value)]
 
     def _one(self, value: Any, at: Label, by: _Base, chain: tuple[_Base, ...]) -> tuple[Tree, _Base] | None:
         """Reads one base; `None`, with a finding, if it is not available."""

@@ -192,7 +192,11 @@ def _built(
     if not substitution.apply(tree):
         return None
     if runtime:
-        tree = _laid_over(tree, runtime, locate, out)
+        over = Tree({})
+        over.value = {"runtime": plain(runtime, over, out, ("runtime",))}
+        for key, value in over.value["runtime"].items():
+            locate.lay_over(("runtime", key), f"runtime={{{key!r}: {value!r}}}")
+        tree = merge(tree, over)
     if stage is not None:
         with_batch(tree, *stage, locate)
     place = Place(locate, (), out, substitution.spoiled, tree.partial)
@@ -254,12 +258,3 @@ def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, f
     if text is None:
         return read_file(Path(file), file, files, out)
     return read_bytes(text, file, base, files, out) if isinstance(text, bytes) else read_text(text, file, base, files, out)
-
-
-def _laid_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Diagnostics) -> Tree:
-    """Merges Python's `runtime=` over the section."""
-    over = Tree({})
-    over.value = {"runtime": plain(runtime, over, out, ("runtime",))}
-    for key, value in over.value["runtime"].items():
-        locate.lay_over(("runtime", key), f"runtime={{{key!r}: {value!r}}}")
-    return merge(tree, over)

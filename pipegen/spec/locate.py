@@ -79,25 +79,19 @@ class Locator:
         if self._origin_outside(path) is not None:
             return None
         known = self.spans.known(path)
-        if key and known in self.spans.keys and not self._names_itself(path, known):
+        # In a choice written as a word, as in `source: image_folder`, the word is the value, not a key.
+        is_word = len(path) == len(known) + 1 and lookup(self.raw, known) == path[-1]
+        if key and known in self.spans.keys and not is_word:
             return self.spans.keys[known]
         return self.spans.values.get(known)
 
-    def _names_itself(self, path: tuple[str | int, ...], known: KeyPath) -> bool:
-        """Tests if `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
-        return len(path) == len(known) + 1 and bool(lookup(self.raw, known) == path[-1])
-
     def origin(self, path: tuple[str | int, ...]) -> str:
         """The origin of a value: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
-        given = self._origin_outside(path)
+        filled = next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), None)
+        span = self.spans.values.get(path)
+        given = self._origin_outside(path) or filled or (str(span) if span is not None else None)
         if given is not None:
             return given
-        for n in range(len(path), 0, -1):
-            if path[:n] in self.origins:
-                return self.origins[path[:n]]
-        span = self.spans.values.get(path)
-        if span is not None:
-            return str(span)
         return "default" if self.spans.values or lookup(self.raw, path, ABSENT) is ABSENT else "given"
 
     def source(self, path: KeyPath) -> str | None:

@@ -63,7 +63,11 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
         if found is not None:
             return found
     if isinstance(value, (int, float)) and plain_text and not accepts(annotation, "int", "float"):
-        return _unquoted(value, name, expected, place)
+        source = place.locate.source(place.path)
+        text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
+        message = f"{name} is {expected}, but {show(value)} is {'true or false' if isinstance(value, bool) else 'a number'}"
+        fix = replacement(place, text, Applicability.SAFE)
+        return make("PG104", message, *labels(place), help=(write(text, "value"), *provenance(place)), fix=fix)
     kinds = next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ())
     code = "PG105" if accepts(annotation, *kinds) else "PG104"  # if the type is right, the value is wrong
     help_, fix = _meant_by_word(annotation, value, place) or (_meant_by_value(annotation, value, place), None)
@@ -100,8 +104,8 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
         return [write(flow([value]), "value")]
     if (form := _as_first(annotation, value)) is not None:
         return [write(form, "value", shown=f"{key}: {form}")]
-    if (size := _without_channels(annotation, value)) is not None:
-        return [write(size, "value", f"write {{}}; channels are those of `decode: {{channels: {value[2]}}}`")]
+    if isinstance(value, list) and len(value) == 3 and value[2] in (1, 3, 4) and valid(annotation, value[:2]):
+        return [write(str(value[:2]), "value", f"write {{}}; channels are those of `decode: {{channels: {value[2]}}}`")]
     if (entry := _as_entry(annotation, value, place)) is not None:
         return [write(entry, "value", shown=f"{key}: {entry}")]
     if place.path and (lines := wrong_value(place.path, value)) is not None:
@@ -131,12 +135,6 @@ def _as_first(annotation: Any, value: Any) -> str | None:
     return f"{{{first}: {value}}}" if fits else None
 
 
-def _without_channels(annotation: Any, value: Any) -> str | None:
-    """Height and width of a size with channels, such as `input_shape`: `[224, 224, 3]`."""
-    has_channels = isinstance(value, list) and len(value) == 3 and value[2] in (1, 3, 4)
-    return str(value[:2]) if has_channels and valid(annotation, value[:2]) else None
-
-
 def _as_entry(annotation: Any, value: Any, place: Place) -> str | None:
     """A bare value for the feature of `y`, in place of a map of features: `encode: one_hot`."""
     if place.path != ("output", "encode") or not isinstance(value, str):
@@ -152,7 +150,8 @@ def _as_entry(annotation: Any, value: Any, place: Place) -> str | None:
 def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     """The finding about a missing key."""
     said = field_docs(model).get(key)
-    help_ = [f"`{key}`: {_sentence(said)}" if said else f"`{key}` is {describe(field_type(model, key))}"]
+    sentence = re.split(r"(?<=[.:;])\s", " ".join((said or "").split()), maxsplit=1)[0].rstrip(".:;")
+    help_ = [f"`{key}`: {sentence}" if said else f"`{key}` is {describe(field_type(model, key))}"]
     if issubclass(model, Transform) and model.examples:
         help_.append(write(model.examples[0].yaml, "step", "for example {}"))
     elif issubclass(model, DataTest):
@@ -273,11 +272,6 @@ def is_slip(word: str, near: str) -> bool:
     return abs(len(word) - len(near)) <= 2 and SequenceMatcher(None, word.lower(), near).ratio() >= 0.6
 
 
-def _sentence(text: str) -> str:
-    """The first sentence, on one line."""
-    return re.split(r"(?<=[.:;])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(".:;")
-
-
 def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -> Diagnostic | None:
     truth = bool_trap(value)
     if truth is not None and accepts(annotation, "bool"):
@@ -302,15 +296,6 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
         fix = replacement(place, value.strip(), Applicability.SAFE)
         return make("PG104", f"{name} is {expected}, but a number in quotes is text", *labels(place), help=help_, fix=fix)
     return None
-
-
-def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnostic:
-    source = place.locate.source(place.path)
-    text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
-    given = "true or false" if isinstance(value, bool) else "a number"
-    help_ = (write(text, "value"), *provenance(place))
-    fix = replacement(place, text, Applicability.SAFE)
-    return make("PG104", f"{name} is {expected}, but {show(value)} is {given}", *labels(place), help=help_, fix=fix)
 
 
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)

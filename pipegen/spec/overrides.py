@@ -126,7 +126,10 @@ def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) ->
             continue
         for known in [p for p in tree.odd_keys if p[: len(path)] == path]:
             del tree.odd_keys[known]
-        locate.lay_over(_new(path, locate), origin)
+        # A new map around the value is from outside, too; a step keeps its place in the file.
+        new = (path[:n] for n in range(1, len(path)) if path[:n] not in locate.spans.values)
+        within_step = any(isinstance(part, int) for part in path)
+        locate.lay_over(path if within_step or not locate.spans.values else next(new, path), origin)
 
 
 def _edit(parts: list[str | int], value: Any, tree: Tree) -> dict[str, Any] | None:
@@ -136,13 +139,6 @@ def _edit(parts: list[str | int], value: Any, tree: Tree) -> dict[str, Any] | No
     if len(parts) == 1:
         return value if is_edit(value) else None
     return {str(parts[1]): value} if len(parts) == 2 and parts[1] in FORMS else None
-
-
-def _new(path: KeyPath, locate: Locator) -> KeyPath:
-    """The path, or that of the first map made for the value; a step keeps its place in the file."""
-    if not locate.spans.values or any(isinstance(part, int) for part in path):
-        return path
-    return next((path[:n] for n in range(1, len(path)) if path[:n] not in locate.spans.values), path)
 
 
 def _parts(name: str) -> list[str | int]:
@@ -238,5 +234,5 @@ def _index(entries: list[Any], part: str | int, path: KeyPath) -> int:
     ids = raw_ids(entries)
     if part in ids:
         return ids.index(part)
-    listed = f"{where} has {one_of(ids, 'and')}" if any(ids) else f"{where} has no steps"
-    raise _WrongPathError(f"{where} has no `{part}`", *hints(part, ids, listed))
+    listed = one_of(ids, "and") if any(ids) else "no steps"
+    raise _WrongPathError(f"{where} has no `{part}`", *hints(part, ids, f"{where} has {listed}"))

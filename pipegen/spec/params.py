@@ -105,22 +105,18 @@ class Params:
         values: dict[str, Value] = {}
         for name, raw in section.items():
             if not NAME.fullmatch(name):
-                help_ = "a name consists of letters, digits and `_`, and does not begin with a digit"
-                self._wrong(f"`{name}` is not a valid name of a param", help_, self.locate.label(("params", name), key=True))
+                form = "a name consists of letters, digits and `_`, and does not begin with a digit"
+                self._wrong(f"`{name}` is not a valid name of a param", form, self.locate.label(("params", name), key=True))
             values[name] = self._one(name, raw)
-        for name in self.given:
-            if name not in section:
-                self._unknown(name, list(section))
+        paths = "to set any other value, use its path, such as `batch.size` (`--set`, `overrides=`)"
+        for name in (name for name in self.given if name not in section):
+            help_ = hints(name, section, _declared(section), paths)
+            self._wrong(f"{self.given[name][1]}: unknown param `{name}`", help_, self.locate.label(("params",), key=True))
         return values
 
     def _wrong(self, message: str, help_: str | tuple[str, ...], at: Label) -> Value:
         self.out.add(make("PG108", message, at, help=help_))
         return _WRONG
-
-    def _unknown(self, name: str, known: list[str]) -> None:
-        paths = "to set any other value, use its path, such as `batch.size` (`--set`, `overrides=`)"
-        help_ = hints(name, known, _declared(known), paths)
-        self._wrong(f"{self.given[name][1]}: unknown param `{name}`", help_, self.locate.label(("params",), key=True))
 
     def _one(self, name: str, raw: Any) -> Value:
         path: KeyPath = ("params", name)
@@ -135,7 +131,12 @@ class Params:
         if name in self.given:
             return self._outside(param, name, *self.given[name])
         if param.env is not None and is_secret(param.env) and not self.allowed.everything and param.env not in self.allowed.env:
-            self._refuse_secret(param.env, name)
+            help_ = (
+                "leave it out: clients of servers read credentials from the environment themselves",
+                f'if you trust the spec: `pipegen.build(…, allow_env=["{param.env}"])`, or `--allow-env {param.env}` on the command line',
+            )
+            message = f"the param `{name}` reads the environment variable `{param.env}`, which looks like a secret"
+            self.out.add(make("PG672", message, self.locate.label((*path, "env")), help=help_))
             return _WRONG
         if param.env is None:
             return self._default(param, name)
@@ -143,14 +144,6 @@ class Params:
         value = self._outside(param, name, self.env[param.env], f"${param.env}") if is_set else self._default(param, name)
         # A value that may be sent elsewhere is a finding even if the variable is not set here.
         return value if param.env in self.allowed.env else replace(value, env=param.env, is_text=param.type in ("str", "path"))
-
-    def _refuse_secret(self, variable: str, name: str) -> None:
-        message = f"the param `{name}` reads the environment variable `{variable}`, which looks like a secret"
-        help_ = (
-            "leave it out: clients of servers read credentials from the environment themselves",
-            f'if you trust the spec: `pipegen.build(…, allow_env=["{variable}"])`, or `--allow-env {variable}` on the command line',
-        )
-        self.out.add(make("PG672", message, self.locate.label(("params", name, "env")), help=help_))
 
     def _sound(self, param: Param, name: str) -> bool:
         wrong = None
@@ -216,7 +209,11 @@ class Params:
                 near = closest(str(value), param.choices or ())
                 raise _WrongError(one_of(param.choices or ()) + (f" (did you mean `{near}`?)" if near else ""))
             return value
-        value = _typed(param.type, value)
+        types, words = _TYPES[param.type]
+        fits = isinstance(value, types) and (param.type == "bool" or not isinstance(value, bool))
+        if not fits or (param.type == "float" and not math.isfinite(value)):
+            raise _WrongError(words)
+        value = float(value) if param.type == "float" else value
         low, high = param.min, param.max
         if (low is not None and value < low) or (high is not None and value > high):
             raise _WrongError(f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"from {low:g} to {high:g}")
@@ -253,14 +250,6 @@ def _convert(param: Param, value: Any) -> Any:
     if param.type == "bool" and value.lower() in ("1", "0"):
         return value == "1"
     return resolve(value.strip()) if value.strip() else value
-
-
-def _typed(kind: str, value: Any) -> Any:
-    types, words = _TYPES[kind]
-    fits = isinstance(value, types) and (kind == "bool" or not isinstance(value, bool))
-    if not fits or (kind == "float" and not math.isfinite(value)):
-        raise _WrongError(words)
-    return float(value) if kind == "float" else value
 
 
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))")
@@ -306,8 +295,8 @@ class Substitution:
             tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
         except _TooLargeError as large:
             message, path = large.args
-            help_ = ("this limit protects against damaged and hostile files",)
-            self.out.add(make("PG003", message, self.locate.label(path), help=help_))
+            limit = "this limit protects against damaged and hostile files"
+            self.out.add(make("PG003", message, self.locate.label(path), help=limit))
             tree.value, tree.partial = {}, True
             return False
         if tree.partial:

@@ -172,11 +172,10 @@ def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
     elif raw["pipegen"] != VERSION or isinstance(raw["pipegen"], (bool, float)):
         value = raw["pipegen"]
         help_ = (write(str(VERSION), "value", "this version of pipegen reads {}", shown=f"pipegen: {VERSION}"),)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        message = f"`pipegen` is the version of the language, got {show(value)}"
-        if number:
-            message = f"version {show(value)} of the language is not supported"
-        at.add(make("PG111" if number else "PG104", message, at.label(), help=help_))
+        code, message = "PG104", f"`pipegen` is the version of the language, got {show(value)}"
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            code, message = "PG111", f"version {show(value)} of the language is not supported"
+        at.add(make(code, message, at.label(), help=help_))
 
 
 def _meant(raw: dict[str, Any], section: str) -> bool:
@@ -206,19 +205,16 @@ def _odd_keys(tree: Tree, place: Place) -> None:
         deep = len(path) > 3 and (path[:1] in (("transforms",), ("views",)) or path[:3] == ("source", "mix", "parts"))
         schedule = deep or path[:2] == ("order", "pace")
         described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
-        if schedule or described:
-            continue
         here = place.at(*path)
-        key = next(reversed(path))
         label = here.label(key=True)
-        if label in told:
+        if schedule or described or label in told:
             continue
         span = here.locate.spans.keys.get(path)
         fix = None
         if span is not None and span.line == span.end_line:
-            fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),), Applicability.SAFE)
+            fix = Fix("put the key in quotes", (Edit(span, f"'{path[-1]}'"),), Applicability.SAFE)
         where = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
-        here.add(make("PG104", f"keys are text, but `{key}`{where} is {reading}", label, help=("put it in quotes",), fix=fix))
+        here.add(make("PG104", f"keys are text, but `{path[-1]}`{where} is {reading}", label, help="put it in quotes", fix=fix))
 
 
 def _endless(raw: dict[str, Any], place: Place) -> None:
@@ -236,9 +232,8 @@ def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
     places, ids = zip(*every_id(steps), strict=True) if steps else ((), ())
     for first, second in collisions(ids):
         a, b = (place.at("transforms", *places[i], "id") for i in (first, second))
-        same = ids[first] == ids[second]
         message = f"two steps have the id `{ids[first]}`"
-        if not same:
+        if ids[first] != ids[second]:
             message = f"the step ids `{ids[first]}` and `{ids[second]}` have the same 32-bit hash"
         help_ = ("give one of them another `id`: steps with equal ids draw the same random numbers",)
         place.out.add(make("PG216", message, b.label("again here"), a.label("first here"), help=help_))
@@ -269,12 +264,18 @@ def _parts(splits: Splits | None, place: Place) -> None:
 
 
 def _bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[str]] | None:
-    """Finds sizes of splits outside of `parts`; returns the finding and their keys."""
+    """Finds sizes of splits outside of `parts`; returns the finding and their keys.
+
+    In `parts`, texts such as `80%` become numbers, and percentages that add up to 100 fractions.
+    """
     found = {key: size for key, size in value.items() if key not in Splits.model_fields and _is_size(key, size)}
     if not found or "parts" in value:
         return None
     named = {key: key if key in _SPLITS else split_named(key) or key for key in found}
-    parts = _part_sizes({named[key]: size for key, size in found.items()})
+    numbers = {named[key]: trap[0] if isinstance(size, str) and (trap := number_trap(size)) else size for key, size in found.items()}
+    parts = {name: size.strip("/") if isinstance(size, str) else size for name, size in numbers.items()}  # a folder is a name
+    if all(isinstance(size, int) for size in numbers.values()) and sum(numbers.values()) == 100:
+        parts = {name: size / 100 for name, size in numbers.items()}
     kept = {key: inner for key, inner in value.items() if key not in found}
     if any(isinstance(size, str) for size in parts.values()):
         kept["method"] = "folder"
@@ -283,7 +284,10 @@ def _bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[st
     help_ = write(f"splits: {lines}", "sections")
     message = f"`splits` has no key `{next(iter(found))}`: sizes of splits belong in `parts`"
     kept_names = list(named) == list(named.values()) and list(parts.values()) == list(found.values())
-    return make("PG102", message, first, *others, help=help_, fix=_with_parts(lines, place, kept_names=kept_names)), set(found)
+    span = place.locate.editable(place.path)
+    # Safe if it only adds `parts`.
+    fix = None if span is None else Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))
+    return make("PG102", message, first, *others, help=help_, fix=fix), set(found)
 
 
 def _is_size(key: str, size: Any) -> bool:
@@ -292,26 +296,8 @@ def _is_size(key: str, size: Any) -> bool:
     return key in _SPLITS or split_named(key) is not None or (isinstance(size, float) and 0 < size < 1)
 
 
-def _part_sizes(given: dict[str, Any]) -> dict[str, Any]:
-    """Converts sizes for `parts`: texts such as `80%` to numbers, percentages that add up to 100 to fractions, folders to names."""
-    numbers = {name: trap[0] if isinstance(size, str) and (trap := number_trap(size)) else size for name, size in given.items()}
-    if all(isinstance(size, int) for size in numbers.values()) and sum(numbers.values()) == 100:
-        return {name: size / 100 for name, size in numbers.items()}
-    return {name: size.strip("/") if isinstance(size, str) else size for name, size in numbers.items()}
-
-
-def _with_parts(lines: str, place: Place, *, kept_names: bool) -> Fix | None:
-    """The edit of the whole section, if it is on one line; safe if it only adds `parts`."""
-    span = place.locate.editable(place.path)
-    return None if span is None else Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))
-
-
 def _stem(file: str | None) -> str | None:
     """The default name of a spec: that of its file, without the ending."""
     if file is None or file.startswith("<") or file == "-":
         return None
-    name = os.path.basename(file)
-    for ending in (".pipegen.yaml", ".pipegen.yml", ".yaml", ".yml"):
-        if name.endswith(ending) and name != ending:
-            return name.removesuffix(ending)
-    return name
+    return re.sub(r"(?!\A)(\.pipegen)?\.ya?ml\Z", "", os.path.basename(file))

@@ -7,6 +7,7 @@ import json
 import math
 import struct
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from pipegen.errors import OpError
@@ -255,7 +256,8 @@ class _Walk:
                     self._follow(self.decoders.get(name, default_decoder()), name, x)
 
     def _step(self, step: Transform, found: _Seen) -> None:
-        unsaid = acted_on(step, self._type())
+        known = {name: x for name, x in self.types.items() if x is not None}
+        unsaid = acted_on(step, self.whole.replace(**known))  # a feature of unknown type has that of the record
         names = (step.feature,) if step.feature is not None else unsaid
         found.everywhere &= names == unsaid
         for name in names:
@@ -270,10 +272,6 @@ class _Walk:
             found.note(name, plain, self._constants(step, name, x), needed=not idle)
             self._follow(used, name, x)
 
-    def _type(self) -> ElementType:
-        """The type of an example; a feature of unknown type has that of the record."""
-        return self.whole.replace(**{name: x for name, x in self.types.items() if x is not None})
-
     def _follow(self, step: Transform, name: str, x: FeatureType) -> None:
         if kind_of(x).ragged:
             return
@@ -285,36 +283,30 @@ class _Walk:
             self.types[name] = None
 
     def _constants(self, step: Transform, name: str, x: FeatureType) -> Any:
-        """The constants of arithmetic on a feature of type `x`; `None` for other steps, and if unknown."""
+        """The constants of arithmetic on a feature of type `x`, alone and folded with the steps before it.
+
+        `None` for other steps, and if unknown.
+        """
         try:
             on = step.on(x)
             if not isinstance(on, PointwiseTransform):
                 return None
             run = self.run_of.setdefault(name, [])
             run.append(on.arithmetic(x))
-            return [*_folded(run), _ends(on.infer(x))]
+            y = on.infer(x)
+            # Later steps may clip at the ends of the interval.
+            ends = [y.dtype, None if y.interval is None else [_float32(y.interval.low), _float32(y.interval.high)]]
+            if len(run) > LONGEST_RUN:
+                return [*(_constants(a, exact=True) for a in run), ends]
+            folds = accumulate(reversed(run), lambda after, before: before.then(after))  # as a pass may do
+            return [*map(_constants, folds), ends]
         except (OpError, OverflowError, ValueError):
             return None
-
-
-def _folded(run: list[Arithmetic]) -> list[Any]:
-    """The constants of the last arithmetic of a run, alone and folded with the steps before it, as a pass may do."""
-    if len(run) > LONGEST_RUN:
-        return [_constants(a, exact=True) for a in run]
-    found = [run[-1]]
-    for before in reversed(run[:-1]):
-        found.append(before.then(found[-1]))
-    return [_constants(a) for a in found]
 
 
 def _constants(a: Arithmetic, *, exact: bool = False) -> list[Any]:
     scale, offset = ([_finite(v) if exact else _float32(v) for v in part] for part in (a.scale, a.offset))
     return [scale, offset, a.dtype, list(a.order)]
-
-
-def _ends(y: FeatureType) -> list[Any]:
-    """The ends of the interval of values, at which later steps may clip."""
-    return [y.dtype, None if y.interval is None else [_float32(y.interval.low), _float32(y.interval.high)]]
 
 
 def _float32(value: float) -> float:

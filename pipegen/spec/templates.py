@@ -17,6 +17,7 @@ from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow, number_trap
 from pipegen.spec.expect import field_type, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.peers.converting import tidy
 
 _LONGEST_TEXT, _LONGEST_LIST = 200, 20
 _LARGEST = 2**53
@@ -63,7 +64,7 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
     ((op, _),) = best.items() if len(best) == 1 else [("", None)]
     for path, mark, _ in marks:
         wanted = _wanted(mark, given, first=path == marks[0][0])
-        for value in _fitting(wanted, _type_at(path)) if wanted is not None else ():
+        for value in _fitting(wanted, path) if wanted is not None else ():
             if right(tried := _put(node, {**examples, **taken, path: value})):
                 taken[path], best = value, tried
                 break
@@ -80,16 +81,13 @@ def with_further(given: Any, best: dict[str, Any]) -> dict[str, Any]:
     ((op, _),) = best.items()
     for key, value in given.items() if isinstance(given, dict) else ():
         cls = transforms()[op]
-        further = [{key: value}] if key in cls.model_fields else _counterparts(cls, key, value)
+        further = [{key: value}]
+        if key not in cls.model_fields:
+            known = [row for row in fitting_rows(key, value, "key") if row.names and cls.model_fields.keys() >= {*row.names}]
+            further = [entries_of(cls, row, value) for row in known]
         fitting = (tried for more in further if not more.keys() & best[op].keys() and _right(tried := {op: {**best[op], **more}}))
         best = next(fitting, best)
     return best
-
-
-def _counterparts(model: type[BaseModel], key: str, value: Any) -> list[dict[str, Any]]:
-    """The possible forms of an argument of another library in our map."""
-    fitting = [row for row in fitting_rows(key, value, "key") if row.names and all(name in model.model_fields for name in row.names)]
-    return [entries_of(model, row, value) for row in fitting]
 
 
 def entries_of(model: type[BaseModel], row: Row, given: Any) -> dict[str, Any]:
@@ -181,11 +179,11 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     if rest == "1-" and isinstance(value, (int, float)):
-        return _tidy(1 - value)
+        return tidy(1 - value)
     if rest == "1+" and isinstance(value, list):
-        return [_tidy(1 + v) if isinstance(v, (int, float)) else v for v in value]
+        return [tidy(1 + v) if isinstance(v, (int, float)) else v for v in value]
     if times != 1:
-        scaled = [_tidy(v * times) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
+        scaled = [tidy(v * times) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
         return (scaled if isinstance(value, list) else scaled[0]) if scaled else None
     return value
 
@@ -195,11 +193,6 @@ def _difference(part: str, named: Mapping[str, Any]) -> Any:
     end, _, start = part.partition("-")
     last, first = named.get(plain(end)), named.get(plain(start), 0)
     return last - first if start and isinstance(last, int) and isinstance(first, int) else last
-
-
-def _tidy(number: float) -> float:
-    """A number without rounding noise, as an integer if it is one."""
-    return int(number) if float(number).is_integer() else round(number, 6)
 
 
 def readings(value: Any, annotation: Any) -> list[Any]:
@@ -215,17 +208,13 @@ def readings(value: Any, annotation: Any) -> list[Any]:
     return found
 
 
-def _fitting(value: Any, annotation: Any) -> list[Any]:
-    """The possible forms of a value, with the range of a single number if only ranges are accepted."""
+def _fitting(value: Any, path: tuple[str, ...]) -> list[Any]:
+    """The possible forms of a value for an argument of a step or a source: a single number may be a range."""
+    cls = transforms().get(path[0]) or sources().get(path[0])
+    annotation = field_type(cls, path[1]) if cls is not None and len(path) > 1 and path[1] in cls.model_fields else None
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     pair = number and not any(valid(annotation, one) for one in (0, 0.2, 1)) and valid(annotation, [value, value])
     return readings(value, annotation) + ([[value, value]] if pair else [])
-
-
-def _type_at(path: tuple[str, ...]) -> Any:
-    """The type of an argument of a step or a source, if it is one."""
-    cls = transforms().get(path[0]) or sources().get(path[0])
-    return field_type(cls, path[1]) if cls is not None and len(path) > 1 and path[1] in cls.model_fields else None
 
 
 def _right(node: dict[str, Any]) -> bool:

@@ -69,7 +69,10 @@ def _of_peers(name: str, given: Any, known: list[Meaning]) -> list[str]:
             has = f"; it has {_list(one.arguments)}" if one.arguments else ""
             found.append(f"{its} has no argument {_list([name for name in left if not is_long(name)][:3])}{has}")
         elif not steps:
-            found.append(_unsuited(one, its))
+            value = flow(one.value) if one.value is not None and not is_long(one.value) else ""
+            about = f"`{one.about}: {value}` of " if one.about and value else f"`{one.about}` of " if one.about else ""
+            near = f"; the nearest is `{written(one.nearest)}`" if one.nearest is not None else ""
+            found.append(f"pipegen has no form of {about}{its}: {one.why}{near}")
         elif one.lacking:
             found += [_peer(one, steps, "for example {}"), f"{its} has no default for {_list(one.lacking)}"]
         else:
@@ -85,14 +88,6 @@ def _peer(one: Meaning, steps: list[dict[str, Any]], said: str) -> Advice:
 
 def _list(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _unsuited(one: Meaning, its: str) -> str:
-    """Why a library's step, or a value of it, has no form here."""
-    value = flow(one.value) if one.value is not None and not is_long(one.value) else ""
-    what = f"`{one.about}: {value}` of {its}" if one.about and value else f"`{one.about}` of {its}" if one.about else its
-    near = f"; the nearest is `{written(one.nearest)}`" if one.nearest is not None else ""
-    return f"pipegen has no form of {what}: {one.why}{near}"
 
 
 def _with_strange(one: Meaning, given: Any) -> tuple[list[dict[str, Any]], list[str]]:
@@ -124,17 +119,15 @@ def _of_a_library(name: str, given: Any) -> list[Row]:
     """The rows of one library's own step, if they name more of the arguments than those of the name alone."""
     if not isinstance(given, dict):
         return []
-    known = [
-        fitting_rows(name, given, "step"),
-        *(fitting_rows(f"{library}.{name}", given, "step") for library in ("albumentations", "torchvision", "keras")),
-    ]
-    return max(known, key=lambda rows: _shared(rows, given))
+    keys = [plain(str(key)) for key in given]
 
+    def shared(known: list[Row]) -> int:
+        marks = [mark for row in known[:1] if row.lines != NOTHING for mark in marks_of(row)]
+        theirs = {plain(part) for _, _, names, _ in marks for part in re.split(r"[/+-]", names)}
+        return sum(key in theirs for key in keys)
 
-def _shared(known: list[Row], given: Mapping[str, Any]) -> int:
-    """The number of arguments that the first row names."""
-    theirs = {plain(part) for row in known[:1] if row.lines != NOTHING for mark in marks_of(row) for part in re.split(r"[/+-]", mark[2])}
-    return sum(plain(str(key)) in theirs for key in given)
+    words = (name, *(f"{library}.{name}" for library in ("albumentations", "torchvision", "keras")))
+    return max((fitting_rows(word, given, "step") for word in words), key=shared)
 
 
 def _our_own(name: str) -> list[Row]:
@@ -172,9 +165,14 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
     others = {name: value for name, value in given.items() if name != key}
     alone = all(name in model.model_fields for name in others)
     known = [row for row in fitting_rows(key, given[key], "key") if row.names]
-    fitting = _free(model, others, known)
-    if not fitting and any(all(name in model.model_fields for name in row.names) for row in known):
-        return _whole_step(model, given)
+    # Not for arguments that another word also means, as `height` and `width` are both a `size`.
+    strange = (fitting_rows(other, value, "key") for other, value in others.items() if other not in model.model_fields)
+    taken = {row.names for rows in strange for row in rows[:1]}
+    known_here = [row for row in known if all(name in model.model_fields for name in row.names)]
+    fitting = [row for row in known_here if row.names not in taken]
+    if known_here and not fitting:
+        op = next((name for name, cls in transforms().items() if cls is model), "")
+        return next((_step(row, given) for row in fitting_rows(op, None, "step") if row.names == (op,)), None)
     for row in fitting:
         if all(name not in given for name in row.names):
             if not all(takes(model, name, value) for name, value in entries_of(model, row, None).items()):
@@ -204,23 +202,13 @@ def entries_in(advice: Advice) -> list[str]:
     return list(yaml.safe_load(f"{{{advice.lines}}}"))
 
 
-def _free(model: type[BaseModel], others: Mapping[str, Any], fitting: list[Row]) -> list[Row]:
-    """Drops rows for arguments that another word also means, as `height` and `width` are both a `size`."""
-    strange = (fitting_rows(other, value, "key") for other, value in others.items() if other not in model.model_fields)
-    taken = {row.names for known in strange for row in known[:1]}
-    return [row for row in fitting if row.names not in taken and all(name in model.model_fields for name in row.names)]
-
-
-def _whole_step(model: type[BaseModel], given: Mapping[str, Any]) -> Advice | None:
-    """A step in place of one with several words for the same argument."""
-    op = next((name for name, cls in transforms().items() if cls is model), "")
-    return next((_step(row, given) for row in fitting_rows(op, None, "step") if row.names == (op,)), None)
-
-
 def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
     """Lines of the whole spec `raw` for a misplaced word, at the `top` level or below."""
     for row in fitting_rows(word, given, "spec"):
-        if not _is_for_another_source(row, raw):
+        said = filled(parsed(row), None).get("source") if row.lines != NOTHING else None
+        own = raw.get("source") if isinstance(raw, dict) else None
+        another = isinstance(said, dict) and isinstance(own, dict) and said.keys().isdisjoint(own) and not accepts("source", said)
+        if not another:
             return _whole(row, word, given, top=top)
         if (lines := _at_a_feature(word, given, raw["source"])) is not None:
             return lines
@@ -236,13 +224,6 @@ def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
         steps = "\n".join(f"- {written(step)}" for step in steps_of(row, given))
         return write(steps, "transforms", _said(row, " under `transforms`"), instead=True)
     return None
-
-
-def _is_for_another_source(row: Row, raw: Any) -> bool:
-    """Tests if a row has an argument for a source of another kind than that of the spec."""
-    said = filled(parsed(row), None).get("source") if row.lines != NOTHING else None
-    own = raw.get("source") if isinstance(raw, dict) else None
-    return isinstance(said, dict) and isinstance(own, dict) and said.keys().isdisjoint(own) and not accepts("source", said)
 
 
 def _at_a_feature(word: str, given: Any, source: Mapping[str, Any]) -> Advice | None:

@@ -29,20 +29,19 @@ def check_trust(raw: Mapping[str, Any], place: Place, base: Path, allowed: Allow
     """Reports values of a resolved spec, of which `base` is the folder, that need a permission of the caller."""
     if allowed.everything:
         return
-    _addresses(raw, place, {name for name in env if name not in allowed.env})
-    _sent(raw, place)
-    for path, file in _written(raw):
-        _check_written(path, file, place, base, allowed)
-
-
-def _addresses(raw: Mapping[str, Any], place: Place, env: Set[str]) -> None:
-    """Reports addresses that may load code or read files of options."""
-    for node, key, path in places(raw.get("source"), ("source",)):
+    refused = {name for name in env if name not in allowed.env}
+    given = [*places(raw.get("source"), ("source",))]
+    for node, key, path in given:
         value = node[key]
         for at, one in enumerate(value) if isinstance(value, list) else [(None, value)]:
             where = path if at is None else (*path, at)
             if isinstance(one, str) and not place.locate.is_callers(where):
-                _database(one, where, place, env) if key == ADDRESS else _files(one, where, place)
+                _database(one, where, place, refused) if key == ADDRESS else _files(one, where, place)
+    _sent(raw, place)
+    written = [(REPORT, lookup(raw, REPORT)), *((path, node[key]) for node, key, path in given if key == SNAPSHOT)]
+    for path, file in written:
+        if isinstance(file, str):
+            _check_written(path, file, place, base, allowed)
 
 
 def _database(value: str, path: KeyPath, place: Place, env: Set[str]) -> None:
@@ -102,7 +101,9 @@ def _sent(raw: Mapping[str, Any], place: Place) -> None:
             asked.setdefault(_source_of(path), path)
     for path in sorted(tainted - reported, key=str):
         address = asked.get(_source_of(path)) if path[0] == "source" else None
-        is_own_place = locate.is_param(path) and _is_place(path)
+        *_, key = (part for part in path if isinstance(part, str))
+        of = str(_source_of(path)[-1])
+        is_own_place = locate.is_param(path) and (key in PLACES or key in own_places({of: None}, of))
         if address is not None and not is_own_place and any(each.env and each.is_text for each in locate.filled[path]):
             _report_sent(path, address, place)
 
@@ -114,9 +115,7 @@ def _report_sent(path: KeyPath, address: KeyPath, place: Place) -> None:
         f"take the whole address from the environment: `{key}: $address`",
         f"or pass the value by `--set` or `params=`; or allow the variable: `--allow-env {variable}`, `build(…, allow_env=[{variable!r}])`",
     )
-    labels = [place.locate.label(path)]
-    if address != path:
-        labels.append(place.locate.label(address, "the server"))
+    labels = [place.locate.label(path), *([place.locate.label(address, "the server")] if address != path else [])]
     place.at(*path).add(make("PG673", message, *labels, help=help_))
 
 
@@ -134,22 +133,6 @@ def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 def _source_of(path: KeyPath) -> KeyPath:
     """The key path of the innermost source around a value."""
     return next((path[:n] for n in range(len(path) - 1, 0, -1) if path[n - 1] in sources()), path[:1])
-
-
-def _is_place(path: KeyPath) -> bool:
-    names = [key for key in path if isinstance(key, str)]
-    key, of = names[-1], _source_of(path)
-    return key in PLACES or key in own_places({str(of[-1]): None}, str(of[-1]))
-
-
-def _written(raw: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yields the files that a spec writes."""
-    report = lookup(raw, REPORT)
-    if isinstance(report, str):
-        yield REPORT, report
-    for node, key, path in places(raw.get("source"), ("source",)):
-        if key == SNAPSHOT and isinstance(node[key], str):
-            yield path, node[key]
 
 
 def _check_written(path: KeyPath, file: str, place: Place, base: Path, allowed: Allowed) -> None:

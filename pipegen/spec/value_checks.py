@@ -56,7 +56,10 @@ def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> Non
         if at.rest and kind == "union":
             if at.path not in unions:
                 unions.add(at.path)
-                _union(shape(at.annotation), lookup(value, at.path), here)
+                given = lookup(value, at.path)
+                # The form that is clearly meant, else the choice as a whole.
+                member = _chosen(shape(at.annotation), given)
+                here.add(mismatch(at.annotation, given, here)) if member is None else check(member, given, here)
         elif at.rest[-1:] == ("[key]",):
             key = here.at(at.rest[0])
             key.add(bad_key(key, shape(at.annotation).items[0] if kind == "map" else str))
@@ -112,15 +115,6 @@ def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
         if named is not None:
             here = here.at(named)
     here.add(rejected(message, here, getattr(error, "help", None)))
-
-
-def _union(s: Shape, value: Any, place: Place) -> None:
-    """Reports one finding about a choice: about the form that is clearly meant, else about the choice."""
-    member = _chosen(s, value)
-    if member is None:
-        place.add(mismatch(s.annotation, value, place))
-    else:
-        check(member, value, place)
 
 
 def _chosen(s: Shape, value: Any) -> Any:

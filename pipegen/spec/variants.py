@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.frozen import dataclass
@@ -187,12 +187,9 @@ def of_bucket(spec: PipelineSpec, number: int = 0) -> PipelineSpec:
         return spec
     changes: dict[str, object] = {"transforms": tuple(sized(step, size) for step in spec.transforms)}
     if isinstance(spec.views, dict):
-        changes["views"] = {name: _view(view, size) for name, view in spec.views.items()}
+        steps = {name: tuple(sized(step, size) for step in view.transforms) for name, view in spec.views.items()}
+        changes["views"] = {name: view.model_copy(update={"transforms": steps[name]}) for name, view in spec.views.items()}
     return spec.model_copy(update=changes)
-
-
-def _view(view: View, size: tuple[int, int]) -> View:
-    return view.model_copy(update={"transforms": tuple(sized(step, size) for step in view.transforms)})
 
 
 def bucketed(spec: PipelineSpec, split: str) -> bool:
@@ -207,6 +204,11 @@ def bucketed(spec: PipelineSpec, split: str) -> bool:
         form for step in steps if not runs_on(step, split) and step.random and step.when is None for form in step.evaluation_form()
     ]
     return says_bucket((*there, *stand_ins))
+
+
+def _of_inner(name: str) -> Any:
+    """A method that calls that of the part's own source."""
+    return lambda part, *args: getattr(part.inner, name)(*args)
 
 
 class PartSource(Source):
@@ -234,35 +236,16 @@ class PartSource(Source):
     def described(self) -> Mapping[str, tuple[str, ...]]:
         return {self.adapting.name(name): path for name, path in self.inner.described().items()}
 
-    def has_rows(self) -> bool:
-        return self.inner.has_rows()
-
-    def has_folders(self) -> bool:
-        return self.inner.has_folders()
-
-    def by_class(self) -> bool:
-        return self.inner.by_class()
-
-    def needs_data(self) -> bool:
-        return self.inner.needs_data()
-
-    def unpacked(self, base: Path) -> int:
-        return self.inner.unpacked(base)
-
-    def has_columns(self) -> bool:
-        return self.inner.has_columns()
-
-    def columns_cost(self) -> str:
-        return self.inner.columns_cost()
-
-    def split_names(self) -> tuple[str, ...] | None:
-        return self.inner.split_names()
-
-    def split_method(self) -> Literal["random", "hash"]:
-        return self.inner.split_method()
-
-    def keep_index_in(self, folder: Path | None) -> None:
-        self.inner.keep_index_in(folder)
+    has_rows = _of_inner("has_rows")
+    has_folders = _of_inner("has_folders")
+    by_class = _of_inner("by_class")
+    needs_data = _of_inner("needs_data")
+    unpacked = _of_inner("unpacked")
+    has_columns = _of_inner("has_columns")
+    columns_cost = _of_inner("columns_cost")
+    split_names = _of_inner("split_names")
+    split_method = _of_inner("split_method")
+    keep_index_in = _of_inner("keep_index_in")
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         return adapted(self.inner.list(base, progress, data), self.adapting)
@@ -294,7 +277,9 @@ def _source(spec: PipelineSpec, name: str) -> Source:
     wanted = PART in _outputs(spec.output) and not any(PART in other.names() for other in (part, *others))
     fill: dict[str, tuple[FeatureType, Any]] = {}
     for feature, value in part.fill.items():
-        known = next((t for other in others for t in [_type_of(other, feature)] if t is not None), None)
+        having = (other for other in others if feature in other.names())
+        types = (other.source.infer().get(other.features.get(feature, feature)) for other in having)
+        known = next((type_ for type_ in types if type_ is not None), None)
         if known is not None:
             fill[feature] = known, value
     if wanted:
@@ -306,13 +291,6 @@ def _source(spec: PipelineSpec, name: str) -> Source:
     return PartSource(
         inner=part.source, adapting=Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
     )
-
-
-def _type_of(part: Any, feature: str) -> FeatureType | None:
-    """The type of a feature of another part, by its name in the mix."""
-    own = part.features.get(feature, feature)
-    found: FeatureType | None = part.source.infer().get(own) if feature in part.names() else None
-    return found
 
 
 def _outputs(output: Output) -> Iterator[str]:

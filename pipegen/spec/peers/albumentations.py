@@ -11,8 +11,10 @@ from pipegen.spec.peers.converting import (
     by_chance,
     filled,
     is_pair,
+    jittered,
     number,
     one,
+    one_if_equal,
     one_or_pair,
     only,
     pair,
@@ -22,6 +24,7 @@ from pipegen.spec.peers.converting import (
     span,
     step,
     tidy,
+    up_to,
     whole,
     without,
     zero,
@@ -169,12 +172,8 @@ TABLE: dict[str, Callable[..., Steps]] = {
 def additive_noise(
     noise_type: Any = "uniform", spatial_mode: Any = "constant", noise_params: Any = None, approximation: Any = 1.0, p: Any = 0.5
 ) -> Steps:
-    only(
-        "noise_type",
-        noise_type,
-        "uniform",
-        why="`random_gaussian_noise` and `random_additive_noise` have other distributions, and draw their strength",
-    )
+    why = "`random_gaussian_noise` and `random_additive_noise` have other distributions, and draw their strength"
+    only("noise_type", noise_type, "uniform", why=why)
     only("spatial_mode", spatial_mode, "constant", why="`random_additive_noise` draws the strength of its noise")
     ranges = (noise_params or {}).get("ranges", [[-0.1, 0.1]])
     if not isinstance(ranges, list) or len(ranges) != 1:
@@ -206,18 +205,14 @@ def affine(
     slant_x, slant_y = _both("shear", shear, 1)
     wide, high = _both("scale", scale, 1)
     if sum(turn != (0, 0) for turn in (degrees, slant_x, slant_y)) > 1:
-        refuse(
-            "Albumentations turns before it slants, and slants both ways at once; `random_affine` slants along x, along y, then turns",
-            "shear",
-        )
+        why = "Albumentations turns before it slants, and slants both ways at once; `random_affine` slants along x, along y, then turns"
+        refuse(why, "shear")
     moved = {"degrees": zero(*degrees), "x": zero(*x), "y": zero(*y)}
     slants = {"shear_x": zero(-slant_x[1], -slant_x[0]), "shear_y": zero(-slant_y[1], -slant_y[0])}
     together = wide == high and (keep_ratio or wide[0] == wide[1])
     if not together and (any(moved.values()) or any(slants.values())):
-        refuse(
-            "each side is scaled by a number of its own, which is `random_zoom` on its own, or one for both with `keep_ratio: true`",
-            "scale",
-        )
+        why = "each side is scaled by a number of its own, which is `random_zoom` on its own, or one for both with `keep_ratio: true`"
+        refuse(why, "scale")
     if not together:
         return step("random_zoom", p, x=span(*wide), y=span(*high), **warp)
     factor = one(*wide) if wide != (1, 1) else None
@@ -232,9 +227,8 @@ def at_least_one_b_box_random_crop(height: Any, width: Any, erosion_factor: Any 
 def auto_contrast(cutoff: Any = 0, ignore: Any = None, method: Any = "cdf", p: Any = 0.5) -> Steps:
     only("cutoff", cutoff, 0, [0, 0])
     only("ignore", ignore, None)
-    only(
-        "method", method, "pil", why="`random_auto_contrast` stretches each channel between its ends as Pillow does, which is `method: pil`"
-    )
+    why = "`random_auto_contrast` stretches each channel between its ends as Pillow does, which is `method: pil`"
+    only("method", method, "pil", why=why)
     return step("random_auto_contrast", p)
 
 
@@ -244,9 +238,9 @@ def blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
 
 
 def clahe(clip_limit: Any = 4.0, tile_grid_size: Any = (8, 8), p: Any = 0.5) -> Steps:
-    limit = pair("clip_limit", clip_limit, 1) if is_pair(clip_limit) else (1, number("clip_limit", clip_limit))
-    rows, columns = pair("tile_grid_size", tile_grid_size, 1)
-    nearest = step("random_clahe", p, limit=span(*limit), tiles=rows if rows == columns else list(tile_grid_size))
+    limit = span(*up_to("clip_limit", clip_limit, 1))
+    pair("tile_grid_size", tile_grid_size, 1)
+    nearest = step("random_clahe", p, limit=limit, tiles=one_if_equal(*tile_grid_size))
     refuse("Albumentations equalizes the L of LAB, and `random_clahe` the luma", nearest=nearest)
 
 
@@ -259,30 +253,21 @@ def center_crop(
 
 def channel_dropout(channel_drop_range: Any = (1, 1), fill: Any = 0, p: Any = 0.5) -> Steps:
     only("fill", fill, 0)
-    low, high = pair("channel_drop_range", channel_drop_range, 1, 2)
-    return step("random_channel_drop", p, count=low if low == high else [low, high])
+    return step("random_channel_drop", p, count=one_if_equal(*pair("channel_drop_range", channel_drop_range, 1, 2)))
 
 
 def coarse_dropout(
     num_holes_range: Any = (1, 2), hole_height_range: Any = (0.1, 0.2), hole_width_range: Any = (0.1, 0.2), fill: Any = 0, p: Any = 0.5
 ) -> Steps:
-    holes = pair("num_holes_range", num_holes_range, 1)
-    heights = _shares("hole_height_range", hole_height_range)
-    widths = _shares("hole_width_range", hole_width_range)
-    return step(
-        "random_coarse_dropout", p, holes=holes[0] if holes[0] == holes[1] else holes, height=heights, width=widths, fill=_value(fill)
-    )
+    holes = one_if_equal(*pair("num_holes_range", num_holes_range, 1))
+    heights, widths = _shares("hole_height_range", hole_height_range), _shares("hole_width_range", hole_width_range)
+    return step("random_coarse_dropout", p, holes=holes, height=heights, width=widths, fill=_value(fill))
 
 
 def color_jitter(
     brightness: Any = (0.8, 1.2), contrast: Any = (0.8, 1.2), saturation: Any = (0.8, 1.2), hue: Any = (-0.5, 0.5), p: Any = 0.5
 ) -> Steps:
-    hues = around("hue", hue, 0, -0.5, 0.5)
-    named = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
-    steps = [step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (0, [1, 1])]
-    steps += [step("random_hsv", hue_degrees=zero(*hues, 360))] if hues != (0, 0) else []
-    if not steps:
-        refuse("nothing changes")
+    steps = jittered(brightness, contrast, saturation, hue, "nothing changes")
     if len(steps) > 1:
         return step("random_order", p, steps=steps)
     ((op, arguments),) = steps[0].items()
@@ -312,13 +297,14 @@ def crop_non_empty_mask_if_exists(height: Any, width: Any, ignore_values: Any = 
 
 
 def downscale(scale_range: Any = (0.25, 0.25), interpolation_pair: Any = None, p: Any = 0.5) -> Steps:
-    nearest = step("random_downscale", p, factor=span(*pair("scale_range", scale_range, 0, 1)))
+    factor = span(*pair("scale_range", scale_range, 0, 1))
+    nearest = step("random_downscale", p, factor=factor)
     if interpolation_pair is None:
         refuse("OpenCV's nearest is up to a pixel away; its `INTER_NEAREST_EXACT` is pipegen's", "interpolation_pair", nearest)
     ways = {_method(way, "interpolation_pair") for way in interpolation_pair.values()}
     if len(ways) != 1 or not ways <= {"nearest", "bilinear"}:
         refuse("both ways are read `nearest` or `bilinear`", "interpolation_pair", nearest)
-    return step("random_downscale", p, factor=span(*pair("scale_range", scale_range, 0, 1)), method=ways.pop())
+    return step("random_downscale", p, factor=factor, method=ways.pop())
 
 
 def elastic_transform(
@@ -333,12 +319,8 @@ def elastic_transform(
     p: Any = 0.5,
 ) -> Steps:
     only("same_dxdy", same_dxdy, False)
-    only(
-        "noise_distribution",
-        noise_distribution,
-        "uniform",
-        why="`random_elastic` smooths uniform noise, which is `noise_distribution: uniform`",
-    )
+    why = "`random_elastic` smooths uniform noise, which is `noise_distribution: uniform`"
+    only("noise_distribution", noise_distribution, "uniform", why=why)
     strength = number("alpha", alpha)
     return step("random_elastic", p, alpha=[strength, strength], sigma=number("sigma", sigma), **_warp(border_mode, fill, interpolation))
 
@@ -370,8 +352,7 @@ def gauss_noise(
 
 
 def gaussian_blur(blur_limit: Any = 0, sigma_limit: Any = (0.5, 3.0), p: Any = 0.5) -> Steps:
-    low, high = pair("sigma_limit", sigma_limit, 0) if is_pair(sigma_limit) else (0, number("sigma_limit", sigma_limit))
-    made = step("random_gaussian_blur", p, sigma=span(low, high))
+    made = step("random_gaussian_blur", p, sigma=span(*up_to("sigma_limit", sigma_limit, 0)))
     if blur_limit not in (0, [0, 0]):
         refuse("the width of a kernel follows from `sigma`, which is `blur_limit: 0`", "blur_limit", made)
     return made
@@ -405,22 +386,20 @@ def grid_dropout(
     if unit_size_range is not None or holes_number_xy is None:
         refuse("the number of cells, `holes_number_xy`, says how large they are", "unit_size_range")
     only("random_offset", random_offset, True, why="the place of a hole in its cell is drawn")
-    across, down = (whole("holes_number_xy", n) for n in pair("holes_number_xy", holes_number_xy, 1))
-    if across != down:
-        across, down = holes_number_xy
-    cells = across if across == down else [down, across]
-    nearest = step("random_grid_dropout", p, cells=cells, ratio=number("ratio", ratio), fill=_value(fill))
+    pair("holes_number_xy", holes_number_xy, 1)
+    across, down = (whole("holes_number_xy", n) for n in holes_number_xy)
+    nearest = step("random_grid_dropout", p, cells=one_if_equal(down, across), ratio=number("ratio", ratio), fill=_value(fill))
     refuse("Albumentations' holes reach over the ends of their cells", nearest=nearest)
 
 
 def hue_saturation_value(
     hue_shift_limit: Any = (-20, 20), sat_shift_limit: Any = (-30, 30), val_shift_limit: Any = (-20, 20), p: Any = 0.5
 ) -> Steps:
-    hue, sat, val = (
-        around(n, v)
-        for n, v in (("hue_shift_limit", hue_shift_limit), ("sat_shift_limit", sat_shift_limit), ("val_shift_limit", val_shift_limit))
+    hue = zero(*around("hue_shift_limit", hue_shift_limit), 2)
+    saturation = zero(*around("sat_shift_limit", sat_shift_limit))
+    return step(
+        "random_hsv", p, hue_degrees=hue, saturation_delta=saturation, value_delta=zero(*around("val_shift_limit", val_shift_limit))
     )
-    return step("random_hsv", p, hue_degrees=zero(*hue, 2), saturation_delta=zero(*sat), value_delta=zero(*val))
 
 
 def image_compression(compression_type: Any = "jpeg", quality_range: Any = (99, 100), p: Any = 0.5) -> Steps:
@@ -510,10 +489,8 @@ def planckian_jitter(mode: Any = "blackbody", temperature_limit: Any = None, sam
     only("mode", mode, "blackbody", "cied")
     low, high = pair("temperature_limit", temperature_limit or [3000 if mode == "blackbody" else 4000, 15000])
     light = "blackbody" if mode == "blackbody" else "daylight"
-    ranges = [[tidy(low), 6000], [6000, tidy(high)]]
-    return step(
-        "one_of", p, steps=[step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ranges], weights=[0.4, 0.6]
-    )
+    steps = [step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ([tidy(low), 6000], [6000, tidy(high)])]
+    return step("one_of", p, steps=steps, weights=[0.4, 0.6])
 
 
 def posterize(num_bits: Any = 4, p: Any = 0.5) -> Steps:
@@ -546,21 +523,19 @@ def random_brightness_contrast(
 def random_crop(
     height: Any, width: Any, pad_if_needed: Any = False, pad_position: Any = "center", border_mode: Any = 0, fill: Any = 0, p: Any = 1.0
 ) -> Steps:
-    padding = "as_needed" if pad_if_needed else None
     only("pad_position", pad_position, "center")
-    return step(
-        "random_crop", p, size=size(height, width), padding=padding, fill=filled(border_mode, fill, "border_mode") if padding else None
-    )
+    padded = {"padding": "as_needed", "fill": filled(border_mode, fill, "border_mode")} if pad_if_needed else {}
+    return step("random_crop", p, size=size(height, width), **padded)
 
 
 def random_gamma(gamma_limit: Any = (80, 120), p: Any = 0.5) -> Steps:
-    low, high = pair("gamma_limit", gamma_limit, 1) if is_pair(gamma_limit) else (1, number("gamma_limit", gamma_limit))
+    low, high = up_to("gamma_limit", gamma_limit, 1)
     return step("random_gamma", p, gamma=one(low / 100, high / 100))
 
 
 def random_grid_shuffle(grid: Any = (3, 3), p: Any = 0.5) -> Steps:
-    rows, columns = (whole("grid", n) for n in grid) if is_pair(grid) else (grid, grid)
-    return step("random_grid_shuffle", p, cells=rows if rows == columns else [rows, columns])
+    cells = one_if_equal(*(whole("grid", n) for n in grid)) if is_pair(grid) else grid
+    return step("random_grid_shuffle", p, cells=cells)
 
 
 def random_resized_crop(
@@ -639,8 +614,7 @@ def to_gray(num_output_channels: Any = 3, method: Any = "weighted_average", p: A
 
 
 def zoom_blur(max_factor: Any = (1, 1.31), step_factor: Any = (0.01, 0.03), p: Any = 0.5) -> Steps:
-    low, high = pair("max_factor", max_factor, 1) if is_pair(max_factor) else (1, number("max_factor", max_factor))
-    nearest = step("random_zoom_blur", p, factor=span(low, high))
+    nearest = step("random_zoom_blur", p, factor=span(*up_to("max_factor", max_factor, 1)))
     refuse("Albumentations has as many enlargements as `step_factor` draws, and `random_zoom_blur` has `steps`", nearest=nearest)
 
 

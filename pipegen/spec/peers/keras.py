@@ -12,6 +12,7 @@ from pipegen.spec.peers.converting import (
     is_pair,
     number,
     one,
+    one_if_equal,
     only,
     pair,
     read_between,
@@ -20,6 +21,7 @@ from pipegen.spec.peers.converting import (
     span,
     step,
     tidy,
+    up_to,
     whole,
     without,
     zero,
@@ -102,7 +104,8 @@ def center_crop(height: Any, width: Any) -> Steps:
 def contrast_limited_adaptive_histogram_equalization(
     value_range: Any = (0, 255), clip_limit: Any = 4.0, tile_grid_size: Any = (8, 8)
 ) -> Steps:
-    nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=_tiles(tile_grid_size))
+    tiles = one_if_equal(*(whole("tile_grid_size", n) for n in tile_grid_size))
+    nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=tiles)
     refuse("Keras equalizes each channel on its own, and `clahe` the luma", nearest=nearest)
 
 
@@ -113,8 +116,8 @@ def equalization(value_range: Any = (0, 255), bins: Any = 256) -> Steps:
 
 
 def random_brightness(factor: Any, value_range: Any = (0, 255)) -> Steps:
-    low, high = around("factor", factor, 0, -1, 1)
-    return step("random_brightness", delta=zero(low, high, _width(value_range)))
+    darkest, brightest = pair("value_range", value_range)
+    return step("random_brightness", delta=zero(*around("factor", factor, 0, -1, 1), brightest - darkest))
 
 
 def random_contrast(factor: Any, value_range: Any = (0, 255)) -> Steps:
@@ -134,15 +137,11 @@ def random_color_jitter(
     saturation_factor: Any = None,
     hue_factor: Any = None,
 ) -> Steps:
-    found: list[Any] = []
-    if brightness_factor is not None:
-        found.append(random_brightness(brightness_factor, value_range))
-    if contrast_factor is not None:
-        found.append(random_contrast(contrast_factor, value_range))
     if saturation_factor is not None:
         random_saturation(saturation_factor, about="saturation_factor")
-    if hue_factor is not None:
-        found.append(random_hue(hue_factor, value_range, about="hue_factor"))
+    found: list[Any] = [] if brightness_factor is None else [random_brightness(brightness_factor, value_range)]
+    found += [] if contrast_factor is None else [random_contrast(contrast_factor)]
+    found += [] if hue_factor is None else [random_hue(hue_factor, about="hue_factor")]
     return found or refuse("no argument is given, so that it does nothing")
 
 
@@ -194,8 +193,8 @@ def random_posterization(factor: Any, value_range: Any = (0, 255)) -> Steps:
 
 
 def random_rotation(factor: Any, fill_mode: Any = "reflect", interpolation: Any = "bilinear", fill_value: Any = 0.0) -> Steps:
-    low, high = around("factor", factor, 0, -1, 1)
-    return step("random_rotation", degrees=zero(low, high, 360), **_warp(fill_mode, fill_value, interpolation))
+    degrees = zero(*around("factor", factor, 0, -1, 1), 360)
+    return step("random_rotation", degrees=degrees, **_warp(fill_mode, fill_value, interpolation))
 
 
 def random_saturation(factor: Any, value_range: Any = (0, 255), about: str = "factor") -> Steps:
@@ -277,8 +276,8 @@ def normalization(axis: Any = -1, mean: Any = None, variance: Any = None, invert
 
 def solarization(addition_factor: Any = 0.0, threshold_factor: Any = 0.0, value_range: Any = (0, 255)) -> Steps:
     _bytes(value_range)
-    low, high = pair("threshold_factor", threshold_factor if is_pair(threshold_factor) else [0, threshold_factor], 0, 1)
-    least, most = pair("addition_factor", addition_factor if is_pair(addition_factor) else [0, addition_factor], 0, 1)
+    low, high = up_to("threshold_factor", threshold_factor, 0, 1)
+    least, most = up_to("addition_factor", addition_factor, 0, 1)
     turned = step("random_solarization", threshold=[low, tidy(high * 255)])
     return [step("random_brightness", delta=[least, tidy(most * 255)]), turned] if most else turned
 
@@ -296,22 +295,12 @@ def cut_mix(factor: Any = 1.0) -> Steps:
     return step("cutmix", alpha=high)
 
 
-def _tiles(grid: Any) -> Any:
-    rows, columns = (whole("tile_grid_size", n) for n in grid)
-    return rows if rows == columns else [rows, columns]
-
-
 def _bytes(value_range: Any) -> None:
     only("value_range", list(value_range), [0, 255], why="the step works on bytes")
 
 
-def _width(value_range: Any) -> float:
-    low, high = pair("value_range", value_range)
-    return high - low
-
-
 def _share(factor: Any) -> float:
-    """Returns how often a layer does something that does it as often as a number says which it draws first."""
+    """The probability of a layer that first draws a probability from a range."""
     low, high = around("factor", factor, 0, 0, 1)
     return tidy((low + high) / 2)
 
@@ -321,14 +310,10 @@ def _warp(fill_mode: Any, fill_value: Any, interpolation: Any) -> dict[str, Any]
 
 
 def _enlarged(about: str, factor: Any) -> list[float]:
-    """Returns by how much a step enlarges where Keras shows more by a factor: the ends agree, and what is between nearly."""
+    """The enlargement of a step for Keras' factor, which shows more: the ends agree, and what is between nearly."""
     low, high = around(about, factor, 0)
     if low <= -1 or high > 1:
         refuse("Keras takes factors above -1 and up to 1", about)
-    if (1 + high) / (1 + low) > _WIDEST:
+    if (1 + high) / (1 + low) > 1.9:  # up to it a step that draws the inverse spreads zooms nearly alike
         refuse("factors of a range this wide are spread otherwise than those of `random_zoom`, which enlarges by 1 / (1 + factor)", about)
     return span(1 / (1 + high), 1 / (1 + low))
-
-
-_WIDEST = 1.9
-"""Of zooms, the largest over the smallest: up to it a step that draws the inverse spreads them nearly alike."""

@@ -12,6 +12,7 @@ from pipegen.spec.peers.converting import (
     by_chance,
     filled,
     is_pair,
+    jittered,
     number,
     one,
     one_or_pair,
@@ -93,13 +94,8 @@ def center_crop(size: Any) -> Steps:
 
 
 def color_jitter(brightness: Any = None, contrast: Any = None, saturation: Any = None, hue: Any = None) -> Steps:
-    named = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
-    steps = [
-        step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (None, 0, [1, 1])
-    ]
-    steps += [step("random_hsv", hue_degrees=zero(*around("hue", hue, 0, -0.5, 0.5), 360))] if hue not in (None, 0, [0, 0]) else []
-    if not steps:
-        refuse("no argument is given, so that it does nothing")
+    given = (value or 0 for value in (brightness, contrast, saturation, hue))
+    steps = jittered(*given, nothing="no argument is given, so that it does nothing")
     return step("random_order", steps=steps) if len(steps) > 1 else steps[0]
 
 
@@ -179,14 +175,8 @@ def random_affine(
     slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
     down = tuple(shear[2:]) if is_pair(shear) and len(shear) == 4 else (0, 0)
     left, right = around("degrees", degrees)  # clockwise there, and so are slants
-    moved: dict[str, Any] = {
-        "degrees": zero(-right, -left),
-        "x": x,
-        "y": y,
-        "shear_x": zero(-slants[1], -slants[0]),
-        "shear_y": zero(*down),
-    }
-    if moved["shear_y"]:
+    moved = {"degrees": zero(-right, -left), "x": x, "y": y, "shear_x": zero(-slants[1], -slants[0])}
+    if zero(*down):
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None
     return step("random_affine", **{name: value for name, value in moved.items() if value}, factor=factor, **_warp(fill, interpolation))

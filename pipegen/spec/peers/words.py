@@ -85,13 +85,9 @@ def _having(word: str) -> list[str]:
     before, _, last = word.rpartition(".")
     if not before and last.islower() and ("_" not in last or rows(last, "step")):
         return []
-    named = [library for library in LIBRARIES if not before or _is_prefix(library, before)]
-    return [library for library in named if plain(last) in _functions(library)]
-
-
-def _is_prefix(library: str, before: str) -> bool:
     parts = [plain(part) for part in before.split(".")]
-    return library in parts or parts[-1] in _PREFIXES[library]
+    named = [library for library in LIBRARIES if not before or library in parts or parts[-1] in _PREFIXES[library]]
+    return [library for library in named if plain(last) in _functions(library)]
 
 
 def _module(library: str) -> Any:
