@@ -92,50 +92,44 @@ TABLE: dict[str, Callable[..., Steps]] = {
 """Steps whose only argument is a probability, and steps without an equivalent."""
 
 
-def auto_contrast(value_range: Any = (0, 255)) -> Steps:
+def auto_contrast(value_range=(0, 255)) -> Steps:
     _bytes(value_range)
     return step("auto_contrast")
 
 
-def center_crop(height: Any, width: Any) -> Steps:
+def center_crop(height, width) -> Steps:
     return step("center_crop", size=size(height, width))
 
 
-def contrast_limited_adaptive_histogram_equalization(
-    value_range: Any = (0, 255), clip_limit: Any = 4.0, tile_grid_size: Any = (8, 8)
-) -> Steps:
+def contrast_limited_adaptive_histogram_equalization(value_range=(0, 255), clip_limit=4.0, tile_grid_size=(8, 8)) -> Steps:
     tiles = one_if_equal(*(whole("tile_grid_size", n) for n in tile_grid_size))
     nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=tiles)
     refuse("Keras equalizes each channel on its own, and `clahe` the luma", nearest=nearest)
 
 
-def equalization(value_range: Any = (0, 255), bins: Any = 256) -> Steps:
+def equalization(value_range=(0, 255), bins=256) -> Steps:
     _bytes(value_range)
     only("bins", bins, 256)
     return step("equalization")
 
 
-def random_brightness(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_brightness(factor, value_range=(0, 255)) -> Steps:
     darkest, brightest = pair("value_range", value_range)
     return step("random_brightness", delta=zero(*around("factor", factor, 0, -1, 1), brightest - darkest))
 
 
-def random_contrast(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_contrast(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
     return step("random_contrast", factor=one(1 - low, 1 + high))
 
 
-def random_color_degeneration(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_color_degeneration(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, -1, 1)
     return step("random_saturation", factor=one(1 - high, 1 - low))
 
 
 def random_color_jitter(
-    value_range: Any = (0, 255),
-    brightness_factor: Any = None,
-    contrast_factor: Any = None,
-    saturation_factor: Any = None,
-    hue_factor: Any = None,
+    value_range=(0, 255), brightness_factor=None, contrast_factor=None, saturation_factor=None, hue_factor=None
 ) -> Steps:
     if saturation_factor is not None:
         random_saturation(saturation_factor, about="saturation_factor")
@@ -145,18 +139,18 @@ def random_color_jitter(
     return found or refuse("no argument is given, so that it does nothing")
 
 
-def random_crop(height: Any, width: Any) -> Steps:
+def random_crop(height, width) -> Steps:
     return step("random_crop", size=size(height, width))
 
 
-def random_flip(mode: Any = "horizontal_and_vertical") -> Steps:
+def random_flip(mode="horizontal_and_vertical") -> Steps:
     only("mode", mode, "horizontal", "vertical", "horizontal_and_vertical")
     if mode == "horizontal_and_vertical":
         return step("random_rotation", 0.5, degrees=[180, 180])
     return step("random_flip", axis=mode)
 
 
-def random_gaussian_blur(factor: Any = 1.0, kernel_size: Any = 3, sigma: Any = 1.0, value_range: Any = (0, 255)) -> Steps:
+def random_gaussian_blur(factor=1.0, kernel_size=3, sigma=1.0, value_range=(0, 255)) -> Steps:
     low, high = around("sigma", sigma, 0, 0, 1)
     sides = {kernel_size} if not is_pair(kernel_size) else {*kernel_size}
     if low != high:
@@ -166,73 +160,63 @@ def random_gaussian_blur(factor: Any = 1.0, kernel_size: Any = 3, sigma: Any = 1
     return step("random_gaussian_blur", _share(factor), sigma=[low, high])
 
 
-def gaussian_noise(stddev: Any) -> Steps:
+def gaussian_noise(stddev) -> Steps:
     std = tidy(number("stddev", stddev) * 255)
     return step("random_gaussian_noise", std=[std, std])
 
 
-def random_grayscale(factor: Any = 0.5) -> Steps:
+def random_grayscale(factor=0.5) -> Steps:
     return step("random_grayscale", tidy(number("factor", factor)))
 
 
-def random_hue(factor: Any, value_range: Any = (0, 255), about: str = "factor") -> Steps:
+def random_hue(factor, value_range=(0, 255), about: str = "factor") -> Steps:
     low, high = around(about, factor, 0, 0, 1)
     if is_pair(factor) and low > 0:
         refuse("Keras turns by it one way or the other, which is two ranges", about)
     return step("random_hsv", hue_degrees=tidy(high * 180))
 
 
-def random_invert(factor: Any = 1.0, value_range: Any = (0, 255)) -> Steps:
+def random_invert(factor=1.0, value_range=(0, 255)) -> Steps:
     return step("random_invert", _share(factor))
 
 
-def random_posterization(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_posterization(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, 1, 8)
     low, high = whole("factor", low), whole("factor", high)
     return step("random_posterization", bits=[low, max(low, high - 1)])
 
 
-def random_rotation(factor: Any, fill_mode: Any = "reflect", interpolation: Any = "bilinear", fill_value: Any = 0.0) -> Steps:
+def random_rotation(factor, fill_mode="reflect", interpolation="bilinear", fill_value=0.0) -> Steps:
     degrees = zero(*around("factor", factor, 0, -1, 1), 360)
     return step("random_rotation", degrees=degrees, **_warp(fill_mode, fill_value, interpolation))
 
 
-def random_saturation(factor: Any, value_range: Any = (0, 255), about: str = "factor") -> Steps:
+def random_saturation(factor, value_range=(0, 255), about: str = "factor") -> Steps:
     refuse(
         "Keras multiplies the S of HSV by `f / (1 - f)`, so that 0.5 changes nothing; `random_saturation` mixes with gray, and 1 does",
         about,
     )
 
 
-def random_sharpness(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_sharpness(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
     return step("random_sharpness", factor=one(2 * low, 2 * high))
 
 
-def random_shear(
-    x_factor: Any = 0.0, y_factor: Any = 0.0, interpolation: Any = "bilinear", fill_mode: Any = "reflect", fill_value: Any = 0.0
-) -> Steps:
+def random_shear(x_factor=0.0, y_factor=0.0, interpolation="bilinear", fill_mode="reflect", fill_value=0.0) -> Steps:
     refuse(
         "Keras slants about the top left corner, by slopes; `random_shear` about the centre, by angles",
         "x_factor" if x_factor else "y_factor",
     )
 
 
-def random_translation(
-    height_factor: Any, width_factor: Any, fill_mode: Any = "reflect", interpolation: Any = "bilinear", fill_value: Any = 0.0
-) -> Steps:
+def random_translation(height_factor, width_factor, fill_mode="reflect", interpolation="bilinear", fill_value=0.0) -> Steps:
     x = zero(*around("width_factor", width_factor, 0, -1, 1))
     y = zero(*around("height_factor", height_factor, 0, -1, 1))
     return step("random_translation", x=x, y=y, **_warp(fill_mode, fill_value, interpolation))
 
 
-def random_zoom(
-    height_factor: Any,
-    width_factor: Any = None,
-    fill_mode: Any = "reflect",
-    interpolation: Any = "bilinear",
-    fill_value: Any = 0.0,
-) -> Steps:
+def random_zoom(height_factor, width_factor=None, fill_mode="reflect", interpolation="bilinear", fill_value=0.0) -> Steps:
     y = _enlarged("height_factor", height_factor)
     warp = _warp(fill_mode, fill_value, interpolation)
     if width_factor is None:
@@ -240,7 +224,7 @@ def random_zoom(
     return step("random_zoom", x=_enlarged("width_factor", width_factor), y=y, **warp)
 
 
-def rescaling(scale: Any, offset: Any = 0.0) -> Steps:
+def rescaling(scale, offset=0.0) -> Steps:
     scale, offset = number("scale", scale), number("offset", offset)
     for to in ([0, 1], [-1, 1]):
         if abs(scale - (to[1] - to[0]) / 255) < 1e-9 and offset == to[0]:
@@ -249,14 +233,14 @@ def rescaling(scale: Any, offset: Any = 0.0) -> Steps:
 
 
 def resizing(
-    height: Any,
-    width: Any,
-    interpolation: Any = "bilinear",
-    crop_to_aspect_ratio: Any = False,
-    pad_to_aspect_ratio: Any = False,
-    fill_mode: Any = "constant",
-    fill_value: Any = 0.0,
-    antialias: Any = False,
+    height,
+    width,
+    interpolation="bilinear",
+    crop_to_aspect_ratio=False,
+    pad_to_aspect_ratio=False,
+    fill_mode="constant",
+    fill_value=0.0,
+    antialias=False,
 ) -> Steps:
     mode = "crop" if crop_to_aspect_ratio else "pad" if pad_to_aspect_ratio else "stretch"
     fill = filled(fill_mode, fill_value) if mode == "pad" else None
@@ -265,7 +249,7 @@ def resizing(
     return step("resize", size=size(height, width), method=method, mode=mode, fill=fill, antialias=True if antialias else None)
 
 
-def normalization(axis: Any = -1, mean: Any = None, variance: Any = None, invert: Any = False) -> Steps:
+def normalization(axis=-1, mean=None, variance=None, invert=False) -> Steps:
     only("invert", invert, False)
     if mean is None and variance is None:
         return step("standardize", statistics="featurewise")
@@ -274,7 +258,7 @@ def normalization(axis: Any = -1, mean: Any = None, variance: Any = None, invert
     return step("normalize", mean=[number("mean", m) for m in means], std=roots)
 
 
-def solarization(addition_factor: Any = 0.0, threshold_factor: Any = 0.0, value_range: Any = (0, 255)) -> Steps:
+def solarization(addition_factor=0.0, threshold_factor=0.0, value_range=(0, 255)) -> Steps:
     _bytes(value_range)
     low, high = up_to("threshold_factor", threshold_factor, 0, 1)
     least, most = up_to("addition_factor", addition_factor, 0, 1)
@@ -282,11 +266,11 @@ def solarization(addition_factor: Any = 0.0, threshold_factor: Any = 0.0, value_
     return [step("random_brightness", delta=[least, tidy(most * 255)]), turned] if most else turned
 
 
-def mix_up(alpha: Any = 0.2) -> Steps:
+def mix_up(alpha=0.2) -> Steps:
     return step("mixup", alpha=number("alpha", alpha))
 
 
-def cut_mix(factor: Any = 1.0) -> Steps:
+def cut_mix(factor=1.0) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
     if low != high:
         refuse(
