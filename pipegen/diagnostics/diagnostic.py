@@ -318,13 +318,9 @@ class Offsets:
     """The character offsets of positions in a text."""
 
     def __init__(self, text: str) -> None:
-        start = 1 if text.startswith(_BOM) else 0
-        self._starts = [start]
-        self._ends: list[int] = []
-        for match in _BREAK.finditer(text):
-            self._ends.append(match.start())
-            self._starts.append(match.end())
-        self._ends.append(len(text))
+        breaks = list(_BREAK.finditer(text))
+        self._starts = [int(text.startswith(_BOM)), *(found.end() for found in breaks)]
+        self._ends = [*(found.start() for found in breaks), len(text)]
 
     def at(self, line: int, column: int) -> int | None:
         """The offset of a line and column, both from 1; `None` outside of the text."""

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pipegen.diagnostics.catalog import CODES, Code, page
-from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Fix, Label, Severity, Span, file_uri, relative_path
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Label, Severity, Span, file_uri, relative_path
 
 JSON_VERSION = 1
 """The version of the JSON document: new keys do not change it, but removed or changed keys do."""
@@ -126,7 +126,13 @@ def _result(d: Diagnostic, index: dict[str, int]) -> dict[str, Any]:
     if related:
         result["relatedLocations"] = related
     if d.fix is not None and d.fix.edits:
-        result["fixes"] = [_fix(d.fix)]
+        by_file: dict[str, list[dict[str, Any]]] = {}
+        for edit in d.fix.edits:
+            replacement = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.replacement}}
+            by_file.setdefault(edit.span.file, []).append(replacement)
+        changes = [{"artifactLocation": {"uri": file_uri(file)}, "replacements": edits} for file, edits in by_file.items()]
+        properties = {"applicability": d.fix.applicability.value, "option": d.fix.applicability.option}
+        result["fixes"] = [{"description": {"text": d.fix.title}, "artifactChanges": changes, "properties": properties}]
     return result
 
 
@@ -145,13 +151,3 @@ def _region(span: Span) -> dict[str, int]:
     end_line = max(span.end_line, line)
     end_column = max(span.end_column, column if end_line == line else 1)
     return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
-
-
-def _fix(fix: Fix) -> dict[str, Any]:
-    by_file: dict[str, list[dict[str, Any]]] = {}
-    for edit in fix.edits:
-        replacement = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.replacement}}
-        by_file.setdefault(edit.span.file, []).append(replacement)
-    changes = [{"artifactLocation": {"uri": file_uri(file)}, "replacements": edits} for file, edits in by_file.items()]
-    properties = {"applicability": fix.applicability.value, "option": fix.applicability.option}
-    return {"description": {"text": fix.title}, "artifactChanges": changes, "properties": properties}

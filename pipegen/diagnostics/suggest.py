@@ -107,7 +107,10 @@ def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
     best: tuple[float, int, str] | None = None
     for i, (other, name) in enumerate(by_plain.items()):
         for a, b, handicap, limit in _pairs(letters, other):
-            if abs(len(a) - len(b)) > limit or len(_letters(b) - _letters(a)) > limit or _letters_apart(a, b) > limit:
+            # The letters that a word lacks are lower bounds of the distance, and fast.
+            if abs(len(a) - len(b)) > limit or len(_letters(b) - _letters(a)) > limit:
+                continue
+            if max(len(a), len(b)) - sum(min(a.count(letter), b.count(letter)) for letter in _letters(a)) > limit:
                 continue
             if (distance := _distance(a, b)) > limit:
                 continue
@@ -135,11 +138,6 @@ def _allowed(a: str, b: str) -> int:
 @lru_cache(_KEPT)
 def _letters(word: str) -> frozenset[str]:
     return frozenset(word)
-
-
-def _letters_apart(a: str, b: str) -> int:
-    """The number of letters of the longer word that the other lacks: a lower bound of their distance, and fast."""
-    return max(len(a), len(b)) - sum(min(a.count(letter), b.count(letter)) for letter in set(a))
 
 
 def _distance(a: str, b: str) -> int:

@@ -59,13 +59,8 @@ Row = list[tuple[str, str]]
 def rows(line: str, marks: list[Mark], budget: int) -> list[Row]:
     """Cuts a line to `budget` terminal columns around its main mark, and adds the rows under it; needs at least one mark."""
     focus = next((m for m in marks if m.primary), marks[0])
-    line, placed = _place(line, marks, focus, max(budget, 20))
+    line, placed = _place(line, marks, focus, budget)
     return [[(line, "")], *_underline(placed)]
-
-
-def plain_row(line: str, budget: int) -> Row:
-    """Cuts a line without marks at the end."""
-    return [(_place(line, [], Mark(0, 0, True), max(budget, 20))[0], "")]
 
 
 def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str, list[Mark]]:
@@ -247,12 +242,13 @@ class _Renderer:
         """Renders the lines of one file that have labels, in order, with their marks."""
         spans = [(label, label.span) for label in labels if label.span is not None]
         lines = self.file_lines(spans[0][1].file) or []
-        budget = self.width - gutter - 3
+        budget = max(self.width - gutter - 3, 20)
         out = [self.gutter("", gutter, [], severity)]
         previous: int | None = None
         for number in sorted({span.line for _, span in spans}):
             if previous is not None and number == previous + 2:
-                out.append(self.gutter(str(number - 1), gutter, plain_row(lines[number - 2], budget), severity))
+                between, _ = _place(lines[number - 2], [], Mark(0, 0, True), budget)
+                out.append(self.gutter(str(number - 1), gutter, [(between, "")], severity))
             elif previous is not None and number > previous + 2:
                 out.append(self.paint("...", _STYLES["gutter"]))
             previous, text = number, lines[number - 1]

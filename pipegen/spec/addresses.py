@@ -44,12 +44,7 @@ def names_server(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Address:
-    """An address of data.
-
-    Attributes:
-        text: The address as given, with its secrets.
-        scheme: The part before `://`, in lower case.
-    """
+    """An address of data: its text as given, with its secrets, and its scheme, the part before `://` in lower case."""
 
     text: str
     scheme: str
@@ -90,8 +85,7 @@ class Address:
     def place(self) -> tuple[str, ...]:
         """The cache folder of its files, as names: without user and query, which may be secrets."""
         parts = urlsplit(self.folder)
-        host = parts.netloc.rpartition("@")[2]
-        names = [self.scheme, host, *unquote(parts.path).split("/")]
+        names = [self.scheme, parts.netloc.rpartition("@")[2], *unquote(parts.path).split("/")]
         return tuple(_UNSAFE.sub("_", name) for name in names if name not in ("", ".", ".."))
 
     def __str__(self) -> str:

@@ -68,12 +68,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """The effects on the random draws of the steps that both specs have.
-
-    Attributes:
-        kept: The ids of steps with the same draws.
-        moved: The ids of steps with other draws, and why.
-    """
+    """The ids of the steps of both specs that keep their random draws, and of those that do not, with why."""
 
     kept: tuple[str, ...] = ()
     moved: tuple[tuple[str, str], ...] = ()
@@ -138,8 +133,7 @@ def _in_spec(path: KeyPath, old: dict[str, Any], new: dict[str, Any]) -> KeyPath
     if path[0] == "views" and path[2:3] == ("transforms",) and len(path) > 3:
         listed = [side["views"].get(path[1], {}).get("transforms", {}) for side in (new, old)]
         step = next(steps[path[3]] for steps in listed if path[3] in steps)
-        op = next(key for key in step if key != "at")
-        return (*path[:3], step["at"], *(path[4:] or (op,)))
+        return (*path[:3], step["at"], *(path[4:] or (next(key for key in step if key != "at"),)))
     return path
 
 
@@ -214,14 +208,9 @@ _WHEN = {"train": "train", "eval": "every split but train"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of one of the two specs.
+    """A step of one of the two specs: its place in the list, its name, its arguments as written, its id, and its effect.
 
-    Attributes:
-        index: Its place in the list.
-        op: Its name.
-        said: Its arguments as the spec has them.
-        id: Its id.
-        effect: Its effect; `None` if a default step has the same effect.
+    The effect is `None` if a default step has the same effect.
     """
 
     index: int
@@ -266,7 +255,12 @@ def step_changes(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[Change], Dr
     old, new = steps_of(a), steps_of(b)
     pairs = _pairs(old, new)
     found = [change for before, after in pairs for change in _of_pair(before, after, new)]
-    found += _moves(pairs)
+    # As few steps move as explain the new order.
+    stays = _longest_rise([before.index for before, _ in pairs])
+    for k, (before, after) in enumerate(pairs):
+        if before.index not in stays and after.effect is not None:
+            where = f"it comes after {pairs[k - 1][1]} now" if k else "it comes first now"
+            found.append(Change("numbers", after.path, where, f"steps act in another order{'; its draws stay' if after.draws else ''}"))
     paired = {before.index for before, _ in pairs}, {after.index for _, after in pairs}
     gone = [step for step in old if step.index not in paired[0]]
     fresh = [step for step in new if step.index not in paired[1]]
@@ -321,8 +315,7 @@ def _of_pair(a: Step, b: Step, new: list[Step]) -> Iterator[Change]:
     elif said:
         for path, before, after in said:
             effect = "the examples that it reaches, or how, differ" if path[-1] == "when" else "what it does to them differs"
-            reach = "" if path[-1] == "when" else b.reach
-            yield Change("numbers", path, f"{before} → {after}", effect, reach)
+            yield Change("numbers", path, f"{before} → {after}", effect, "" if path[-1] == "when" else b.reach)
     else:
         yield Change("numbers", b.path, "the same words, for other values", "what comes before makes it do something else", b.reach)
     if a.id != b.id and a.draws and b.draws:
@@ -330,16 +323,6 @@ def _of_pair(a: Step, b: Step, new: list[Step]) -> Iterator[Change]:
         other = f", with another `id` for the `{taker.op}` that is {a} now" if taker is not None else ""
         effect = f"its draws differ; `id: {in_words(a.id)}` keeps them{other}"
         yield Change("numbers", b.path, f"its id was {a}, and is {b}", effect, b.reach)
-
-
-def _moves(pairs: list[tuple[Step, Step]]) -> Iterator[Change]:
-    """Yields moved steps, as few as explain the new order."""
-    stays = _longest_rise([before.index for before, _ in pairs])
-    for k, (before, after) in enumerate(pairs):
-        if before.index not in stays and after.effect is not None:
-            earlier = pairs[k - 1][1] if k else None
-            where = f"it comes after {earlier} now" if earlier is not None else "it comes first now"
-            yield Change("numbers", after.path, where, f"steps act in another order{'; its draws stay' if after.draws else ''}")
 
 
 def _longest_rise(numbers: list[int]) -> set[int]:

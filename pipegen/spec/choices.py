@@ -20,12 +20,12 @@ from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.mix import Mix
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.spec.compose import flow, resolve
+from pipegen.spec.drafts import AnyTest
 from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import one_of, show, valid
 from pipegen.spec.locate import Place
-from pipegen.spec.mismatch import AnyTest, arguments, bad_key, is_slip, rejected, too_many
+from pipegen.spec.mismatch import arguments, bad_key, check, is_slip, rejected, too_many
 from pipegen.spec.steps import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of
-from pipegen.spec.value_checks import check
 
 _What = Literal["step", "source", "test"]
 _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}
@@ -116,8 +116,14 @@ def build_source(value: Any, place: Place) -> Source | None:
     cls, given, here = chosen
     if hasattr(cls, "from_yaml"):
         return _nested(cls, given, here)
-    if issubclass(cls, Mix) and not _parts_of_mix(given.get("parts"), here.at("parts")):
-        return None
+    if issubclass(cls, Mix):
+        parts = given.get("parts")
+        right = steps_of_each(parts, here.at("parts"))
+        for name, part in parts.items() if isinstance(parts, dict) else ():
+            if isinstance(part, dict) and "source" in part:
+                right = build_source(part["source"], here.at("parts", name, "source")) is not None and right
+        if not right:
+            return None
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
         here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), ", with tables"))
@@ -125,15 +131,6 @@ def build_source(value: Any, place: Place) -> Source | None:
         return None
     result: Source | None = check(cls, cls.written_out({k: v for k, v in given.items() if k not in later}), here)
     return None if later else result
-
-
-def _parts_of_mix(parts: Any, place: Place) -> bool:
-    """Checks the sources and steps of the parts of a mix; returns `False` if one is invalid."""
-    right = steps_of_each(parts, place)
-    for name, part in parts.items() if isinstance(parts, dict) else ():
-        if isinstance(part, dict) and "source" in part:
-            right = build_source(part["source"], place.at(name, "source")) is not None and right
-    return right
 
 
 def steps_of_each(parts: Any, place: Place) -> bool:
@@ -202,16 +199,14 @@ def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
     if isinstance(value, str):
         return value, {}
     if not isinstance(value, dict) or not value:
-        help_ = _such_as(what)
-        place.add(make("PG112", f"a {what} is a word or a single-key map, got {show(value)}", place.label(), help=help_))
+        message = f"a {what} is a word or a single-key map, got {show(value)}"
+        place.add(make("PG112", message, place.label(), help=_such_as(what)))
         return None
     if len(value) > 1:
         place.add(_several(value, what, place))
         return None
     ((name, given),) = value.items()
-    if isinstance(given, dict):
-        return name, given
-    if name not in _classes(what):
+    if isinstance(given, dict) or name not in _classes(what):
         return name, given
     bare = getattr(_classes(what)[name], "bare", None)
     if given is not None and bare is not None:
@@ -252,8 +247,7 @@ def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     if op is not None and value[op] is None:
         help_ = [f"indent the arguments of `{op}` below it, or put them in braces: `{op}: {{{names[1]}: …}}`"]
     elif what == "source":
-        several = "for a source for each split, use `by_split: {train: SOURCE, test: SOURCE}`"
-        help_ = [_such_as(what), several]
+        help_ = [_such_as(what), "for a source for each split, use `by_split: {train: SOURCE, test: SOURCE}`"]
     return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 
 

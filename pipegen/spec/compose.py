@@ -193,8 +193,7 @@ class _Composer:
     def document(self) -> _Node:
         """Reads the only document, which must be a map."""
         next(self.events)
-        event = next(self.events)
-        if isinstance(event, ev.StreamEndEvent):
+        if isinstance(next(self.events), ev.StreamEndEvent):
             raise _StopError(make("PG006", "the file is empty", _top(self.file), help=("a spec begins with `pipegen: 1`",)))
         root = self.node(next(self.events), 0)
         next(self.events)
@@ -203,14 +202,12 @@ class _Composer:
             at = Label(self.span(more.start_mark, more.end_mark), "the second one starts here")
             raise _StopError(make("PG006", "the file has several documents", at, help=("a file has one spec: remove the `---`",)))
         if root.kind != "map":
-            empty = root.kind == "scalar" and root.scalar is None
-            what = "nothing" if empty else "a list" if root.kind == "list" else "text"
-            at = Label(root.span, "")
-            raise _StopError(make("PG006", f"a spec is a map of sections, got {what}", at, help=("a spec begins with `pipegen: 1`",)))
+            text = "nothing" if root.scalar is None else "text"
+            message = f"a spec is a map of sections, got {'a list' if root.kind == 'list' else text}"
+            raise _StopError(make("PG006", message, Label(root.span), help="a spec begins with `pipegen: 1`"))
         return root
 
     def node(self, event: Any, depth: int) -> _Node:
-        """Reads the node that `event` begins."""
         if isinstance(event, ev.AliasEvent):
             return self.alias(event)
         self.nodes += 1
@@ -255,7 +252,6 @@ class _Composer:
         return _Node("scalar", span, resolve(text) if plain else text, text)
 
     def sequence(self, event: ev.SequenceStartEvent, depth: int) -> _Node:
-        """Reads a list."""
         node = _Node("list", self.span(event.start_mark, event.end_mark))
         while not isinstance(inner := next(self.events), ev.SequenceEndEvent):
             node.items.append(self.node(inner, depth + 1))

@@ -73,8 +73,7 @@ def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: di
     for path in moves.named:
         span = base.spans.values.get(path) or base.spans.keys.get(path)
         if span is not None:
-            at = (*path, step_name(lookup(base.value, path)) or "", "id")
-            base.spans.values[at] = span
+            base.spans.values[(*path, step_name(lookup(base.value, path)) or "", "id")] = span
     return list(moves.over.values())
 
 
@@ -89,7 +88,6 @@ class _Entry:
 
     @classmethod
     def new(cls, step: Any, path: KeyPath) -> _Entry:
-        """A step of the map."""
         return cls(step, path, True, own_id(step))
 
 
@@ -98,7 +96,6 @@ class _Wanted:
     """The edits of a map; invalid ones are reported and left out.
 
     Attributes:
-        base, over, out, by: See `edit_steps`.
         replaced: The replacements, by the ids of the replaced steps.
         removed: The removed ids, with the paths where they are named.
         beside: New steps `before` and `after` each id.
@@ -116,10 +113,8 @@ class _Wanted:
     _ids: list[str] = field(default_factory=list)
 
     def read(self) -> None:
-        """Reads the whole map."""
         self._ids = list(_every_id(self.base.value[STEPS]))
-        edits = self.over.value[STEPS]
-        for key, value in edits.items():
+        for key, value in self.over.value[STEPS].items():
             path = (STEPS, key)
             if key not in FORMS:
                 self._unknown(key)
@@ -222,8 +217,7 @@ class _Moves:
                 n = next((n for n in range(len(path), 1, -1) if path[:n] in moves), None)
                 to = moves[path[:n]] if n is not None else None
                 if to is not None:
-                    here = (*to, *path[n:])
-                    moved[here] = known[path]
+                    moved[(*to, *path[n:])] = known[path]
         for path in [p for p in base if p[:1] == (STEPS,) and len(p) > 1]:
             del base[path]
         base.update(moved)

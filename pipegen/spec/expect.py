@@ -192,9 +192,7 @@ def with_arguments(annotation: Any, word: str) -> str | None:
 
 
 def _model(model: type[BaseModel]) -> str:
-    required = [name for name, f in model.model_fields.items() if f.is_required()]
-    if len(model.model_fields) == 1:
-        required = list(model.model_fields)
+    required = [name for name, f in model.model_fields.items() if f.is_required() or len(model.model_fields) == 1]
     if not required:
         return f"a map with {one_of(model.model_fields, 'and')}"
     return "`{" + ", ".join(f"{name}: {_placeholder(name, field_type(model, name))}" for name in required) + "}`"
@@ -238,5 +236,4 @@ def validated(annotation: Any, value: Any) -> Any:
         ValidationError: If it is not valid.
     """
     # JSON, as only there strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple.
-    adapter = _adapter(annotation)
-    return adapter.validate_json(json.dumps(value), strict=True)
+    return _adapter(annotation).validate_json(json.dumps(value), strict=True)

@@ -26,20 +26,8 @@ from pipegen.spec.source_map import KeyPath, Tree, format_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-CHOICES: frozenset[KeyPath] = frozenset(
-    {
-        ("source",),
-        ("shuffle",),
-        ("epoch",),
-        ("splits", "method"),
-        ("splits", "group"),
-        ("errors", "decode"),
-        ("errors", "missing"),
-        ("runtime", "cache"),
-        ("runtime", "shard"),
-        ("runtime", "prefetch"),
-    }
-)
+_CHOICES = "source shuffle epoch splits.method splits.group errors.decode errors.missing runtime.cache runtime.shard runtime.prefetch"
+CHOICES: frozenset[KeyPath] = frozenset(tuple(path.split(".")) for path in _CHOICES.split())
 """The places of choices: maps of one word with its arguments, whose words do not merge."""
 _ENDINGS = (".pipegen.yaml", ".pipegen.yml")
 """Endings of names that only specs have."""
@@ -57,18 +45,6 @@ class Files:
     """The shared bases, in packages and repositories, with the first `extends` that names each."""
     git: Callable[[GitFile, int], bytes] | None = None
     """A reader of bases from git, with a limit of bytes; by default the nearest lock."""
-
-    def from_git(self, address: GitFile, folder: Path) -> bytes:
-        """Reads a base from git, for a spec in `folder`.
-
-        Raises:
-            BaseProblem: If it is not available.
-        """
-        if self.git is None:
-            from pipegen.spec.lock_file import LockedTexts
-
-            self.git = LockedTexts(folder).text
-        return self.git(address, MAX_BYTES + 1)
 
 
 def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label | None = None) -> Tree | None:
@@ -194,7 +170,7 @@ class _Layers:
     def _one(self, value: Any, at: Label, by: _Base, chain: tuple[_Base, ...]) -> tuple[Tree, _Base] | None:
         """Reads one base; `None`, with a finding, if it is not available."""
         if not isinstance(value, str) or not value:
-            help_ = ("such as `extends: base.pipegen.yaml`, or several: `extends: [base.pipegen.yaml, more.pipegen.yaml]`, later ones win",)
+            help_ = "such as `extends: base.pipegen.yaml`, or several: `extends: [base.pipegen.yaml, more.pipegen.yaml]`, later ones win"
             self.out.add(make("PG104", "`extends` is the path or the address of a spec, or a list of them", at, help=help_))
             return None
         base = _base(value, by)
@@ -218,7 +194,11 @@ class _Layers:
         if base.path is not None and (base.address is None or base.path.is_file()):
             return read_file(base.path, name, self.files, self.out, at)
         if isinstance(base.address, GitFile):
-            data = self.files.from_git(base.address, self.home)
+            if self.files.git is None:
+                from pipegen.spec.lock_file import LockedTexts
+
+                self.files.git = LockedTexts(self.home).text
+            data = self.files.git(base.address, MAX_BYTES + 1)
         else:
             from pipegen.spec.shared_bases import read_package_file
 
@@ -232,11 +212,7 @@ class _Layers:
 
 
 def _base(value: str, by: _Base) -> _Base:
-    """Resolves the base that `extends` names in a layer.
-
-    Raises:
-        BaseProblem: If the address is invalid or does not exist.
-    """
+    """Resolves the base that `extends` names in a layer."""
     address = parse(value)
     if address is None and by.address is not None:
         address = by.address.beside(value)

@@ -25,21 +25,29 @@ EXTENDS = (
     "has resolved it."
 )
 """The description of `extends`, which is not a field of the model, as the loader resolves it."""
-EDITS = {
-    "replace": "Steps to replace: a map from ids to steps.",
-    "remove": "Steps to leave out: a list of ids.",
-    "before": "Steps to insert before others: a map from ids to lists of steps.",
-    "after": "Steps to insert after others: a map from ids to lists of steps.",
-    "append": "Steps to add at the end.",
-}
-"""The descriptions of the keys of a map of edits, which the loader applies."""
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 _PARAM_REFERENCE = {
     "description": "The value of a declared param: `$name` or `${name}`.",
     "type": "string",
     "pattern": rf"^\$({_NAME}|\{{{_NAME}\}})$",
 }
-_STEPS: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/Step"}}
+_STEP = {"$ref": "#/$defs/Step"}
+_STEPS: dict[str, Any] = {"type": "array", "items": _STEP}
+_STEPS_BY_ID = {"type": "object", "additionalProperties": _STEPS}
+EDITS: dict[str, dict[str, Any]] = {
+    "replace": {"description": "Steps to replace: a map from ids to steps.", "type": "object", "additionalProperties": _STEP},
+    "remove": {"description": "Steps to leave out: a list of ids.", "type": "array", "items": {"type": "string"}, "uniqueItems": True},
+    "before": {"description": "Steps to insert before others: a map from ids to lists of steps.", **_STEPS_BY_ID},
+    "after": {"description": "Steps to insert after others: a map from ids to lists of steps.", **_STEPS_BY_ID},
+    "append": {"description": "Steps to add at the end.", **_STEPS},
+}
+"""The schemas of the keys of a map of edits, which the loader applies."""
+_EDITS = {
+    "description": "Edits of the steps of the base, each named by the id that keys its draws.",
+    "type": "object",
+    "properties": EDITS,
+    "additionalProperties": False,
+}
 _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 
@@ -59,7 +67,7 @@ def json_schema() -> dict[str, Any]:
     names = {m.op: name for name, m in used.items() if issubclass(m, (Source, Transform)) and m.op in (*sources(), *transforms())}
     choices: dict[str, Any] = {"source": {"$ref": "#/$defs/Source"}, "transforms": {"anyOf": [_STEPS, {"$ref": "#/$defs/Edits"}]}}
     tests = {m.op: name for name, m in used.items() if issubclass(m, DataTest) and m.op in datatests()}
-    result |= {"ParamReference": _PARAM_REFERENCE, "Source": _source(names), "Edits": _edits()}
+    result |= {"ParamReference": _PARAM_REFERENCE, "Source": _source(names), "Edits": _EDITS}
     result["Step"] = _choice(transforms(), {op: _reference(cls, names[op]) for op, cls in transforms().items()})
     result["Test"] = _test(tests, result)
     choices["tests"] = {"type": "array", "items": {"$ref": "#/$defs/Test"}}
@@ -91,7 +99,6 @@ def _parts(base: type[Model]) -> Iterator[type[Model]]:
 
 
 def _model(schema: dict[str, Any], model: type[Model]) -> dict[str, Any]:
-    """The schema of one model, with documented fields."""
     docs = field_docs(model)
     literal = model is Param
     properties = {name: _documented(_tidy(inner, literal=literal), docs.get(name)) for name, inner in schema.get("properties", {}).items()}
@@ -152,20 +159,6 @@ def _reference(cls: type[Any], name: str) -> dict[str, Any]:
     """A reference to the model of an op, without the empty map if it needs an argument."""
     least = {} if goes_bare(cls) else {"minProperties": 1}
     return {"description": _summary(cls), "$ref": f"#/$defs/{name}", **least}
-
-
-def _edits() -> dict[str, Any]:
-    """The schema of a map of edits."""
-    forms: dict[str, dict[str, Any]] = {
-        "replace": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Step"}},
-        "remove": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
-        "before": {"type": "object", "additionalProperties": _STEPS},
-        "after": {"type": "object", "additionalProperties": _STEPS},
-        "append": _STEPS,
-    }
-    properties = {key: _documented(form, EDITS[key]) for key, form in forms.items()}
-    text = "Edits of the steps of the base, each named by the id that keys its draws."
-    return {"description": text, "type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _test(names: dict[str, str], models: dict[str, Any]) -> dict[str, Any]:

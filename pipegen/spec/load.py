@@ -13,13 +13,14 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, FullError, Label
 from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed, granted
+from pipegen.spec.drafts import Draft
 from pipegen.spec.extends import Files, follow, merge, read_bytes, read_file, read_text
-from pipegen.spec.locate import Locator, Place
+from pipegen.spec.locate import Locator, Place, Value
 from pipegen.spec.models import PipelineSpec, Stretch, TrainingStage
 from pipegen.spec.overrides import Outside, lay_over, plain, split
-from pipegen.spec.params import Given, Params, Substitution, Value
+from pipegen.spec.params import Given, Params, Substitution
 from pipegen.spec.rebase import make_absolute
-from pipegen.spec.sections import Draft, build
+from pipegen.spec.sections import build
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
 from pipegen.spec.trust import check_trust
 

@@ -17,22 +17,37 @@ Locate = Callable[..., Label]
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """A param that a value contains.
+class Value:
+    """The value of a param.
 
     Attributes:
-        name: The param.
-        env: The environment variable of its value; "" for none, and if the caller allows its use.
-        by_caller: Whether its value comes from the caller or the environment, not from a spec.
-        whole: Whether the value is the param's alone, without text around it.
+        value: The value, of the declared type; `None` for none.
+        origin: `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`.
+        outside: Whether it came from outside the spec's files.
+        ok: Whether it is valid.
+        env: The environment variable that it, or a part of it, came from; "" if the caller allows its use for anything.
+        by_caller: Whether it came from the caller or the environment.
         is_text: Whether it may be any text.
+        mixed: Whether it contains such a value with text around it, as the value of a stage may.
     """
 
+    value: Any
+    origin: str
+    outside: bool
+    ok: bool = True
+    env: str = ""
+    by_caller: bool = False
+    is_text: bool = False
+    mixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A param that a value contains, and whether the value is the param's alone, without text around it."""
+
     name: str
-    env: str
-    by_caller: bool
+    value: Value
     whole: bool
-    is_text: bool
 
 
 @dataclass(slots=True)
@@ -130,18 +145,18 @@ class Locator:
         span = self.span(path) if path not in self._folders else None
         return span is not None and span.file in self.files.shared
 
-    def from_param(self, path: KeyPath, filled: Filled, origin: str, *, outside: bool, at_start: bool) -> None:
-        """Notes that the value at `path` contains a param, with the origin of its value."""
+    def from_param(self, path: KeyPath, filled: Filled, *, at_start: bool) -> None:
+        """Notes that the value at `path` contains a param."""
         self.params.setdefault(path, []).append(filled.name)
         self.filled.setdefault(path, []).append(filled)
         default = self.spans.values.get(("params", filled.name, "default"))
-        self.origins[path] = origin if outside or default is None else str(default)
-        if outside and at_start:
+        self.origins[path] = filled.value.origin if filled.value.outside or default is None else str(default)
+        if filled.value.outside and at_start:
             self._folders[path] = self.base
 
     def from_env(self, path: KeyPath) -> str:
         """The environment variable in the value at `path`, or ""."""
-        return next((filled.env for filled in self.filled.get(path, ()) if filled.env), "")
+        return next((filled.value.env for filled in self.filled.get(path, ()) if filled.value.env), "")
 
     def is_param(self, path: KeyPath) -> bool:
         """Tests if the value at `path` is that of a param, without text around it."""
@@ -150,7 +165,7 @@ class Locator:
 
     def is_callers(self, path: KeyPath) -> bool:
         """Tests if the whole value at `path` comes from the caller or the environment."""
-        return self.is_outside(path) or (self.is_param(path) and self.filled[path][0].by_caller)
+        return self.is_outside(path) or (self.is_param(path) and self.filled[path][0].value.by_caller)
 
     def lay_over(self, path: KeyPath, origin: str) -> None:
         """Notes that the value at `path` came from outside."""

@@ -125,8 +125,7 @@ def read_lock(path: Path) -> Lock:
         data = read_regular(path, _MOST + 1)
         if len(data) > _MOST:
             raise BaseProblem("PG532", f"the lock {shown} is larger than {_MOST // 2**20} MiB", mend)
-        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        value = yaml.load(data.decode(), Loader=loader)  # noqa: S506 - a safe one either way
+        value = yaml.load(data.decode(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe one either way
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         hint = "it has a merge conflict" if b"\n<<<<<<<" in data else "it is not YAML"
         said = error.strerror.lower() if isinstance(error, OSError) and error.strerror else hint
@@ -154,11 +153,7 @@ def digest(data: bytes) -> str:
 
 @dataclass(slots=True)
 class LockedTexts:
-    """The texts of bases from git in the nearest lock; nothing is fetched.
-
-    Attributes:
-        folder: The folder of the spec.
-    """
+    """The texts of bases from git in the lock nearest to the folder of a spec; nothing is fetched."""
 
     folder: Path
     _read: tuple[Path, Lock] | None = field(default=None, init=False)

@@ -50,16 +50,13 @@ def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
         value = os.fspath(value)
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
-    if isinstance(value, str):
-        if any("\ud800" <= c <= "\udfff" for c in value):
-            message = "the text has half of a surrogate pair, which is not a character"
-            out.add(make("PG001", message, Label(None, path=format_path(path))))
-            return None
-        return str(value)
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    help_ = ("use maps, lists, text, numbers, booleans and `None`",)
     at = Label(None, path=format_path(path))
+    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        out.add(make("PG001", "the text has half of a surrogate pair, which is not a character", at))
+        return None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return str(value) if isinstance(value, str) else value
+    help_ = "use maps, lists, text, numbers, booleans and `None`"
     out.add(make("PG104", f"`{at.path}` is a Python {type(value).__name__}, which a spec cannot hold", at, help=help_))
     return None
 
@@ -74,12 +71,8 @@ def endless(value: Any, path: KeyPath = ()) -> list[KeyPath]:
 
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
-_FIXED = ("pipegen", "extends")
-"""Sections that cannot be overridden, as they are read before."""
 _STEPS = (STEPS, INNER)
 """Keys of lists of steps."""
-_STAGES = ("stages",)
-"""The list whose entries are maps of any number of keys, not steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +169,7 @@ def _put(at: Any, parts: list[str | int], value: Any, path: KeyPath = ()) -> Key
     part, *rest = parts
     if isinstance(part, int):
         raise _no_list(path, part)
-    if part in _FIXED and not path:
+    if part in ("pipegen", "extends") and not path:  # which are read before
         raise _WrongPathError(f"`{part}` cannot be set from outside", "change it in the file")
     here = (*path, part)
     if rest:
@@ -189,7 +182,7 @@ def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: Key
     """Sets the value in a list, of steps or of anything else."""
     part, *rest = parts
     index = _index(entries, part, path)
-    here, name = (*path, index), step_name(entries[index]) if path != _STAGES else None
+    here, name = (*path, index), step_name(entries[index]) if path != ("stages",) else None  # stages are maps of any number of keys
     numbered = isinstance(part, int) or part.isdigit()
     if numbered and not rest:
         entries[index] = value

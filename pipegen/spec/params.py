@@ -17,11 +17,11 @@ from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, flow, resolve
 from pipegen.spec.expect import one_of, shorten, show
-from pipegen.spec.locate import Filled, Locator, Place
+from pipegen.spec.locate import Filled, Locator, Place, Value
+from pipegen.spec.mismatch import check
 from pipegen.spec.models import Param
 from pipegen.spec.rebase import absolute, homeless
 from pipegen.spec.source_map import KeyPath, Tree, format_path
-from pipegen.spec.value_checks import check
 from pipegen.terminal import masked_value
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -41,31 +41,6 @@ _OPEN = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_DEFAU
 
 _LONGEST_VALUE = 80
 """Characters up to which a value is repeated in help."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A param's value.
-
-    Attributes:
-        value: The value, of the declared type; `None` for none.
-        origin: `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`.
-        outside: Whether it came from outside the spec's files.
-        ok: Whether it is valid.
-        env: The environment variable that it, or a part of it, came from; "" if the caller allows its use for anything.
-        by_caller: Whether it came from the caller or the environment.
-        is_text: Whether it may be any text.
-        mixed: Whether it contains such a value with text around it, as the value of a stage may.
-    """
-
-    value: Any
-    origin: str
-    outside: bool
-    ok: bool = True
-    env: str = ""
-    by_caller: bool = False
-    is_text: bool = False
-    mixed: bool = False
 
 
 _WRONG = Value(None, "default", outside=False, ok=False)
@@ -98,9 +73,8 @@ class Params:
         """Evaluates all declared params; reports and marks invalid ones."""
         if not isinstance(section, dict):
             if section is not None or ("params",) in self.locate.spans.keys:
-                self.out.add(
-                    make("PG104", f"`params` is a map of names to declarations, got {show(section)}", self.locate.label(("params",)))
-                )
+                message = f"`params` is a map of names to declarations, got {show(section)}"
+                self.out.add(make("PG104", message, self.locate.label(("params",))))
             section = {}
         values: dict[str, Value] = {}
         for name, raw in section.items():
@@ -140,8 +114,8 @@ class Params:
             return _WRONG
         if param.env is None:
             return self._default(param, name)
-        is_set = param.env in self.env
-        value = self._outside(param, name, self.env[param.env], f"${param.env}") if is_set else self._default(param, name)
+        given = self.env.get(param.env)
+        value = self._default(param, name) if given is None else self._outside(param, name, given, f"${param.env}")
         # A value that may be sent elsewhere is a finding even if the variable is not set here.
         return value if param.env in self.allowed.env else replace(value, env=param.env, is_text=param.type in ("str", "path"))
 
@@ -156,10 +130,9 @@ class Params:
             wrong = f"`choices` {'lists the words of' if param.type == 'choice' else 'is only for'} `type: choice`"
         elif param.min is not None and param.max is not None and param.min > param.max:
             field, wrong = "min", f"`min` {param.min:g} is above `max` {param.max:g}"
-        if wrong is None or field is None:
-            return True
-        self._wrong(wrong, (), self.locate.label(("params", name, field)))
-        return False
+        if wrong is not None and field is not None:
+            self._wrong(wrong, (), self.locate.label(("params", name, field)))
+        return wrong is None
 
     def _outside(self, param: Param, name: str, value: Any, origin: str) -> Value:
         try:
@@ -167,8 +140,7 @@ class Params:
             return Value(fitted, origin, outside=True, by_caller=True, is_text=param.type in ("str", "path"))
         except _WrongError as wrong:
             at = self.locate.label(("params", name), "declared here", key=True)
-            self._wrong(f"`{name}` is {wrong}, but {origin} gives {show(value)}", (), at)
-            return Value(None, origin, outside=True, ok=False)
+            return self._wrong(f"`{name}` is {wrong}, but {origin} gives {show(value)}", (), at)
 
     def in_stage(self, name: str, value: Any, path: KeyPath) -> Value:
         """The value of a param in a stage, at `path`; an invalid one is reported and marked."""
@@ -318,11 +290,7 @@ class Substitution:
         return value
 
     def _count(self, value: Any, path: KeyPath) -> None:
-        """Adds up the text of substituted values.
-
-        Raises:
-            _TooLargeError: If the spec becomes too large.
-        """
+        """Adds up the text of substituted values, and refuses too much of it."""
         size = len(value) if isinstance(value, str) else 0
         self._size += size
         if size > MAX_SCALAR:
@@ -367,8 +335,8 @@ class Substitution:
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None
-        filled = Filled(name, value.env, value.by_caller, match[0] == match.string and not value.mixed, value.is_text)
-        self.locate.from_param(path, filled, value.origin, outside=value.outside, at_start=match.start() == 0)
+        filled = Filled(name, value, match[0] == match.string and not value.mixed)
+        self.locate.from_param(path, filled, at_start=match.start() == 0)
         return value
 
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:

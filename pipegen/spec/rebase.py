@@ -49,15 +49,10 @@ def places(node: Any, at: KeyPath, own: frozenset[str] = frozenset()) -> Iterato
     """Yields the arguments of a source that are places: the map that holds each, its key, its key path."""
     for key, value in node.items() if isinstance(node, dict) else ():
         if isinstance(value, dict):
-            if not is_part_splits((*at, key)):
+            if key != "splits" or at[:-1] != _PARTS:  # a `path` of the `splits` of a part is a regular expression
                 yield from places(value, (*at, key), own_places(node, key))
         elif key in PLACES or key in own:
             yield node, key, (*at, key)
-
-
-def is_part_splits(path: KeyPath) -> bool:
-    """Tests if a key path is that of the `splits` of a part of a mix, where a `path` is a regular expression."""
-    return path[-1] == "splits" and path[:-2] == _PARTS
 
 
 def make_absolute(spec: dict[str, Any], place: Place) -> None:

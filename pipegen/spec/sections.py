@@ -4,107 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import product
-from math import prod
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, Severity, Span, write
+from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, Span, write
 from pipegen.diagnostics.foreign import meanings, rows, split_named
 from pipegen.diagnostics.suggest import closest
-from pipegen.frozen import dataclass
-from pipegen.ops.registry import sources
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 from pipegen.spec.choices import build_source, build_steps, build_tests, steps_of_each
 from pipegen.spec.compose import flow, has_one_reading, number_trap
+from pipegen.spec.drafts import Draft, draft
 from pipegen.spec.expect import field_type, one_of, show
 from pipegen.spec.locate import Place
-from pipegen.spec.mismatch import AnyStep, UnknownStep, certain, keeps_shape, name_of, replacement, stand_ins, too_many, unknown_key
+from pipegen.spec.mismatch import certain, check, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
 from pipegen.spec.overrides import endless
 from pipegen.spec.source_map import Tree, lookup
 from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
-from pipegen.spec.value_checks import check
-
-_PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
-_MOST_DRAFTS = 24
-_HOPELESS = {"pipegen", "extends"}
-"""Sections after whose errors nothing else can be checked."""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """The valid part of a spec with errors.
-
-    Attributes:
-        spec: The valid sections, steps and tests, with placeholders for invalid steps; defaults elsewhere.
-        broken: The sections with errors, whose defaults mean nothing.
-        others: The same with other placeholders: an error in all of them is one whatever was meant.
-        guessed: Whether the features of the source are unknown.
-    """
-
-    spec: PipelineSpec
-    broken: frozenset[str]
-    others: tuple[PipelineSpec, ...] = ()
-    guessed: bool = False
-
-
-def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: Diagnostics) -> Draft | None:
-    """Makes a draft of the valid parts; `None` if an error makes all others doubtful.
-
-    `values` are the sections by name, `None` for invalid ones, as in `steps`; `found` are the findings so far.
-    """
-    broken = {name for name, value in values.items() if value is None and name not in ("name", "description")}
-    wrong = {i for i, step in enumerate(steps) if step is None}
-    if wrong:
-        broken.add("transforms")
-    listed = True
-    for finding in found.items:
-        if finding.severity is not Severity.ERROR:
-            continue
-        place = _PLACE.match(finding.labels[0].path) if finding.labels else None
-        if place is None:
-            return None
-        section = place[1] if place[1] in PipelineSpec.model_fields else closest(place[1], PipelineSpec.model_fields) or "transforms"
-        if section == "transforms":
-            listed = listed and place[1] == section and place[2] is not None
-            wrong |= {int(place[2])} if place[2] else set()
-        broken.add(section)
-    if broken & _HOPELESS:
-        return None
-    source = values.get("source") or _stand_in(raw.get("source"))
-    guessed = source is None
-    if guessed:
-        source = sources()["image_folder"].model_construct()
-        broken |= {"source", "output"}
-    kept = {name: value for name, value in values.items() if value is not None and name not in broken}
-    kept |= {"pipegen": 1, "source": source, "tests": values.get("tests", ())}
-    if "splits" in kept and source is not None:
-        kept["splits"] = kept["splits"].by_default(source.split_method())
-    several = _steps(raw["transforms"], steps, wrong) if listed and steps else [()]
-    first, *others = (PipelineSpec.model_construct(**{**kept, "transforms": chosen}) for chosen in several)
-    return Draft(first, frozenset(broken), tuple(others), guessed)
-
-
-def _steps(raw: list[Any], steps: list[Any], wrong: set[int]) -> list[tuple[Transform, ...]]:
-    """All combinations of steps that may be meant by invalid ones; if too many, these become unknown steps."""
-    meant = [stand_ins(raw[i]) if i in wrong else (step,) for i, step in enumerate(steps)]
-    for i, several in enumerate(meant):
-        if len(several) > 1 and prod(map(len, meant)) > _MOST_DRAFTS:
-            meant[i] = (UnknownStep(when="all") if keeps_shape(type(several[0])) else AnyStep(when="all"),)
-    return list(product(*meant))
-
-
-def _stand_in(source: Any) -> Source | None:
-    """A source of the kind that is meant, if its features do not depend on its invalid arguments."""
-    name = next(iter(source)) if isinstance(source, dict) and len(source) == 1 else source
-    near = closest(name, sources()) if isinstance(name, str) and name not in sources() else name if isinstance(name, str) else None
-    cls = sources().get(near) if near is not None else None
-    open_ended = cls is None or hasattr(cls, "from_yaml") or not {"features", "parts"}.isdisjoint(cls.model_fields)
-    return None if cls is None or open_ended else cls.model_construct()
-
 
 VERSION = 1
 _SPLITS = frozenset({"train", "validation", "test", "predict"})
@@ -117,7 +34,9 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     raw = tree.value
     _endless(raw, place)
     _version(raw, place, file)
-    values: dict[str, Any] = {"pipegen": VERSION, "name": _stem(file), "params": params}
+    unnamed = file is None or file.startswith("<") or file == "-"
+    stem = None if unnamed else re.sub(r"(?!\A)(\.pipegen)?\.ya?ml\Z", "", os.path.basename(file))
+    values: dict[str, Any] = {"pipegen": VERSION, "name": stem, "params": params}
     values |= _sections(raw, place)
     if "source" in raw:
         values["source"] = build_source(raw["source"], place.at("source"))
@@ -166,9 +85,14 @@ def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
     at = place.at("pipegen")
     if "pipegen" not in raw:
         if not place.partial and not _meant(raw, "pipegen"):
+            spans = [s for p, s in place.locate.spans.keys.items() if len(p) == 1 and s.file == file]
+            first = min(spans, key=lambda s: (s.line, s.column), default=None)
+            fix = None
+            if first is not None and first.column == 1:
+                above = Span(first.file, first.line, 1, first.line, 1)
+                fix = Fix(f"insert `pipegen: {VERSION}`", (Edit(above, f"pipegen: {VERSION}\n"),), Applicability.SAFE)
             help_ = (write(f"pipegen: {VERSION}", "spec", "begin the spec with {}"),)
-            message = "the spec has no version of the language"
-            place.out.add(make("PG101", message, _first_key(place), help=help_, fix=_first_line(place, file)))
+            place.out.add(make("PG101", "the spec has no version of the language", _first_key(place), help=help_, fix=fix))
     elif raw["pipegen"] != VERSION or isinstance(raw["pipegen"], (bool, float)):
         value = raw["pipegen"]
         help_ = (write(str(VERSION), "value", "this version of pipegen reads {}", shown=f"pipegen: {VERSION}"),)
@@ -185,18 +109,7 @@ def _meant(raw: dict[str, Any], section: str) -> bool:
 
 def _first_key(place: Place) -> Label:
     """The place of findings about missing sections: the first key."""
-    first = next((p for p in place.locate.spans.keys if len(p) == 1), ())
-    return place.locate.label(first, key=True)
-
-
-def _first_line(place: Place, file: str | None) -> Fix | None:
-    """The fix that inserts the version above the first key of the file."""
-    spans = [s for p, s in place.locate.spans.keys.items() if len(p) == 1 and s.file == file]
-    first = min(spans, key=lambda s: (s.line, s.column), default=None)
-    if first is None or first.column != 1:
-        return None
-    at = Span(first.file, first.line, 1, first.line, 1)
-    return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),), Applicability.SAFE)
+    return place.locate.label(next((p for p in place.locate.spans.keys if len(p) == 1), ()), key=True)
 
 
 def _odd_keys(tree: Tree, place: Place) -> None:
@@ -294,10 +207,3 @@ def _is_size(key: str, size: Any) -> bool:
     if isinstance(size, bool) or not isinstance(size, (int, float, str)):
         return False
     return key in _SPLITS or split_named(key) is not None or (isinstance(size, float) and 0 < size < 1)
-
-
-def _stem(file: str | None) -> str | None:
-    """The default name of a spec: that of its file, without the ending."""
-    if file is None or file.startswith("<") or file == "-":
-        return None
-    return re.sub(r"(?!\A)(\.pipegen)?\.ya?ml\Z", "", os.path.basename(file))

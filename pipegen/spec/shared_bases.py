@@ -36,13 +36,7 @@ _GIT_FORM = "a base in a repository is `git+https://HOST/REPOSITORY@TAG#path/bas
 
 
 class BaseProblem(Exception):
-    """The error of a base that is not available.
-
-    Attributes:
-        code: The code of the finding.
-        message: One line.
-        help: Lines of help.
-    """
+    """The error of a base that is not available: the code, the message and the help of its finding."""
 
     def __init__(self, code: str, message: str, *help_: str) -> None:
         super().__init__(message)
@@ -53,12 +47,7 @@ class BaseProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The address of a base outside the project.
-
-    Attributes:
-        place: The package, or the repository at a revision, with the file.
-        file: The file's path in it, with `/` between its parts.
-    """
+    """The address of a base outside the project: a package, or a repository at a revision, and the path of the file in it."""
 
     place: str
     file: str

@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any
 
 from pipegen.errors import OpError
@@ -231,7 +231,6 @@ class _Walk:
         self.size = spec.batch.buckets.sizes[0] if spec.batch.buckets is not None else None
 
     def run(self, seen: list[_Seen]) -> None:
-        """Notes the effect of each step."""
         self._decode_first()
         for step, found in zip(self.spec.transforms, seen, strict=True):
             if runs_on(step, self.split):
@@ -242,13 +241,8 @@ class _Walk:
 
     def _decode_first(self) -> None:
         """Applies the implicit `decode`."""
-        leading = []
-        for step in self.spec.transforms:
-            if not runs_on(step, self.split):
-                continue
-            if not isinstance(step, DecodeTransform):
-                break
-            leading.append(step.feature)
+        here = (step for step in self.spec.transforms if runs_on(step, self.split))
+        leading = [step.feature for step in takewhile(lambda step: isinstance(step, DecodeTransform), here)]
         written = {step.feature for step in self.spec.transforms if isinstance(step, DecodeTransform)}
         if None not in leading:
             for name, x in list(self.types.items()):
@@ -283,10 +277,7 @@ class _Walk:
             self.types[name] = None
 
     def _constants(self, step: Transform, name: str, x: FeatureType) -> Any:
-        """The constants of arithmetic on a feature of type `x`, alone and folded with the steps before it.
-
-        `None` for other steps, and if unknown.
-        """
+        """The constants of arithmetic on `x`, alone and folded with steps before it; `None` for other steps, and if unknown."""
         try:
             on = step.on(x)
             if not isinstance(on, PointwiseTransform):
@@ -310,11 +301,6 @@ def _constants(a: Arithmetic, *, exact: bool = False) -> list[Any]:
 
 
 def _float32(value: float) -> float:
-    """Rounds a number to float32.
-
-    Raises:
-        OverflowError: If it is not finite in float32.
-    """
     rounded: float = struct.unpack("f", struct.pack("f", _finite(value)))[0]
     return rounded
 

@@ -104,8 +104,7 @@ def _long_key(p: _Place) -> Diagnostic | None:
         return None
     start += len(before[start:]) - len(before[start:].lstrip())
     at = Label(Span(p.file, line + 1, start + 1, line + 1, start + 2), "it begins here")
-    help_ = "YAML does not support longer keys"
-    return make("PG003", f"a key is longer than {LONGEST_KEY:,} characters", at, help=help_)
+    return make("PG003", f"a key is longer than {LONGEST_KEY:,} characters", at, help="YAML does not support longer keys")
 
 
 def _bracket(p: _Place) -> Diagnostic | None:

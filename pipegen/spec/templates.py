@@ -27,8 +27,7 @@ _EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/.-]*?)(?:\*([\d.]+))?")
 
 def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
     """The rows for a word with its value, those about the value first."""
-    found = [row for row in rows(word, place) if row.holds(word, value)]
-    return sorted(found, key=lambda row: not row.is_about_values(word))
+    return sorted((row for row in rows(word, place) if row.holds(word, value)), key=lambda row: not row.is_about_values(word))
 
 
 def steps_of(row: Row, given: Any) -> list[dict[str, Any]]:

@@ -87,7 +87,7 @@ def _way_out(key: str) -> str:
 def _sent(raw: Mapping[str, Any], place: Place) -> None:
     """Reports values of the environment that are sent to a server that the spec names."""
     locate = place.locate
-    tainted = {path for path, filled in locate.filled.items() if any(each.env for each in filled)}
+    tainted = {path for path, filled in locate.filled.items() if any(each.value.env for each in filled)}
     if not tainted:
         return
     asked, reported = dict[KeyPath, KeyPath](), set[KeyPath]()
@@ -104,7 +104,7 @@ def _sent(raw: Mapping[str, Any], place: Place) -> None:
         *_, key = (part for part in path if isinstance(part, str))
         of = str(_source_of(path)[-1])
         is_own_place = locate.is_param(path) and (key in PLACES or key in own_places({of: None}, of))
-        if address is not None and not is_own_place and any(each.env and each.is_text for each in locate.filled[path]):
+        if address is not None and not is_own_place and any(each.value.env and each.value.is_text for each in locate.filled[path]):
             _report_sent(path, address, place)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipegen.diagnostics.diagnostic import Label
 from pipegen.frozen import dataclass
 from pipegen.ops.buckets import says_bucket, sized
 from pipegen.ops.families.combining import named_by, runs_on
@@ -87,14 +86,7 @@ def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> Pip
 
 def relocated(locate: Locate, spec: PipelineSpec, name: str | None) -> Locate:
     """Maps places of the spec of a branch's view to those of the whole spec."""
-    return locate if name is None else _through(locate, lambda path: relocate(path, spec, name))
-
-
-def _through(locate: Locate, moved: Callable[[KeyPath], KeyPath]) -> Locate:
-    def label(path: KeyPath, text: str = "", *, key: bool = False) -> Label:
-        return locate(moved(path), text, key=key)
-
-    return label
+    return locate if name is None else lambda path, *text, **key: locate(relocate(path, spec, name), *text, **key)
 
 
 def relocate(path: Sequence[str | int], spec: PipelineSpec, name: str | None) -> KeyPath:
@@ -285,8 +277,7 @@ def _source(spec: PipelineSpec, name: str) -> Source:
     if wanted:
         fill[PART] = FeatureType("label", "int64", (), classes=len(names)), names.index(name)
     if not part.features and not fill:
-        source: Source = part.source
-        return source
+        return part.source
     order = tuple(dict.fromkeys((*spec.source.infer(), *part.names(), *fill)))
     return PartSource(
         inner=part.source, adapting=Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
@@ -310,7 +301,7 @@ def part_path(name: str) -> KeyPath:
 def relocated_part(locate: Locate, spec: PipelineSpec, name: str) -> Locate:
     """Maps places of a part's joined spec to those of the spec of the mix."""
     own = len(spec.source.mixed()[name].transforms)
-    return _through(locate, lambda path: relocate_part(path, name, own))
+    return lambda path, *text, **key: locate(relocate_part(path, name, own), *text, **key)
 
 
 def relocate_part(path: Sequence[str | int], name: str, own: int) -> KeyPath:

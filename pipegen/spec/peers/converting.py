@@ -15,13 +15,7 @@ _FILLS = {"edge": "nearest", "replicate": "nearest", "symmetric": "reflect"}
 
 
 class Unsuited(Exception):
-    """The error of a step, or an argument with its value, without an equivalent.
-
-    Attributes:
-        why: The difference.
-        about: The argument, or "" for the step itself.
-        nearest: The nearest step, if any.
-    """
+    """The error of a step without an equivalent, or of its argument `about`: the difference, and the nearest step, if any."""
 
     def __init__(self, why: str, about: str, nearest: dict[str, Any] | None) -> None:
         super().__init__(why)

@@ -254,8 +254,7 @@ def normalization(axis=-1, mean=None, variance=None, invert=False) -> Steps:
     if mean is None and variance is None:
         return step("standardize", statistics="featurewise")
     roots = [tidy(number("variance", v) ** 0.5) for v in (variance if is_pair(variance) else [variance])]
-    means = list(mean) if is_pair(mean) else [mean]
-    return step("normalize", mean=[number("mean", m) for m in means], std=roots)
+    return step("normalize", mean=[number("mean", m) for m in (mean if is_pair(mean) else [mean])], std=roots)
 
 
 def solarization(addition_factor=0.0, threshold_factor=0.0, value_range=(0, 255)) -> Steps:
