@@ -323,15 +323,7 @@ def make(
     fix: Fix | None = None,
     severity: Severity | None = None,
 ) -> Diagnostic:
-    """Makes a finding; the first label is its place.
-
-    Args:
-        code: A code of the catalogue.
-        message: The message.
-        labels: The places, the primary one first.
-        help: What is expected and what to do, in one line or several.
-        fix: An edit that removes the finding.
-        severity: The severity, by default that of the catalogue.
+    """Makes a finding with a code of the catalogue, whose severity it has by default; the first label is its primary place.
 
     Raises:
         KeyError: If the catalogue does not have the code.

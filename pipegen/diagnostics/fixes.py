@@ -58,23 +58,14 @@ _QUOTED_OR_COMMENT = re.compile(r"""(?<![^ \t\[{,:-])(?:'[^']*(?:'|$)|"(?:\\.|[^
 
 @dataclass(slots=True)
 class _Comment:
-    """An ignore comment.
+    """An ignore comment."""
 
-    Attributes:
-        span: The span from the `#` to the closing bracket.
-        before: The column where the blanks before it begin.
-        codes: The codes in it.
-        leads: Whether another remark follows after its `#`.
-        used: The codes that silenced a finding.
-        refused: The codes that are errors here.
-    """
-
-    span: Span
-    before: int
-    codes: tuple[str, ...]
-    leads: bool
-    used: set[str] = field(default_factory=set)
-    refused: set[str] = field(default_factory=set)
+    span: Span  # the span from the `#` to the closing bracket
+    before: int  # the column where the blanks before it begin
+    codes: tuple[str, ...]  # the codes in it
+    leads: bool  # whether another remark follows after its `#`
+    used: set[str] = field(default_factory=set)  # the codes that silenced a finding
+    refused: set[str] = field(default_factory=set)  # the codes that are errors here
 
 
 def suppressed(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> tuple[list[Diagnostic], list[Diagnostic]]:

@@ -56,15 +56,8 @@ Row = list[tuple[str, str]]
 """A row to print: pieces of text with the names of their styles."""
 
 
-def rows(line: str, marks: list[Mark], budget: int) -> list[Row]:
-    """Cuts a line to `budget` terminal columns around its main mark, and adds the rows under it; needs at least one mark."""
-    focus = next((m for m in marks if m.primary), marks[0])
-    line, placed = _place(line, marks, focus, budget)
-    return [[(line, "")], *_underline(placed)]
-
-
 def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str, list[Mark]]:
-    """The line as printed, and the marks in its columns."""
+    """Cuts a line to `budget` terminal columns around a mark; returns it with the marks in its columns."""
     first = max(min(focus.start, len(line)) - _FAR, 0)
     far = line[first : first + 2 * _FAR]
     plain = far.isascii() and far.isprintable()
@@ -259,7 +252,8 @@ class _Renderer:
                     end = span.end_column - 1 if span.end_line == number else len(text.rstrip())
                     end = min(max(end, start), max(len(text), start))
                     marks.append(Mark(start, end, label is primary, one_line(label.text)))
-            for j, row in enumerate(rows(text, marks, budget)):
+            text, placed = _place(text, marks, next((m for m in marks if m.primary), marks[0]), budget)
+            for j, row in enumerate([[(text, "")], *_underline(placed)]):
                 out.append(self.gutter(str(number) if j == 0 else "", gutter, row, severity))
         return out
 

@@ -35,7 +35,7 @@ def build_steps(value: Any, place: Place) -> list[Transform | None]:
     """Builds the steps of a spec; `None` for an invalid one."""
     if is_edit(value):
         if not place.partial:
-            help_ = (
+            help_: tuple[str, ...] = (
                 "name the base: `extends: base.pipegen.yaml`",
                 write("- resize: {size: 224}", "value", "or, without a base, write each step on its own line, such as {}"),
             )

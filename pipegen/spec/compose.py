@@ -159,7 +159,9 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
         if len(text) > MAX_BYTES:
             raise _StopError(make("PG003", f"the text is larger than {MAX_BYTES // 2**20} MiB", _top(file)))
         root = _Composer(text, file, out).document()
-        return _Expander(out).tree(root)
+        expander = _Expander(out)
+        expander.result.value = expander.value(root, ())
+        return expander.result
     except _StopError as stop:
         out.add(stop.args[0])
     except yaml.MarkedYAMLError as error:
@@ -320,11 +322,6 @@ class _Expander:
         self.nodes = 0
         self.size = 0
         self.result = Tree({})
-
-    def tree(self, root: _Node) -> Tree:
-        """Expands the whole spec."""
-        self.result.value = self.value(root, ())
-        return self.result
 
     def value(self, node: _Node, path: KeyPath) -> Any:
         """The plain value of a node at `path`."""

@@ -50,17 +50,9 @@ def edited(base: Tree, over: Tree, out: Diagnostics) -> Tree:
 
 
 def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: dict[KeyPath, str] | None = None) -> list[KeyPath]:
-    """Edits the list of steps of `base` by the map of `over`.
+    """Edits the list of steps of `base` by the map of `over`, in place; returns the new paths of the steps of the map.
 
-    Args:
-        base: The spec with the steps, edited in place.
-        over: The spec with the map.
-        out: The collector of findings.
-        by: The beginning of their messages.
-        noted: Other notes by path in `base`, which move along.
-
-    Returns:
-        The new paths of the steps of the map.
+    `by` is the beginning of the messages, and `noted` are further notes by path in `base`, which move along.
     """
     wanted = _Wanted(base, over, out, by)
     wanted.read()
@@ -73,7 +65,8 @@ def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: di
     for path in moves.named:
         span = base.spans.values.get(path) or base.spans.keys.get(path)
         if span is not None:
-            base.spans.values[(*path, step_name(lookup(base.value, path)) or "", "id")] = span
+            at = (*path, step_name(lookup(base.value, path)) or "", "id")
+            base.spans.values[at] = span
     return list(moves.over.values())
 
 
@@ -93,23 +86,16 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Wanted:
-    """The edits of a map; invalid ones are reported and left out.
-
-    Attributes:
-        replaced: The replacements, by the ids of the replaced steps.
-        removed: The removed ids, with the paths where they are named.
-        beside: New steps `before` and `after` each id.
-        appended: New steps at the end.
-    """
+    """The edits of a map; invalid ones are reported and left out."""
 
     base: Tree
     over: Tree
     out: Diagnostics
     by: str
-    replaced: dict[str, _Entry] = field(default_factory=dict)
-    removed: dict[str, KeyPath] = field(default_factory=dict)
-    beside: dict[str, dict[str, list[_Entry]]] = field(default_factory=lambda: {"before": {}, "after": {}})
-    appended: list[_Entry] = field(default_factory=list)
+    replaced: dict[str, _Entry] = field(default_factory=dict)  # the replacements, by the ids of the replaced steps
+    removed: dict[str, KeyPath] = field(default_factory=dict)  # the removed ids, with the paths where they are named
+    beside: dict[str, dict[str, list[_Entry]]] = field(default_factory=lambda: {"before": {}, "after": {}})  # new steps, by id
+    appended: list[_Entry] = field(default_factory=list)  # new steps at the end
     _ids: list[str] = field(default_factory=list)
 
     def read(self) -> None:
@@ -197,17 +183,11 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Moves:
-    """The moves of steps, by which their places follow.
+    """The moves of steps, by which their places follow."""
 
-    Attributes:
-        base: The new path of each step of the base, by its old one; `None` if removed.
-        over: The same for the steps of the map.
-        named: The paths of the steps whose ids were written out.
-    """
-
-    base: dict[KeyPath, KeyPath | None] = field(default_factory=dict)
-    over: dict[KeyPath, KeyPath] = field(default_factory=dict)
-    named: list[KeyPath] = field(default_factory=list)
+    base: dict[KeyPath, KeyPath | None] = field(default_factory=dict)  # new paths by old ones; `None` if removed
+    over: dict[KeyPath, KeyPath] = field(default_factory=dict)  # the same for the steps of the map
+    named: list[KeyPath] = field(default_factory=list)  # the paths of the steps whose ids were written out
 
     def carry_out(self, base: dict[KeyPath, V], over: dict[KeyPath, V]) -> None:
         """Moves the notes of `base` on its steps, and adds those of `over` on the steps of the map."""
@@ -217,7 +197,8 @@ class _Moves:
                 n = next((n for n in range(len(path), 1, -1) if path[:n] in moves), None)
                 to = moves[path[:n]] if n is not None else None
                 if to is not None:
-                    moved[(*to, *path[n:])] = known[path]
+                    here = (*to, *path[n:])
+                    moved[here] = known[path]
         for path in [p for p in base if p[:1] == (STEPS,) and len(p) > 1]:
             del base[path]
         base.update(moved)

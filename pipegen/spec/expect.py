@@ -17,6 +17,9 @@ from pipegen.spec.units import parse_bytes
 
 _LONGEST = 40
 _MOST = 30
+_LONGEST_TEXT, _LONGEST_LIST = 200, 20
+_LARGEST = 2**53
+"""The longest value of the user, or largest integer, that is repeated."""
 
 
 def show(value: Any) -> str:
@@ -40,6 +43,15 @@ def shorten(text: str) -> str:
     """The text without line breaks, cut if it is long."""
     text = text.replace("\n", "⏎")
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def is_long(value: Any) -> bool:
+    """Tests if a value of the user is too long, or too large, to be repeated."""
+    if isinstance(value, int):
+        return abs(value) > _LARGEST
+    if isinstance(value, list) and any(map(is_long, value)):
+        return True
+    return len(value) > (_LONGEST_TEXT if isinstance(value, str) else _LONGEST_LIST) if isinstance(value, (str, list, dict)) else False
 
 
 def one_of(words: Iterable[object], last: str = "or") -> str:

@@ -105,19 +105,12 @@ def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The origin of a layer.
+    """The origin of a layer."""
 
-    Attributes:
-        name: The name of the file in findings; `None` for a mapping.
-        path: The file; `None` for a mapping, and for a base from git.
-        folder: The folder of its relative paths; not used for a shared base, which may have none.
-        address: The address of a shared base.
-    """
-
-    name: str | None
-    path: Path | None
-    folder: Path
-    address: PackageFile | GitFile | None = None
+    name: str | None  # the name of the file in findings; `None` for a mapping
+    path: Path | None  # the file; `None` for a mapping, and for a base from git
+    folder: Path  # the folder of its relative paths; not used for a shared base, which may have none
+    address: PackageFile | GitFile | None = None  # the address of a shared base
 
     @property
     def identity(self) -> str | None:
@@ -175,12 +168,12 @@ class _Layers:
             return None
         base = _base(value, by)
         if base.identity in [known.identity for known in chain]:
-            help_ = ("remove `extends` from one of these files",)
+            help_ = "remove `extends` from one of these files"
             shown = [known.name for known in (*chain, base) if known.name is not None]
             self.out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join(shown)}", at, help=help_))
             return None
         if self._read >= _LONGEST_CHAIN:
-            help_ = ("this limit protects against hostile specs",)
+            help_ = "this limit protects against hostile specs"
             self.out.add(make("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", at, help=help_))
             return None
         self._read += 1

@@ -23,6 +23,11 @@ TEXTS = f"{LOCK}.d"
 """The folder beside a lock with the texts of bases from git."""
 _MOST = 2**24
 """The largest size of a lock in bytes."""
+_UNLOCKED = (
+    "run `pipegen lock` with this spec, which resolves the tag to a commit and stores the text; commit both",
+    "nothing is fetched when a spec is built or checked",
+)
+"""Help for a base that is in no lock."""
 _SHOWN = 12
 """Digits of a commit in the name of a folder."""
 
@@ -167,23 +172,15 @@ class LockedTexts:
         if self._read is None:
             found = find_lock(self.folder)
             if found is None:
-                raise BaseProblem("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", *unlocked())
+                raise BaseProblem("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", *_UNLOCKED)
             self._read = found, read_lock(found)
         path, lock = self._read
         pin = lock.git.get(address.place)
         wanted = pin.texts.get(address.file) if pin is not None else None
         if pin is None or wanted is None:
             what = address.place if pin is None else address
-            raise BaseProblem("PG116", f"{what} is not resolved: it is not in {os.path.relpath(path)}", *unlocked())
+            raise BaseProblem("PG116", f"{what} is not resolved: it is not in {os.path.relpath(path)}", *_UNLOCKED)
         return kept_text(path, address, pin.commit, wanted, most)
-
-
-def unlocked() -> tuple[str, ...]:
-    """Help for a base that is in no lock."""
-    return (
-        "run `pipegen lock` with this spec, which resolves the tag to a commit and stores the text; commit both",
-        "nothing is fetched when a spec is built or checked",
-    )
 
 
 def kept_text(lock: Path, address: GitFile, commit: str, wanted: str, most: int) -> bytes:

@@ -258,11 +258,7 @@ class Substitution:
     _size: int = 0
 
     def apply(self, tree: Tree) -> bool:
-        """Replaces every reference outside of `params`, and reports unused params.
-
-        Returns:
-            `False` if the result is too large.
-        """
+        """Replaces every reference outside of `params`, and reports unused params; returns `False` if the result is too large."""
         try:
             tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
         except _TooLargeError as large:

@@ -34,9 +34,9 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     raw = tree.value
     _endless(raw, place)
     _version(raw, place, file)
-    unnamed = file is None or file.startswith("<") or file == "-"
-    stem = None if unnamed else re.sub(r"(?!\A)(\.pipegen)?\.ya?ml\Z", "", os.path.basename(file))
-    values: dict[str, Any] = {"pipegen": VERSION, "name": stem, "params": params}
+    own = "" if file is None or file.startswith("<") or file == "-" else os.path.basename(file)
+    name = re.sub(r"(?!\A)(\.pipegen)?\.ya?ml\Z", "", own) or None
+    values: dict[str, Any] = {"pipegen": VERSION, "name": name, "params": params}
     values |= _sections(raw, place)
     if "source" in raw:
         values["source"] = build_source(raw["source"], place.at("source"))

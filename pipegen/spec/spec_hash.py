@@ -183,21 +183,13 @@ def inner_effects(spec: PipelineSpec) -> dict[str, dict[str, list[Effect | None]
 
 @dataclass(slots=True)
 class _Seen:
-    """The effect of a step over all splits and all possible types of the data.
+    """The effect of a step over all splits and all possible types of the data."""
 
-    Attributes:
-        constants: The constants of arithmetic, by feature.
-        plain: The step in its plainest form.
-        known: Whether these are equal for all splits and types.
-        everywhere: Whether it acts on the same features as without `feature`.
-        needed: Whether it does more than the default `decode`.
-    """
-
-    constants: dict[str, Any] = field(default_factory=dict)
-    plain: Transform | None = None
-    known: bool = True
-    everywhere: bool = True
-    needed: bool = False
+    constants: dict[str, Any] = field(default_factory=dict)  # the constants of arithmetic, by feature
+    plain: Transform | None = None  # the step in its plainest form
+    known: bool = True  # whether these are equal for all splits and types
+    everywhere: bool = True  # whether it acts on the same features as without `feature`
+    needed: bool = False  # whether it does more than the default `decode`
 
     def note(self, feature: str, plain: Transform | None, constants: Any, *, needed: bool) -> None:
         self.known &= plain is not None and (self.plain or plain) == plain and self.constants.setdefault(feature, constants) == constants

@@ -15,13 +15,10 @@ from pipegen.ops.registry import sources, transforms
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow, number_trap
-from pipegen.spec.expect import field_type, valid, validated, words_of
+from pipegen.spec.expect import field_type, is_long, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.peers.converting import tidy
 
-_LONGEST_TEXT, _LONGEST_LIST = 200, 20
-_LARGEST = 2**53
-"""The longest value of the user, or largest integer, that is repeated."""
 _EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/.-]*?)(?:\*([\d.]+))?")
 
 
@@ -32,7 +29,7 @@ def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
 
 def steps_of(row: Row, given: Any) -> list[dict[str, Any]]:
     """The steps of a row with the user's values."""
-    return [filled(parsed(row, lines), given) for lines in row.lines.split(" ; ")]
+    return [filled(row, given, lines) for lines in row.lines.split(" ; ")]
 
 
 def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
@@ -52,8 +49,9 @@ def marks_of(row: Row) -> list[tuple[str, str, str, str]]:
     return [(mark[1], mark[2] or "", mark[3], mark[4] or "") for mark in found]
 
 
-def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
-    """Replaces examples in a step, a source or sections by the user's values, if accepted."""
+def filled(row: Row, given: Any, lines: str | None = None) -> dict[str, Any]:
+    """Replaces examples in lines of a row, a step, a source or sections, by the user's values, if accepted."""
+    node = parsed(row, lines)
     marks = _marks(node)
     given = _share(marks, given)
     examples = {path: example for path, _, example in marks}
@@ -72,19 +70,19 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
         if right(tried := _put(node, left)):
             examples.pop(path)
             best = tried
-    return with_further(given, best) if op in transforms() else best
+    return further(given, best) if op in transforms() else best
 
 
-def with_further(given: Any, best: dict[str, Any]) -> dict[str, Any]:
+def further(given: Any, best: dict[str, Any]) -> dict[str, Any]:
     """Adds other arguments of a step of another library that have a counterpart, such as its probability."""
     ((op, _),) = best.items()
     for key, value in given.items() if isinstance(given, dict) else ():
         cls = transforms()[op]
-        further = [{key: value}]
+        forms = [{key: value}]
         if key not in cls.model_fields:
             known = [row for row in fitting_rows(key, value, "key") if row.names and cls.model_fields.keys() >= {*row.names}]
-            further = [entries_of(cls, row, value) for row in known]
-        fitting = (tried for more in further if not more.keys() & best[op].keys() and _right(tried := {op: {**best[op], **more}}))
+            forms = [entries_of(cls, row, value) for row in known]
+        fitting = (tried for more in forms if not more.keys() & best[op].keys() and _right(tried := {op: {**best[op], **more}}))
         best = next(fitting, best)
     return best
 
@@ -112,15 +110,6 @@ def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) 
         return None
     shared = any(mark[2] == "1-" for _, mark, _ in marks)
     return given if not shared or (isinstance(given, float) and 0 < given < 1) else None
-
-
-def is_long(value: Any) -> bool:
-    """Tests if a value of the user is too long, or too large, to be repeated."""
-    if isinstance(value, int):
-        return abs(value) > _LARGEST
-    if isinstance(value, list) and any(map(is_long, value)):
-        return True
-    return len(value) > (_LONGEST_TEXT if isinstance(value, str) else _LONGEST_LIST) if isinstance(value, (str, list, dict)) else False
 
 
 def _marks(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], re.Match[str], Any]]:

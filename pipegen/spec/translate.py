@@ -17,26 +17,12 @@ from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow
-from pipegen.spec.expect import field_type, valid
+from pipegen.spec.expect import field_type, is_long, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.peers.words import Meaning, with_argument
 from pipegen.spec.peers.words import meanings as meanings_elsewhere
-from pipegen.spec.templates import (
-    accepts,
-    entries_of,
-    filled,
-    fills,
-    fitting_rows,
-    is_long,
-    marks_of,
-    parsed,
-    readings,
-    steps_of,
-    takes,
-    with_further,
-    written,
-)
+from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, further, marks_of, readings, steps_of, takes, written
 
 _MOST = 2
 """The most answers."""
@@ -94,7 +80,7 @@ def _with_strange(one: Meaning, given: Any) -> tuple[list[dict[str, Any]], list[
     """Adds arguments that the library does not have, if we do; returns the names of the others, too."""
     steps, left = list(one.steps), []
     for name in one.strange:
-        more = with_further({name: given[name]}, steps[0]) if len(steps) == 1 and not is_long(given[name]) else None
+        more = further({name: given[name]}, steps[0]) if len(steps) == 1 and not is_long(given[name]) else None
         if more is None or more == steps[0]:
             left.append(name)
         else:
@@ -142,7 +128,7 @@ def _our_own(name: str) -> list[Row]:
 
 def instead_of_source(name: str, given: Any) -> list[Advice]:
     """Advice in place of a source of another library."""
-    made = [filled(parsed(row), given) for row in fitting_rows(name, given, "source")[:1]]
+    made = [filled(row, given) for row in fitting_rows(name, given, "source")[:1]]
     return [write(written(node), "source", shown=f"source: {{{written(node)}}}") for node in made]
 
 
@@ -205,7 +191,7 @@ def entries_in(advice: Advice) -> list[str]:
 def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
     """Lines of the whole spec `raw` for a misplaced word, at the `top` level or below."""
     for row in fitting_rows(word, given, "spec"):
-        said = filled(parsed(row), None).get("source") if row.lines != NOTHING else None
+        said = filled(row, None).get("source") if row.lines != NOTHING else None
         own = raw.get("source") if isinstance(raw, dict) else None
         another = isinstance(said, dict) and isinstance(own, dict) and said.keys().isdisjoint(own) and not accepts("source", said)
         if not another:
@@ -302,4 +288,4 @@ def _whole(row: Row, word: str, given: Any, *, top: bool = False) -> Advice:
 
 
 def _filled_text(row: Row, given: Any) -> str:
-    return "\n".join(f"{section}: {flow(value)}" for section, value in filled(parsed(row), given).items())
+    return "\n".join(f"{section}: {flow(value)}" for section, value in filled(row, given).items())

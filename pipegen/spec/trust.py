@@ -55,12 +55,11 @@ def _database(value: str, path: KeyPath, place: Place, env: Set[str]) -> None:
             f"or allow the variable: `--allow-env {variable}`, `build(…, allow_env=[{variable!r}])`",
         )
         place.at(*path).add(make("PG673", message, place.locate.label(path), help=help_))
-
     for wrong in unsafe(value):
         known = allowed_arguments(value)
-        listed = f"the address of this driver may have {one_of(known, 'and')}" if known else ""
+        listed = [f"the address of this driver may have {one_of(known, 'and')}"] if known else []
         message = f"`{path[-1]}` {masked_address(wrong)}; with that a driver could load code or read files"
-        place.at(*path).add(make("PG670", message, place.locate.label(path), help=tuple(filter(None, (listed, _way_out("url"))))))
+        _refuse(message, path, place, *listed, _way_out("url"))
 
 
 def _files(value: str, path: KeyPath, place: Place) -> None:
@@ -69,12 +68,14 @@ def _files(value: str, path: KeyPath, place: Place) -> None:
         return
     if address is None or "::" in value:
         message = f"{masked_address(value)!r} is a chain of addresses, or not an address"
-        help_ = f"write one address; {_way_out('path')}"
-        place.at(*path).add(make("PG670", message, place.locate.label(path), help=help_))
+        _refuse(message, path, place, f"write one address; {_way_out('path')}")
     elif address.scheme not in KNOWN:
-        message = f"a spec may not have an address of the kind `{address.scheme}://`"
         listed = f"allowed are {one_of([f'{scheme}://' for scheme in sorted(KNOWN)], 'and')}"
-        place.at(*path).add(make("PG670", message, place.locate.label(path), help=(listed, _way_out("path"))))
+        _refuse(f"a spec may not have an address of the kind `{address.scheme}://`", path, place, listed, _way_out("path"))
+
+
+def _refuse(message: str, path: KeyPath, place: Place, *help_: str) -> None:
+    place.at(*path).add(make("PG670", message, place.locate.label(path), help=help_))
 
 
 def _way_out(key: str) -> str:

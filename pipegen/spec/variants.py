@@ -100,10 +100,7 @@ def relocate(path: Sequence[str | int], spec: PipelineSpec, name: str | None) ->
 def arranged(spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> Output:
     """The output of a split: a feature, or a branch of it, becomes its views on that split; missing views are left out.
 
-    Args:
-        spec: The spec.
-        present: The views of the split.
-        features: The features that can have views, each with its image.
+    `present` are the views of the split, and `features` the features that can have views, each with its image.
     """
     names = _Names(spec, present, features)
     output = spec.output

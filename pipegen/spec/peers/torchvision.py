@@ -86,8 +86,7 @@ def center_crop(size) -> Steps:
 
 
 def color_jitter(brightness=None, contrast=None, saturation=None, hue=None) -> Steps:
-    given = (value or 0 for value in (brightness, contrast, saturation, hue))
-    steps = jittered(*given, nothing="no argument is given, so that it does nothing")
+    steps = jittered(brightness or 0, contrast or 0, saturation or 0, hue or 0, "no argument is given, so that it does nothing")
     return step("random_order", steps=steps) if len(steps) > 1 else steps[0]
 
 
@@ -157,7 +156,7 @@ def random_affine(degrees, translate=None, scale=None, shear=None, interpolation
     slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
     down = tuple(shear[2:]) if is_pair(shear) and len(shear) == 4 else (0, 0)
     left, right = around("degrees", degrees)  # clockwise there, and so are slants
-    moved = {"degrees": zero(-right, -left), "x": x, "y": y, "shear_x": zero(-slants[1], -slants[0])}
+    moved: dict[str, Any] = {"degrees": zero(-right, -left), "x": x, "y": y, "shear_x": zero(-slants[1], -slants[0])}
     if zero(*down):
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None

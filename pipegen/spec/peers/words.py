@@ -11,8 +11,9 @@ from typing import Any
 
 from pipegen.diagnostics.foreign import plain, rows
 from pipegen.frozen import dataclass
+from pipegen.spec.expect import is_long
 from pipegen.spec.peers.converting import Steps, Unsuited
-from pipegen.spec.templates import accepts, is_long
+from pipegen.spec.templates import accepts
 
 LIBRARIES = ("keras", "torchvision", "albumentations")
 _PREFIXES = {"keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "albumentations": ("a",)}
