@@ -43,10 +43,8 @@ def build_steps(value: Any, place: Place) -> list[Transform | None]:
             place.add(make("PG120", message, place.label(key=True), help=help_))
         return []
     if not isinstance(value, list):
-        help_ = (
-            write("- resize: {size: 224}", "value", "write each step on its own line, such as {}"),
-            "for no steps, leave `transforms` out",
-        )
+        listed = write("- resize: {size: 224}", "value", "write each step on its own line, such as {}")
+        help_ = (listed, "for no steps, leave `transforms` out")
         fix = _with_dashes(value, place)
         place.add(make("PG104", f"`transforms` is a list of steps, got {show(value)}", place.label(), help=help_, fix=fix))
         return []

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -105,15 +106,7 @@ MAX_ALIASES = 64
 MAX_SCALAR = 2**16
 
 _CORE = "tag:yaml.org,2002:"
-_CORE_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (float, int),
-    "bool": (bool,),
-    "null": (type(None),),
-    "map": (dict,),
-    "seq": (list,),
-}
+_TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,), "null": (NoneType,), "map": (dict,), "seq": (list,)}
 _MERGE = "<<"
 
 
@@ -291,7 +284,7 @@ class _Composer:
         tag: str | None = event.tag
         if tag is None or tag == "!":
             return
-        types = _CORE_TYPES.get(tag.removeprefix(_CORE)) if tag.startswith(_CORE) else None
+        types = _TYPES.get(tag.removeprefix(_CORE)) if tag.startswith(_CORE) else None
         value = {"scalar": node.scalar, "map": {}, "list": []}[node.kind]
         if types is None or not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             shown = "!!" + tag.removeprefix(_CORE) if tag.startswith(_CORE) else tag
@@ -357,7 +350,7 @@ class _Expander:
         at = (*path, name)
         self.size += len(key.text)
         if not isinstance(key.scalar, str):
-            reading = {type(None): "nothing", bool: "true or false"}.get(type(key.scalar), "a number")
+            reading = {NoneType: "nothing", bool: "true or false"}.get(type(key.scalar), "a number")
             self.result.odd_keys[at] = key.kind if key.kind != "scalar" else reading
         result[name] = self.value(value, at)
         self.result.spans.keys[at] = key.span

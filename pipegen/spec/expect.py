@@ -104,7 +104,9 @@ def shape(annotation: Any) -> Shape:
     if origin is dict:
         return Shape("map", annotation, args)
     kind = {bool: "bool", int: "int", float: "float", str: "str"}.get(bare, "other")
-    return Shape(kind, annotation, (), _bounds(metadata))
+    known = ((name, getattr(part, name, None)) for part in metadata for name in ("gt", "ge", "lt", "le"))
+    bounds = {name: value for name, value in known if isinstance(value, (int, float))}
+    return Shape(kind, annotation, (), tuple(bounds.items()))
 
 
 def describe(annotation: Any) -> str:
@@ -159,19 +161,8 @@ def _bare(annotation: Any) -> tuple[Any, list[Any]]:
     metadata: list[Any] = []
     while get_origin(annotation) is Annotated:
         annotation, *extra = get_args(annotation)
-        metadata += extra
+        metadata += [part for item in extra for part in (item, *getattr(item, "metadata", ()))]
     return annotation, metadata
-
-
-def _bounds(metadata: list[Any]) -> tuple[tuple[str, float], ...]:
-    found: dict[str, float] = {}
-    for item in metadata:
-        for part in (item, *getattr(item, "metadata", ())):
-            for name in ("gt", "ge", "lt", "le"):
-                value = getattr(part, name, None)
-                if isinstance(value, (int, float)):
-                    found[name] = value
-    return tuple(found.items())
 
 
 def _range(s: Shape) -> str:
@@ -222,9 +213,7 @@ def _plural(annotation: Any) -> str:
     s = shape(annotation)
     if s.annotation is Transform:
         return "steps"
-    named = s.kind == "str" and any(
-        getattr(part, "pattern", None) for m in _bare(annotation)[1] for part in (m, *getattr(m, "metadata", ()))
-    )
+    named = s.kind == "str" and any(getattr(part, "pattern", None) for part in _bare(annotation)[1])
     words = {"int": "whole numbers", "float": "numbers", "str": "names" if named else "texts", "bool": "`true` or `false`"}
     return words[s.kind] + _range(s).replace(" of ", ", each ") if s.kind in words else "values"
 

@@ -18,13 +18,8 @@ from pipegen.spec.compose import flow
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.source_map import KeyPath, format_path, lookup
 
-PATHS: tuple[KeyPath, ...] = (
-    ("errors", "exclude"),
-    ("errors", "decode", "skip", "report"),
-    ("runtime", "cache", "disk"),
-    ("runtime", "remote_cache", "path"),
-    ("splits", "exclude"),
-)
+_PATHS = ("errors.exclude", "errors.decode.skip.report", "runtime.cache.disk", "runtime.remote_cache.path", "splits.exclude")
+PATHS: tuple[KeyPath, ...] = tuple(tuple(path.split(".")) for path in _PATHS)
 """Settings outside the source that are paths."""
 SOURCE_PATHS = frozenset({"path", "root"})
 """Arguments of sources that are paths of data; a source may have others, its `places`."""

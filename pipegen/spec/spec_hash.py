@@ -58,9 +58,8 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     ids = ids_of(spec.transforms)
     result["transforms"] = [[step.op, step.meaning(), step_id] for step, step_id in zip(spec.transforms, ids, strict=True)]
     if spec.views != 1:
-        result["views"] = (
-            spec.views if isinstance(spec.views, int) else {name: {"at": i, **_view(spec, name)} for i, name in enumerate(spec.views)}
-        )
+        named = enumerate(spec.views if isinstance(spec.views, dict) else ())
+        result["views"] = {name: {"at": i, **_view(spec, name)} for i, name in named} or spec.views
     if spec.sampling is not None and (sampling := spec.sampling.meaning()):
         result["sampling"] = sampling
     if spec.order is not None:

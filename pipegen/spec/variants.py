@@ -188,11 +188,8 @@ def bucketed(spec: PipelineSpec, split: str) -> bool:
     own = branches(spec)
     views = [own[name].transforms for name in dict.fromkeys(lane.branch for lane in lanes(spec, split)) if name is not None]
     steps = [step for steps in (spec.transforms, *views) for step in steps]
-    there = [step for step in steps if runs_on(step, split)]
-    stand_ins = [
-        form for step in steps if not runs_on(step, split) and step.random and step.when is None for form in step.evaluation_form()
-    ]
-    return says_bucket((*there, *stand_ins))
+    replaced = (step for step in steps if not runs_on(step, split) and step.random and step.when is None)
+    return says_bucket((*(s for s in steps if runs_on(s, split)), *(form for step in replaced for form in step.evaluation_form())))
 
 
 def _of_inner(name: str) -> Any:
@@ -276,9 +273,8 @@ def _source(spec: PipelineSpec, name: str) -> Source:
     if not part.features and not fill:
         return part.source
     order = tuple(dict.fromkeys((*spec.source.infer(), *part.names(), *fill)))
-    return PartSource(
-        inner=part.source, adapting=Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
-    )
+    adapting = Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
+    return PartSource(inner=part.source, adapting=adapting)
 
 
 def _outputs(output: Output) -> Iterator[str]:

@@ -350,10 +350,8 @@ def grid_dropout(ratio=0.5, random_offset=True, unit_size_range=None, holes_numb
 
 def hue_saturation_value(hue_shift_limit=(-20, 20), sat_shift_limit=(-30, 30), val_shift_limit=(-20, 20), p=0.5) -> Steps:
     hue = zero(*around("hue_shift_limit", hue_shift_limit), 2)
-    saturation = zero(*around("sat_shift_limit", sat_shift_limit))
-    return step(
-        "random_hsv", p, hue_degrees=hue, saturation_delta=saturation, value_delta=zero(*around("val_shift_limit", val_shift_limit))
-    )
+    saturation, value = zero(*around("sat_shift_limit", sat_shift_limit)), zero(*around("val_shift_limit", val_shift_limit))
+    return step("random_hsv", p, hue_degrees=hue, saturation_delta=saturation, value_delta=value)
 
 
 def image_compression(compression_type="jpeg", quality_range=(99, 100), p=0.5) -> Steps:

@@ -161,14 +161,8 @@ def filled(mode: Any, value: Any = 0, about: str = "fill_mode") -> Any:
         if len(set(values)) != 1:
             refuse("a step fills with one value for all channels", "fill")
         return {"constant": tidy(number("fill", values[0]))}
-    only(
-        about,
-        mode,
-        "nearest",
-        "reflect",
-        "wrap",
-        why="a step fills with `reflect` (the edge pixel repeated), `nearest`, `wrap` or a constant",
-    )
+    why = "a step fills with `reflect` (the edge pixel repeated), `nearest`, `wrap` or a constant"
+    only(about, mode, "nearest", "reflect", "wrap", why=why)
     return mode
 
 

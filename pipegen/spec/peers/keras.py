@@ -192,10 +192,8 @@ def random_rotation(factor, fill_mode="reflect", interpolation="bilinear", fill_
 
 
 def random_saturation(factor, value_range=(0, 255), about: str = "factor") -> Steps:
-    refuse(
-        "Keras multiplies the S of HSV by `f / (1 - f)`, so that 0.5 changes nothing; `random_saturation` mixes with gray, and 1 does",
-        about,
-    )
+    why = "Keras multiplies the S of HSV by `f / (1 - f)`, so that 0.5 changes nothing; `random_saturation` mixes with gray, and 1 does"
+    refuse(why, about)
 
 
 def random_sharpness(factor, value_range=(0, 255)) -> Steps:
@@ -204,10 +202,8 @@ def random_sharpness(factor, value_range=(0, 255)) -> Steps:
 
 
 def random_shear(x_factor=0.0, y_factor=0.0, interpolation="bilinear", fill_mode="reflect", fill_value=0.0) -> Steps:
-    refuse(
-        "Keras slants about the top left corner, by slopes; `random_shear` about the centre, by angles",
-        "x_factor" if x_factor else "y_factor",
-    )
+    why = "Keras slants about the top left corner, by slopes; `random_shear` about the centre, by angles"
+    refuse(why, "x_factor" if x_factor else "y_factor")
 
 
 def random_translation(height_factor, width_factor, fill_mode="reflect", interpolation="bilinear", fill_value=0.0) -> Steps:
@@ -272,9 +268,8 @@ def mix_up(alpha=0.2) -> Steps:
 def cut_mix(factor=1.0) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
     if low != high:
-        refuse(
-            "Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one", "factor"
-        )
+        why = "Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one"
+        refuse(why, "factor")
     return step("cutmix", alpha=high)
 
 

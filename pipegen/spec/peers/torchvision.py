@@ -213,9 +213,7 @@ def random_solarize(threshold, p=0.5) -> Steps:
 
 def resize(size, interpolation="bilinear", max_size=None, antialias=True) -> Steps:
     only("max_size", max_size, None)
-    side = (
-        {"size": _size(size)} if is_pair(size) and len(size) == 2 else {"shorter_side": size[0] if is_pair(size) else whole("size", size)}
-    )
+    side = {"size" if is_pair(size) and len(size) == 2 else "shorter_side": _size(size)}
     return step("resize", **side, method=read_between(interpolation), antialias=True if antialias else None)
 
 
