@@ -22,19 +22,12 @@ VAGUE = frozenset({"true", "yes", "on", "false", "no", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        place: The place of the words.
-        words: The words of other libraries; `word=value` is for that value alone.
-        lines: The equivalent in a spec, with examples for values; see the head of the table.
-        remark: A further remark.
-    """
-
-    place: Kind
-    words: tuple[str, ...]
-    lines: str
-    remark: str = ""
+    place: Kind  # the place of the words
+    words: tuple[str, ...]  # the words of other libraries; `word=value` is for that value alone
+    lines: str  # the equivalent in a spec, with examples for values; see the head of the table
+    remark: str = ""  # a further remark
 
     @property
     def names(self) -> tuple[str, ...]:

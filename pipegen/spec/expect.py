@@ -68,19 +68,12 @@ def join(parts: list[str], last: str = "or") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The parts of a type.
+    """The parts of a type."""
 
-    Attributes:
-        kind: `literal`, `bool`, `int`, `float`, `str`, `size` (bytes), `list`, `pair`, `map`, `model`, `union` or `other`.
-        annotation: The whole type, to check values against.
-        items: The words of a literal, the members of a union, the item types of a list, pair or map.
-        bounds: `gt`, `ge`, `lt` and `le`, if given.
-    """
-
-    kind: str
-    annotation: Any
-    items: tuple[Any, ...] = ()
-    bounds: tuple[tuple[str, float], ...] = ()
+    kind: str  # `literal`, `bool`, `int`, `float`, `str`, `size` (bytes), `list`, `pair`, `map`, `model`, `union` or `other`
+    annotation: Any  # the whole type, to check values against
+    items: tuple[Any, ...] = ()  # the words of a literal, the members of a union, the item types of a list, pair or map
+    bounds: tuple[tuple[str, float], ...] = ()  # `gt`, `ge`, `lt` and `le`, if given
 
 
 def shape(annotation: Any) -> Shape:

@@ -18,27 +18,16 @@ Locate = Callable[..., Label]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a param.
+    """The value of a param."""
 
-    Attributes:
-        value: The value, of the declared type; `None` for none.
-        origin: `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`.
-        outside: Whether it came from outside the spec's files.
-        ok: Whether it is valid.
-        env: The environment variable that it, or a part of it, came from; "" if the caller allows its use for anything.
-        by_caller: Whether it came from the caller or the environment.
-        is_text: Whether it may be any text.
-        mixed: Whether it contains such a value with text around it, as the value of a stage may.
-    """
-
-    value: Any
-    origin: str
-    outside: bool
-    ok: bool = True
-    env: str = ""
-    by_caller: bool = False
-    is_text: bool = False
-    mixed: bool = False
+    value: Any  # the value, of the declared type; `None` for none
+    origin: str  # `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`
+    outside: bool  # whether it came from outside the spec's files
+    ok: bool = True  # whether it is valid
+    env: str = ""  # the environment variable that it, or a part of it, came from; "" if the caller allows its use for anything
+    by_caller: bool = False  # whether it came from the caller or the environment
+    is_text: bool = False  # whether it may be any text
+    mixed: bool = False  # whether it contains such a value with text around it, as the value of a stage may
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +41,16 @@ class Filled:
 
 @dataclass(slots=True)
 class Locator:
-    """The places of the values of a loaded spec, in whichever file they are.
+    """The places of the values of a loaded spec, in whichever file they are."""
 
-    Attributes:
-        spans: The places; empty for a spec without a file.
-        files: The texts and folders of the files.
-        base: The folder of relative paths outside any file: the working directory.
-        origins: The origins of values that come from params.
-        params: The names of the params in a value.
-        filled: The same, with the origins of their values.
-        outside: Values from outside (`--set`, `overrides=`, `runtime=`), which are in no file.
-        raw: The resolved plain values.
-    """
-
-    spans: SourceMap
-    files: Files
-    base: Path
-    origins: dict[KeyPath, str] = field(default_factory=dict)
-    params: dict[KeyPath, list[str]] = field(default_factory=dict)
-    filled: dict[KeyPath, list[Filled]] = field(default_factory=dict)
-    outside: dict[KeyPath, str] = field(default_factory=dict)
-    raw: dict[str, Any] = field(default_factory=dict)
+    spans: SourceMap  # the places; empty for a spec without a file
+    files: Files  # the texts and folders of the files
+    base: Path  # the folder of relative paths outside any file: the working directory
+    origins: dict[KeyPath, str] = field(default_factory=dict)  # the origins of values that come from params
+    params: dict[KeyPath, list[str]] = field(default_factory=dict)  # the names of the params in a value
+    filled: dict[KeyPath, list[Filled]] = field(default_factory=dict)  # the same, with the origins of their values
+    outside: dict[KeyPath, str] = field(default_factory=dict)  # values from outside (`--set`, `overrides=`, `runtime=`), in no file
+    raw: dict[str, Any] = field(default_factory=dict)  # the resolved plain values
     _folders: dict[KeyPath, Path] = field(default_factory=dict)
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
@@ -182,21 +160,13 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a value, with the collector of findings about it.
+    """The place of a value, with the collector of findings about it."""
 
-    Attributes:
-        locate: The finder of spans.
-        path: The key path of the value.
-        out: The collector of findings.
-        spoiled: Paths with a param without a value, where findings are suppressed.
-        partial: Whether a base file could not be read, so that a missing key is not an error.
-    """
-
-    locate: Locator
-    path: KeyPath
-    out: Diagnostics
-    spoiled: set[KeyPath] = field(default_factory=set)
-    partial: bool = False
+    locate: Locator  # the finder of spans
+    path: KeyPath  # the key path of the value
+    out: Diagnostics  # the collector of findings
+    spoiled: set[KeyPath] = field(default_factory=set)  # paths with a param without a value, where findings are suppressed
+    partial: bool = False  # whether a base file could not be read, so that a missing key is not an error
 
     def at(self, *parts: str | int) -> Place:
         """A place below."""

@@ -236,25 +236,15 @@ class _TooLargeError(Exception):
 
 @dataclass(slots=True)
 class Substitution:
-    """The substitution of references to params in a tree.
+    """The substitution of references to params in a tree."""
 
-    Attributes:
-        values: The declared params.
-        locate: The locator, which notes the values that come from params.
-        out: The collector of findings.
-        spoiled: Paths with a reference without a value, where findings are suppressed.
-        used: The params with references.
-        meant: The params that misspelt references probably mean.
-        undeclared: The names of references without a declaration.
-    """
-
-    values: dict[str, Value]
-    locate: Locator
-    out: Diagnostics
-    spoiled: set[KeyPath] = field(default_factory=set)
-    used: set[str] = field(default_factory=set)
-    meant: set[str] = field(default_factory=set)
-    undeclared: set[str] = field(default_factory=set)
+    values: dict[str, Value]  # the declared params
+    locate: Locator  # the locator, which notes the values that come from params
+    out: Diagnostics  # the collector of findings
+    spoiled: set[KeyPath] = field(default_factory=set)  # paths with a reference without a value, where findings are suppressed
+    used: set[str] = field(default_factory=set)  # the params with references
+    meant: set[str] = field(default_factory=set)  # the params that misspelt references probably mean
+    undeclared: set[str] = field(default_factory=set)  # the names of references without a declaration
     _size: int = 0
 
     def apply(self, tree: Tree) -> bool:

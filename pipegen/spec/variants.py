@@ -22,17 +22,11 @@ _VALID = valid_name("")
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One view of an example on one split.
+    """One view of an example on one split."""
 
-    Attributes:
-        suffix: The ending of the names of its features, after an underscore; "" for the only view.
-        branch: The branch of `views` with its steps; `None` without branches.
-        images: The images with this view; `None` for all.
-    """
-
-    suffix: str
-    branch: str | None
-    images: tuple[str, ...] | None = None
+    suffix: str  # the ending of the names of its features, after an underscore; "" for the only view
+    branch: str | None  # the branch of `views` with its steps; `None` without branches
+    images: tuple[str, ...] | None = None  # the images with this view; `None` for all
 
     def shows(self, image: str) -> bool:
         """Tests if an image, with the features aligned with it, has this view."""

@@ -22,31 +22,18 @@ _PREFIXES = {"keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "al
 
 @dataclass(frozen=True)
 class Meaning:
-    """The equivalent of a step of one library.
+    """The equivalent of a step of one library."""
 
-    Attributes:
-        library: The library's name.
-        steps: The steps of a spec; none without an equivalent.
-        remark: A small or apparent difference.
-        why: The difference, without an equivalent.
-        about: The argument with the difference, if it is one.
-        value: The value of that argument.
-        nearest: The nearest step, without an equivalent.
-        lacking: Missing arguments without a default; the steps are then an example.
-        strange: Arguments that the library's step does not have.
-        arguments: The arguments of the library's step.
-    """
-
-    library: str
-    steps: tuple[dict[str, Any], ...] = ()
-    remark: str = ""
-    why: str = ""
-    about: str = ""
-    value: Any = None
-    nearest: dict[str, Any] | None = None
-    lacking: tuple[str, ...] = ()
-    strange: tuple[str, ...] = ()
-    arguments: tuple[str, ...] = ()
+    library: str  # the library's name
+    steps: tuple[dict[str, Any], ...] = ()  # the steps of a spec; none without an equivalent
+    remark: str = ""  # a small or apparent difference
+    why: str = ""  # the difference, without an equivalent
+    about: str = ""  # the argument with the difference, if it is one
+    value: Any = None  # the value of that argument
+    nearest: dict[str, Any] | None = None  # the nearest step, without an equivalent
+    lacking: tuple[str, ...] = ()  # missing arguments without a default; the steps are then an example
+    strange: tuple[str, ...] = ()  # arguments that the library's step does not have
+    arguments: tuple[str, ...] = ()  # the arguments of the library's step
 
 
 def meanings(word: str, given: Any) -> list[Meaning]:
