@@ -20,19 +20,12 @@ _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of finding.
+    """A kind of finding."""
 
-    Attributes:
-        code: `PG` and three digits.
-        name: The problem in up to three words or so, joined by hyphens.
-        severity: The default severity.
-        title: The problem in one sentence without a full stop.
-    """
-
-    code: str
-    name: str
-    severity: Severity
-    title: str
+    code: str  # `PG` and three digits
+    name: str  # the problem in up to three words or so, joined by hyphens
+    severity: Severity  # the default severity
+    title: str  # the problem in one sentence without a full stop
 
 
 _TABLE = (

@@ -30,23 +30,14 @@ KINDS: tuple[Kind, ...] = ("numbers", "perhaps", "speed", "nothing")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A difference.
+    """A difference."""
 
-    Attributes:
-        kind: The kind of its effect.
-        path: Its key path in a spec, as in `transforms[1].random_flip.axis`.
-        text: The difference, in words.
-        effect: Its effect, in words.
-        splits: The splits that it affects, in words; empty for all, or if that is obvious.
-        span: Its place in the second spec, or in the first if it is gone in the second.
-    """
-
-    kind: Kind
-    path: KeyPath
-    text: str
-    effect: str
-    splits: str = ""
-    span: Span | None = None
+    kind: Kind  # the kind of its effect
+    path: KeyPath  # its key path in a spec, as in `transforms[1].random_flip.axis`
+    text: str  # the difference, in words
+    effect: str  # its effect, in words
+    splits: str = ""  # the splits that it affects, in words; empty for all, or if that is obvious
+    span: Span | None = None  # its place in the second spec, or in the first if it is gone in the second
 
     def __str__(self) -> str:
         return f"{format_path(self.path)}: {self.text}" if self.path else self.text

@@ -39,19 +39,12 @@ _HOPELESS = {"pipegen", "extends"}
 
 @dataclass(frozen=True)
 class Draft:
-    """The valid part of a spec with errors.
+    """The valid part of a spec with errors."""
 
-    Attributes:
-        spec: The valid sections, steps and tests, with placeholders for invalid steps; defaults elsewhere.
-        broken: The sections with errors, whose defaults mean nothing.
-        others: The same with other placeholders: an error in all of them is one whatever was meant.
-        guessed: Whether the features of the source are unknown.
-    """
-
-    spec: PipelineSpec
-    broken: frozenset[str]
-    others: tuple[PipelineSpec, ...] = ()
-    guessed: bool = False
+    spec: PipelineSpec  # the valid sections, steps and tests, with placeholders for invalid steps; defaults elsewhere
+    broken: frozenset[str]  # the sections with errors, whose defaults mean nothing
+    others: tuple[PipelineSpec, ...] = ()  # the same with other placeholders: an error in all of them is one whatever was meant
+    guessed: bool = False  # whether the features of the source are unknown
 
 
 def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: Diagnostics) -> Draft | None:

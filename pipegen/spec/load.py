@@ -77,33 +77,19 @@ _MOST = 1000
 
 @dataclass(slots=True)
 class Loaded:
-    """The outcome of loading a spec.
+    """The outcome of loading a spec."""
 
-    Attributes:
-        spec: The spec with every default filled in; `None` if there are errors.
-        draft: The valid part of a spec with errors, if any.
-        diagnostics: All findings.
-        locate: The places of values.
-        base: The absolute folder of the spec's file, or the working directory.
-        file: The name of the file in findings; `None` for a mapping.
-        raw: The plain values with merged bases, filled-in params and absolute paths.
-        texts: The texts of all files that were read, by their names in findings.
-        stages: The spec in each stage of training, if it has no errors.
-        written: The plain values before params were filled in, of a spec with stages.
-        allowed: The permissions given by the caller.
-    """
-
-    spec: PipelineSpec | None
-    draft: Draft | None
-    diagnostics: Diagnostics
-    locate: Locator
-    base: Path
-    file: str | None
-    raw: dict[str, Any]
-    texts: dict[str, str] = field(default_factory=dict)
-    stages: tuple[Loaded, ...] = ()
-    written: dict[str, Any] = field(default_factory=dict)
-    allowed: Allowed = NOTHING
+    spec: PipelineSpec | None  # the spec with every default filled in; `None` if there are errors
+    draft: Draft | None  # the valid part of a spec with errors, if any
+    diagnostics: Diagnostics  # all findings
+    locate: Locator  # the places of values
+    base: Path  # the absolute folder of the spec's file, or the working directory
+    file: str | None  # the name of the file in findings; `None` for a mapping
+    raw: dict[str, Any]  # the plain values with merged bases, filled-in params and absolute paths
+    texts: dict[str, str] = field(default_factory=dict)  # the texts of all files that were read, by their names in findings
+    stages: tuple[Loaded, ...] = ()  # the spec in each stage of training, if it has no errors
+    written: dict[str, Any] = field(default_factory=dict)  # the plain values before params were filled in, of a spec with stages
+    allowed: Allowed = NOTHING  # the permissions given by the caller
 
 
 def load(
