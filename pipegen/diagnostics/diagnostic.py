@@ -282,8 +282,7 @@ def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None =
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BOM = "\ufeff"
 _SAYS_SO = re.compile(rb"^(?:\xef\xbb\xbf)?pipegen[ \t]*:", re.MULTILINE)
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Control characters that are not in texts, and that YAML refuses."""
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # control characters that are not in texts, and that YAML refuses
 
 
 def says_so(data: bytes) -> bool:

@@ -54,7 +54,6 @@ def described(lines: list[str]) -> list[str]:
 
 
 def _what(kind: str, count: int, rest: str) -> str:
-    """Describes the content of a file of a kind, or of each of several."""
     if kind == "text":
         return ("this text" if count == 1 else "this text in each") if rest else "an empty file"
     if kind in _IMAGES:

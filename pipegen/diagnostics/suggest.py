@@ -13,11 +13,9 @@ from functools import lru_cache
 from pipegen.diagnostics.foreign import LONGEST, VAGUE, meanings, plain
 
 _RANDOM = "random"
-_MOST = 300
-"""Candidates that are looked at: each takes time, and a damaged spec may declare thousands of names."""
+_MOST = 300  # candidates that are looked at: each takes time, and a damaged spec may declare thousands of names
 
-_KEPT = 4096
-"""Names whose parts are kept: those of the language are looked at for each word that is wrong."""
+_KEPT = 4096  # names whose parts are kept: those of the language are looked at for each word that is wrong
 
 
 def closest(word: str, candidates: Iterable[str]) -> str | None:
@@ -46,10 +44,8 @@ def hints(word: str, candidates: Iterable[str], *further: str) -> tuple[str, ...
     return (f"did you mean `{near}`?", *further) if near else further
 
 
-_LONG_ENOUGH = 5
-"""Letters from which on a word with one typo is certain."""
-_ALONE = 3
-"""The least distance of all other candidates, two typos more than that of the one that is meant."""
+_LONG_ENOUGH = 5  # letters from which on a word with one typo is certain
+_ALONE = 3  # the least distance of all other candidates, two typos more than that of the one that is meant
 
 
 def is_certain(word: str, near: str, candidates: Iterable[str]) -> bool:
@@ -153,8 +149,7 @@ def _distance(a: str, b: str) -> int:
     return row[len(b)]
 
 
-_SHOWN = 8
-"""Known names in a message."""
+_SHOWN = 8  # known names in a message
 
 
 def suggested(name: str, known: Iterable[str]) -> str:

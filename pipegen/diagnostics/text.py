@@ -26,8 +26,7 @@ from pipegen.terminal import ODD, masked, one_line, sign_for
 
 _TAB = 4
 _ELLIPSIS = "…"
-_FAR = 500
-"""Characters on each side of the place beyond which a line is ignored."""
+_FAR = 500  # characters on each side of the place beyond which a line is ignored
 
 
 def display_width(char: str) -> int:
@@ -137,10 +136,8 @@ def _style(mark: Mark) -> str:
 
 
 _WIDTH = 140
-_LARGEST = 2**20
-"""The largest file in bytes of which lines are shown."""
-_MOST = 200
-"""The most findings that are shown; a damaged file can have thousands."""
+_LARGEST = 2**20  # the largest file in bytes of which lines are shown
+_MOST = 200  # the most findings that are shown; a damaged file can have thousands
 
 _SEVERITY_STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.INFO: "\x1b[1;36m"}
 _STYLES = {"gutter": "\x1b[1;34m", "secondary": "\x1b[1;34m", "bold": "\x1b[1m"}

@@ -29,8 +29,7 @@ KNOWN = OBJECT_STORES | {"file", "ftp", "hdfs", "http", "https", "local", "memor
 """Schemes that a spec may use: their readers load no code and no options from a place that the address names."""
 _ON_THIS_MACHINE = frozenset({"duckdb", "file", "local", "memory", "sqlite"})
 _WILD = re.compile(r"[*?\[{]")
-_WILD_ON_THE_WEB = re.compile(r"[*{]")
-"""On the web `?` begins a query, and `[` an IPv6 address."""
+_WILD_ON_THE_WEB = re.compile(r"[*{]")  # on the web `?` begins a query, and `[` an IPv6 address
 _WEB = ("http", "https")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=@+ -]")
 

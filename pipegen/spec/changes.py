@@ -161,7 +161,6 @@ def _shared(inner: list[Any], kind: str) -> set[str]:
 
 
 def _effects_by_id(side: dict[str, Any], view: str) -> dict[str, Any]:
-    """The effects of the steps of a view, by their ids."""
     listed = side["inner"]["views"][view]
     return {step: (listed[said["at"]] or [])[:3] for step, said in side["views"][view]["transforms"].items()}
 
@@ -294,7 +293,6 @@ def _pairs(old: list[Step], new: list[Step]) -> list[tuple[Step, Step]]:
 
 
 def _of_pair(a: Step, b: Step, new: list[Step]) -> Iterator[Change]:
-    """Compares the two versions of a step."""
     said = list(differences({a.op: a.said}, {b.op: b.said}, b.path[:-1]))
     if a.does == b.does:
         if said:
@@ -342,8 +340,7 @@ def _unpaired(step: Step, shifts: bool, *, is_new: bool) -> Change:
 
 
 _FLOATS = ("float32", "float16", "bfloat16")
-_WITH_STEPS_OF_THEIR_OWN = ("views", "stages", "inner")
-"""Sections whose steps act on the result of the run."""
+_WITH_STEPS_OF_THEIR_OWN = ("views", "stages", "inner")  # sections whose steps act on the result of the run
 _SAID = "the same float32 constants; the spec hash differs, so a saved position does not fit"
 
 

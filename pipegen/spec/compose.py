@@ -43,11 +43,9 @@ _NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], Scalar]], ...] = (
     (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z"), float),
     (re.compile(r"[-+]?\.(inf|Inf|INF)\Z"), lambda text: float(text.replace(".", ""))),
 )
-_RAW = re.compile(f"{ODD.pattern}|[\ufdd0-\ufdef\ufffe\uffff]")
-"""Characters that are written as escapes."""
+_RAW = re.compile(f"{ODD.pattern}|[\ufdd0-\ufdef\ufffe\uffff]")  # characters that are written as escapes
 _SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
-_MAX_DIGITS = 400
-"""Digits from which on a number is text: Python refuses to convert thousands of them, and no setting needs any."""
+_MAX_DIGITS = 400  # digits from which on a number is text: Python refuses to convert thousands of them, and no setting needs any
 
 
 def resolve(text: str) -> Scalar:
@@ -317,7 +315,6 @@ class _Expander:
         self.result = Tree({})
 
     def value(self, node: _Node, path: KeyPath) -> Any:
-        """The plain value of a node at `path`."""
         self.nodes += 1
         _limit(self.nodes <= MAX_NODES, f"the aliases expand to more than {MAX_NODES:,} values", node.span)
         self.size += len(node.text)
@@ -345,7 +342,6 @@ class _Expander:
         return result
 
     def entry(self, result: dict[str, Any], key: _Node, value: _Node, path: KeyPath) -> None:
-        """Adds a key with its value."""
         name = key.text if key.kind == "scalar" else f"a {key.kind}"
         at = (*path, name)
         self.size += len(key.text)

@@ -33,8 +33,7 @@ from pipegen.types import FeatureType
 
 _PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
 _MOST_DRAFTS = 24
-_HOPELESS = {"pipegen", "extends"}
-"""Sections after whose errors nothing else can be checked."""
+_HOPELESS = {"pipegen", "extends"}  # sections after whose errors nothing else can be checked
 
 
 @dataclass(frozen=True)
@@ -105,10 +104,8 @@ def _stand_in(source: Any) -> Source | None:
 _FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)
 _MOST_WORDS = 24
 _TYPO_OF_WORD = 0.75
-_TYPO = 0.85
-"""The least similarity of a name to the one that it surely means."""
-_TELLING = ("when", "feature", "fill")
-"""The arguments that decide the values after a step of a family that keeps the shape."""
+_TYPO = 0.85  # the least similarity of a name to the one that it surely means
+_TELLING = ("when", "feature", "fill")  # the arguments that decide the values after a step of a family that keeps the shape
 
 
 class UnknownStep(Transform):

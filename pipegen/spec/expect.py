@@ -17,9 +17,8 @@ from pipegen.spec.units import parse_bytes
 
 _LONGEST = 40
 _MOST = 30
-_LONGEST_TEXT, _LONGEST_LIST = 200, 20
-_LARGEST = 2**53
-"""The longest value of the user, or largest integer, that is repeated."""
+_LONGEST_TEXT, _LONGEST_LIST = 200, 20  # the longest values of the user that are repeated
+_LARGEST = 2**53  # the largest integer of the user that is repeated
 
 
 def show(value: Any) -> str:

@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 _CHOICES = "source shuffle epoch splits.method splits.group errors.decode errors.missing runtime.cache runtime.shard runtime.prefetch"
 CHOICES: frozenset[KeyPath] = frozenset(tuple(path.split(".")) for path in _CHOICES.split())
 """The places of choices: maps of one word with its arguments, whose words do not merge."""
-_ENDINGS = (".pipegen.yaml", ".pipegen.yml")
-"""Endings of names that only specs have."""
-_LONGEST_CHAIN = 128
-"""The most files that a spec may be read from."""
+_ENDINGS = (".pipegen.yaml", ".pipegen.yml")  # endings of names that only specs have
+_LONGEST_CHAIN = 128  # the most files that a spec may be read from
 
 
 @dataclass(slots=True)

@@ -71,8 +71,7 @@ def of_stage(found: Iterable[Diagnostic], known: Iterable[Diagnostic], number: i
 
 
 _NOTHING: Mapping[str, Any] = {}
-_MOST = 1000
-"""Findings after which the loader stops, as a damaged or hostile file could have any number."""
+_MOST = 1000  # findings after which the loader stops, as a damaged or hostile file could have any number
 
 
 @dataclass(slots=True)

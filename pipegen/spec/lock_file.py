@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 LOCK = "pipegen.lock"
 TEXTS = f"{LOCK}.d"
 """The folder beside a lock with the texts of bases from git."""
-_MOST = 2**24
-"""The largest size of a lock in bytes."""
+_MOST = 2**24  # the largest size of a lock in bytes
 _UNLOCKED = (
     "run `pipegen lock` with this spec, which resolves the tag to a commit and stores the text; commit both",
     "nothing is fetched when a spec is built or checked",
 )
 """Help for a base that is in no lock."""
-_SHOWN = 12
-"""Digits of a commit in the name of a folder."""
+_SHOWN = 12  # digits of a commit in the name of a folder
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """A SHA-256 in hexadecimal."""

@@ -71,8 +71,7 @@ def endless(value: Any, path: KeyPath = ()) -> list[KeyPath]:
 
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
-_STEPS = (STEPS, INNER)
-"""Keys of lists of steps."""
+_STEPS = (STEPS, INNER)  # keys of lists of steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,6 @@ def _edit(parts: list[str | int], value: Any, tree: Tree) -> dict[str, Any] | No
 
 
 def _parts(name: str) -> list[str | int]:
-    """Splits a path into keys and numbers."""
     parts: list[str | int] = []
     at = 0
     while at < len(name):

@@ -39,8 +39,7 @@ _SECRET_WORD = re.compile(
 _SECRET_END = re.compile(r"(?:^|_)CONNECTION_?STRING$", re.IGNORECASE)
 _OPEN = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "PWD", "OLDPWD"})
 
-_LONGEST_VALUE = 80
-"""Characters up to which a value is repeated in help."""
+_LONGEST_VALUE = 80  # characters up to which a value is repeated in help
 
 
 _WRONG = Value(None, "default", outside=False, ok=False)
@@ -226,8 +225,7 @@ def _convert(param: Param, value: Any) -> Any:
 
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))")
 _SKIPPED = ("params", "extends", "pipegen")
-_GUESSES = 50
-"""Misspelt references that get a suggestion, for which all declared names are compared."""
+_GUESSES = 50  # misspelt references that get a suggestion, for which all declared names are compared
 
 
 class _TooLargeError(Exception):

@@ -159,8 +159,7 @@ def _file(file: str, value: str, form: str) -> str:
 
 
 _ENDINGS = (".yaml", ".yml")
-_MOST_SEEN = 2000
-"""The most files of a package that are searched for a similar name."""
+_MOST_SEEN = 2000  # the most files of a package that are searched for a similar name
 
 
 def package_file(address: PackageFile) -> Path:

@@ -26,8 +26,7 @@ from pipegen.spec.variants import branches, joined, of_branch
 from pipegen.types import ElementType, FeatureType
 
 _SECTIONS = ("pipegen", "splits", "seed", "shuffle", "epoch", "batch", "output")
-_UNMEANT = PLACES | {"time_limit", "verify"}
-"""Arguments of sources that change no number."""
+_UNMEANT = PLACES | {"time_limit", "verify"}  # arguments of sources that change no number
 
 
 def canonical(spec: PipelineSpec) -> dict[str, Any]:

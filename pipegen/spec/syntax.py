@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from pipegen.diagnostics.diagnostic import Diagnostic
 
-_GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")
-"""A key whose colon is not followed by a space."""
+_GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")  # a key whose colon is not followed by a space
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,6 @@ class _Place:
         return Span(self.file, line + 1, column + 1, line + 1, column + 2)
 
     def here(self, text: str = "") -> Label:
-        """The place of the problem."""
         return Label(self.span(self.error.problem_mark), text)
 
     def opened(self, text: str = "") -> Label:

@@ -24,8 +24,7 @@ from pipegen.spec.peers.words import Meaning, with_argument
 from pipegen.spec.peers.words import meanings as meanings_elsewhere
 from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, further, marks_of, readings, steps_of, takes, written
 
-_MOST = 2
-"""The most answers."""
+_MOST = 2  # the most answers
 
 
 def instead_of_step(name: str, given: Any) -> list[str]:

@@ -49,7 +49,6 @@ def lanes(spec: PipelineSpec, split: str) -> tuple[Lane, ...]:
 
 
 def _first(spec: PipelineSpec) -> Lane:
-    """The view of a split without branches."""
     name, view = next(iter(branches(spec).items()))
     return Lane("", name, view.images())
 
@@ -158,8 +157,7 @@ def _behind(name: str, view: str) -> str:
     return view.removeprefix(name)
 
 
-_NOWHERE = (224, 224)
-"""A placeholder for the size of a bucket without `buckets`, which is an error found elsewhere."""
+_NOWHERE = (224, 224)  # a placeholder for the size of a bucket without `buckets`, which is an error found elsewhere
 
 
 def of_bucket(spec: PipelineSpec, number: int = 0) -> PipelineSpec:

@@ -122,7 +122,6 @@ def _meaning(library: str, name: str, given: Any) -> Meaning:
 
 
 def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
-    """The meaning of a library's step with arguments by name."""
     module, function = _module(library), _functions(library)[plain(name)]
     remark = _by_letters(module.REMARKS).get(plain(name), "")
     known = {plain(p.name): p.name for p in parameters}
