@@ -39,10 +39,8 @@ class Files:
 
     texts: dict[str, str] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
-    shared: dict[str, Label] = field(default_factory=dict)
-    """The shared bases, in packages and repositories, with the first `extends` that names each."""
-    git: Callable[[GitFile, int], bytes] | None = None
-    """A reader of bases from git, with a limit of bytes; by default the nearest lock."""
+    shared: dict[str, Label] = field(default_factory=dict)  # bases in packages and repositories, with the first `extends` of each
+    git: Callable[[GitFile, int], bytes] | None = None  # reads bases from git, with a limit of bytes; by default the nearest lock
 
 
 def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label | None = None) -> Tree | None:

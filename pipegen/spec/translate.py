@@ -136,7 +136,7 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
     for row in fitting_rows(op, given, "step"):
         if row.is_about_values(op):
             return _step(row, given)
-    cls = {**sources(), **transforms()}[op] if op in sources() else transforms()[op]
+    cls = transforms().get(op) or sources()[op]
     own = [name for name in cls.model_fields if name in cls.__annotations__ or cls.model_fields[name].is_required()]
     for name in [*own, *(n for n in cls.model_fields if n not in own)]:
         for value in readings(given, field_type(cls, name)):
@@ -171,7 +171,7 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
             if isinstance(given[key], (dict, list)) and list(entries.values()) != [given[key]] and "~" in row.lines and len(row.names) == 1:
                 return None  # more was said than a line can say again
             return write(", ".join(f"{name}: {flow(value)}" for name, value in entries.items()), "entry", said=_said(row))
-    said = next((row.names for row in known if row.names and all(name in given for name in row.names)), None)
+    said = next((row.names for row in known if all(name in given for name in row.names)), None)
     if said is not None and all(name in model.model_fields for name in said):
         names = " and ".join(f"`{name}: {flow(given[name])}`" for name in said)
         return write("", "nothing", f"leave `{key}` out: it means the same as {names}, which is there already")
