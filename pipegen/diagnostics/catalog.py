@@ -20,19 +20,12 @@ _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of finding.
+    """A kind of finding."""
 
-    Attributes:
-        code: `PG` and three digits.
-        name: The problem in up to three words or so, joined by hyphens.
-        severity: The default severity.
-        title: The problem in one sentence without a full stop.
-    """
-
-    code: str
-    name: str
-    severity: Severity
-    title: str
+    code: str  # `PG` and three digits
+    name: str  # the problem in up to three words or so, joined by hyphens
+    severity: Severity  # the default severity
+    title: str  # the problem in one sentence without a full stop
 
 
 _TABLE = (
@@ -323,15 +316,7 @@ def make(
     fix: Fix | None = None,
     severity: Severity | None = None,
 ) -> Diagnostic:
-    """Makes a finding; the first label is its place.
-
-    Args:
-        code: A code of the catalogue.
-        message: The message.
-        labels: The places, the primary one first.
-        help: What is expected and what to do, in one line or several.
-        fix: An edit that removes the finding.
-        severity: The severity, by default that of the catalogue.
+    """Makes a finding with a code of the catalogue, whose severity it has by default; the first label is its primary place.
 
     Raises:
         KeyError: If the catalogue does not have the code.

@@ -282,8 +282,7 @@ def write(lines: str, into: Into, said: str = "write {}", *, shown: str | None =
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BOM = "\ufeff"
 _SAYS_SO = re.compile(rb"^(?:\xef\xbb\xbf)?pipegen[ \t]*:", re.MULTILINE)
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Control characters that are not in texts, and that YAML refuses."""
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # control characters that are not in texts, and that YAML refuses
 
 
 def says_so(data: bytes) -> bool:
@@ -318,13 +317,9 @@ class Offsets:
     """The character offsets of positions in a text."""
 
     def __init__(self, text: str) -> None:
-        start = 1 if text.startswith(_BOM) else 0
-        self._starts = [start]
-        self._ends: list[int] = []
-        for match in _BREAK.finditer(text):
-            self._ends.append(match.start())
-            self._starts.append(match.end())
-        self._ends.append(len(text))
+        breaks = list(_BREAK.finditer(text))
+        self._starts = [int(text.startswith(_BOM)), *(found.end() for found in breaks)]
+        self._ends = [*(found.start() for found in breaks), len(text)]
 
     def at(self, line: int, column: int) -> int | None:
         """The offset of a line and column, both from 1; `None` outside of the text."""

@@ -26,7 +26,9 @@ def apply_fixes(text: str, fixes: Sequence[Fix], file: str) -> tuple[str, int]:
     count = 0
     for fix in fixes:
         changes = _changes(fix, file, offsets)
-        if not changes or any(_overlap(a, b) for i, a in enumerate(changes) for b in [*taken, *changes[:i]]):
+        pairs = ((a, b) for i, a in enumerate(changes) for b in [*taken, *changes[:i]])
+        # Of two changes at the same place, the order is unknown.
+        if not changes or any(a[0] == b[0] or (a[0] < b[1] and b[0] < a[1]) for a, b in pairs):
             continue
         taken.extend(changes)
         count += 1
@@ -49,11 +51,6 @@ def _changes(fix: Fix, file: str, offsets: Offsets) -> list[_Change]:
     return found
 
 
-def _overlap(a: _Change, b: _Change) -> bool:
-    """Tests if two changes share a character, or start at the same place, so that their order is unknown."""
-    return a[0] == b[0] or (a[0] < b[1] and b[0] < a[1])
-
-
 _IGNORE = re.compile(r"#\s*pipegen:\s*ignore\b[ \t]*(?:\[([^\]\n]*)\])?")
 _QUOTED_OR_COMMENT = re.compile(r"""(?<![^ \t\[{,:-])(?:'[^']*(?:'|$)|"(?:\\.|[^"\\])*(?:"|\\?$))|(?<![^ \t])#""", re.DOTALL)
 """A quoted text, which may be open at the end of the line, or the sign of a comment."""
@@ -61,23 +58,14 @@ _QUOTED_OR_COMMENT = re.compile(r"""(?<![^ \t\[{,:-])(?:'[^']*(?:'|$)|"(?:\\.|[^
 
 @dataclass(slots=True)
 class _Comment:
-    """An ignore comment.
+    """An ignore comment."""
 
-    Attributes:
-        span: The span from the `#` to the closing bracket.
-        before: The column where the blanks before it begin.
-        codes: The codes in it.
-        leads: Whether another remark follows after its `#`.
-        used: The codes that silenced a finding.
-        refused: The codes that are errors here.
-    """
-
-    span: Span
-    before: int
-    codes: tuple[str, ...]
-    leads: bool
-    used: set[str] = field(default_factory=set)
-    refused: set[str] = field(default_factory=set)
+    span: Span  # the span from the `#` to the closing bracket
+    before: int  # the column where the blanks before it begin
+    codes: tuple[str, ...]  # the codes in it
+    leads: bool  # whether another remark follows after its `#`
+    used: set[str] = field(default_factory=set)  # the codes that silenced a finding
+    refused: set[str] = field(default_factory=set)  # the codes that are errors here
 
 
 def suppressed(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> tuple[list[Diagnostic], list[Diagnostic]]:
@@ -105,7 +93,8 @@ def _comments(file: str, text: str) -> Iterator[_Comment]:
     if "pipegen:" not in text:
         return
     for number, line in enumerate(split_lines(text), 1):
-        start = _comment_start(line) if "ignore" in line else None
+        found = _QUOTED_OR_COMMENT.finditer(line) if "ignore" in line else ()
+        start = next((part.start() for part in found if part[0] == "#"), None)
         match = _IGNORE.search(line, start) if start is not None else None
         if match is None or start is None:
             continue
@@ -115,21 +104,14 @@ def _comments(file: str, text: str) -> Iterator[_Comment]:
         yield _Comment(span, len(line[: match.start()].rstrip()) + 1, codes, leads)
 
 
-def _comment_start(line: str) -> int | None:
-    """Finds the start of the comment of a line: a `#` after a blank and outside of quotes."""
-    return next((found.start() for found in _QUOTED_OR_COMMENT.finditer(line) if found[0] == "#"), None)
-
-
 def _unused(comment: _Comment) -> Diagnostic:
     idle = [c for c in comment.codes if c not in comment.used]
     if not comment.codes:
-        message, help_ = "the ignore comment has no code", ("write the code in brackets: `# pipegen: ignore[PG503]`",)
-        return make("PG511", message, Label(comment.span), help=help_)
-    listed = ", ".join(idle)
-    message = f"`ignore[{listed}]` silences nothing here"
-    if set(idle) <= comment.refused:
-        message = f"`ignore[{listed}]` is for an error, which cannot be silenced"
-    return make("PG511", message, Label(comment.span), help=tuple(_reasons(idle, comment.refused)), fix=_removal(comment, idle))
+        help_ = "write the code in brackets: `# pipegen: ignore[PG503]`"
+        return make("PG511", "the ignore comment has no code", Label(comment.span), help=help_)
+    why = "is for an error, which cannot be silenced" if set(idle) <= comment.refused else "silences nothing here"
+    reasons = tuple(_reasons(idle, comment.refused))
+    return make("PG511", f"`ignore[{', '.join(idle)}]` {why}", Label(comment.span), help=reasons, fix=_removal(comment, idle))
 
 
 def _reasons(idle: list[str], refused: set[str]) -> Iterator[str]:

@@ -22,19 +22,12 @@ VAGUE = frozenset({"true", "yes", "on", "false", "no", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        place: The place of the words.
-        words: The words of other libraries; `word=value` is for that value alone.
-        lines: The equivalent in a spec, with examples for values; see the head of the table.
-        remark: A further remark.
-    """
-
-    place: Kind
-    words: tuple[str, ...]
-    lines: str
-    remark: str = ""
+    place: Kind  # the place of the words
+    words: tuple[str, ...]  # the words of other libraries; `word=value` is for that value alone
+    lines: str  # the equivalent in a spec, with examples for values; see the head of the table
+    remark: str = ""  # a further remark
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,15 +38,17 @@ class Row:
             return (self.lines,)
         if self.place in ("step", "source"):
             return tuple(re.match(r"\w*", step)[0] for step in reversed(self.lines.split(" ; ")))  # type: ignore[index]
-        return tuple(re.findall(r"(?:^|,)\s*(\w+)(?:~[^:]*)?:", _outermost(self.lines)))
+        lines, outermost = "", self.lines
+        while lines != outermost:  # without everything in braces and brackets
+            lines, outermost = outermost, re.sub(r"\{[^{}]*\}|\[[^\[\]]*\]", "", outermost)
+        return tuple(re.findall(r"(?:^|,)\s*(\w+)(?:~[^:]*)?:", outermost))
 
     def holds(self, word: str, value: Any) -> bool:
-        """Tests if the row is about a word with this value."""
-        for own in self.words:
-            name, equals, wanted = own.partition("=")
-            if plain(name) == plain(word) and (not equals or _is(value, wanted)):
-                return True
-        return False
+        """Tests if the row is about a word with this value; `#` in the table is any number."""
+        said = "null" if value is None else str(value).casefold()
+        said_as = {said, "#"} if isinstance(value, (int, float)) and not isinstance(value, bool) else {said}
+        parts = (own.partition("=") for own in self.words)
+        return any(plain(name) == plain(word) and (not equals or wanted.casefold() in said_as) for name, equals, wanted in parts)
 
     def is_about_values(self, word: str) -> bool:
         """Tests if the row is only about some values of a word."""
@@ -109,18 +104,3 @@ def every_row() -> tuple[Row, ...]:
     text = (pkgutil.get_data("pipegen.diagnostics", "foreign.txt") or b"").decode()
     parts = (line.split(_SEPARATOR) for line in text.splitlines() if line.strip() and not line.startswith("#"))
     return tuple(Row(cast("Kind", place.strip()), tuple(words.split()), *map(str.strip, rest)) for place, words, *rest in parts)
-
-
-def _outermost(lines: str) -> str:
-    """Removes everything in braces and brackets."""
-    while (shorter := re.sub(r"\{[^{}]*\}|\[[^\[\]]*\]", "", lines)) != lines:
-        lines = shorter
-    return lines
-
-
-def _is(value: Any, wanted: str) -> bool:
-    """Tests if a value is that of a row; `#` is any number."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if wanted == "#" and number:
-        return True
-    return wanted.casefold() == ("null" if value is None else str(value).casefold())

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pipegen.diagnostics.catalog import CODES, Code, page
-from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Fix, Label, Severity, Span, file_uri, relative_path
+from pipegen.diagnostics.diagnostic import Applicability, Diagnostic, Label, Severity, Span, file_uri, relative_path
 
 JSON_VERSION = 1
 """The version of the JSON document: new keys do not change it, but removed or changed keys do."""
@@ -55,19 +55,16 @@ def render_github(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def _annotation(d: Diagnostic) -> str:
-    properties: dict[str, str] = {}
+    properties = {"title": f"{d.code} {code_name(d.code)}"}
     message = f"{d.span}: {d.message}" if d.in_base else d.message
     span = d.in_project
     if span is not None:
-        properties["file"] = relative_path(span.file)
-        properties["line"] = str(span.line)
-        properties["endLine"] = str(span.end_line)
+        properties |= {"file": relative_path(span.file), "line": str(span.line), "endLine": str(span.end_line)}
         # GitHub accepts columns only within one line.
         if span.line == span.end_line:
             properties |= {"col": str(span.column), "endColumn": str(span.end_column)}
     elif d.primary is not None and d.primary.path and not d.in_base:
         message = f"{d.primary.path}: {message}"
-    properties["title"] = f"{d.code} {code_name(d.code)}"
     lines = [message, *(label.text for label in d.labels[:1] if label.text), *(f"help: {h}" for h in d.help)]
     if d.fix is not None:
         kind = "fix" if d.fix.applicability is Applicability.SAFE else "suggestion"
@@ -99,11 +96,7 @@ def render_sarif(diagnostics: Sequence[Diagnostic], *, version: str | None = Non
     driver: dict[str, Any] = {"name": "pipegen", "rules": [_rule(rule) for rule in rules]}
     if version is not None:
         driver["version"] = version
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "results": [_result(d, index) for d in diagnostics],
-    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [_result(d, index) for d in diagnostics]}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
@@ -133,7 +126,13 @@ def _result(d: Diagnostic, index: dict[str, int]) -> dict[str, Any]:
     if related:
         result["relatedLocations"] = related
     if d.fix is not None and d.fix.edits:
-        result["fixes"] = [_fix(d.fix)]
+        by_file: dict[str, list[dict[str, Any]]] = {}
+        for edit in d.fix.edits:
+            replacement = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.replacement}}
+            by_file.setdefault(edit.span.file, []).append(replacement)
+        changes = [{"artifactLocation": {"uri": file_uri(file)}, "replacements": edits} for file, edits in by_file.items()]
+        properties = {"applicability": d.fix.applicability.value, "option": d.fix.applicability.option}
+        result["fixes"] = [{"description": {"text": d.fix.title}, "artifactChanges": changes, "properties": properties}]
     return result
 
 
@@ -152,13 +151,3 @@ def _region(span: Span) -> dict[str, int]:
     end_line = max(span.end_line, line)
     end_column = max(span.end_column, column if end_line == line else 1)
     return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
-
-
-def _fix(fix: Fix) -> dict[str, Any]:
-    by_file: dict[str, list[dict[str, Any]]] = {}
-    for edit in fix.edits:
-        replacement = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.replacement}}
-        by_file.setdefault(edit.span.file, []).append(replacement)
-    changes = [{"artifactLocation": {"uri": file_uri(file)}, "replacements": edits} for file, edits in by_file.items()]
-    properties = {"applicability": fix.applicability.value, "option": fix.applicability.option}
-    return {"description": {"text": fix.title}, "artifactChanges": changes, "properties": properties}

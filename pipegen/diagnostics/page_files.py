@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 _FILE = re.compile(r"(?P<path>\S+) +(?P<kind>\w+)(?:\*(?P<count>\d+))?(?: +(?P<rest>.*))?")
 _FENCE = re.compile(r"^```(files|absent) *\n(.*?)^``` *$", re.MULTILINE | re.DOTALL)
 _IMAGES = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "scene": "picture"}
 _EDITS = {"dark": "very dark", "blurred": "blurred", "recoloured": "in other colours"}
-_RECORDS = {"array_record": "ArrayRecord", "hdf5": "HDF5", "lmdb": "LMDB", "mds": "MDS", "sqlite": "SQLite", "tfrecord": "TFRecord"}
+_RECORDS = {
+    "array_record": "ArrayRecord with {}",
+    "hdf5": "HDF5 with {}",
+    "lmdb": "LMDB with {}",
+    "mds": "MDS with {}",
+    "sqlite": "SQLite with {}",
+    "tfds": "a data set of TensorFlow Datasets with {}; half of them are `train`, half `test`",
+    "tfrecord": "TFRecord with {}",
+    "webdataset": "a tar file of {}",
+}
 _COLUMNS = {"bytes": "image files", "path": "paths", "class": "labels", "numbers": "numbers"}
 
 
 def with_files_in_words(text: str) -> str:
     """Replaces the blocks of files in the Markdown of a page by descriptions, each with a line before it."""
-    return _FENCE.sub(lambda fence: _block(fence[1], fence[2]), text)
 
+    def block(fence: re.Match[str]) -> str:
+        if fence[1] == "absent":
+            return "No file has this name."
+        return "\n".join(["Files beside it:", "", "```text", *described(fence[2].splitlines()), "```"])
 
-def _block(kind: str, listed: str) -> str:
-    if kind == "absent":
-        return "No file has this name."
-    return "\n".join(["Files beside it:", "", "```text", *described(listed.splitlines()), "```"])
+    return _FENCE.sub(block, text)
 
 
 def described(lines: list[str]) -> list[str]:
@@ -38,20 +46,14 @@ def described(lines: list[str]) -> list[str]:
     for file in files:
         kind, count, rest = file["kind"], int(file["count"] or 1), (file["rest"] or "").strip()
         what = _scenes(file["path"], count, rest, scenes) if kind == "scene" else _what(kind, count, rest)
-        found.append(f"{_paths(file['path'], count)}: {what}")
+        last = f" to {file['path'].rpartition('/')[2].replace('{i}', str(count - 1))}" if count > 1 else ""
+        found.append(f"{file['path'].replace('{i}', '0')}{last}: {what}")
         if kind == "text":
             found += [f"    {line}" for line in rest.replace("\\n", "\n").splitlines()]
     return found
 
 
-def _paths(path: str, count: int) -> str:
-    if count == 1:
-        return path.replace("{i}", "0")
-    return f"{path.replace('{i}', '0')} to {path.rpartition('/')[2].replace('{i}', str(count - 1))}"
-
-
 def _what(kind: str, count: int, rest: str) -> str:
-    """Describes the content of a file of a kind, or of each of several."""
     if kind == "text":
         return ("this text" if count == 1 else "this text in each") if rest else "an empty file"
     if kind in _IMAGES:
@@ -60,20 +62,19 @@ def _what(kind: str, count: int, rest: str) -> str:
         return f"{_images('PNG', count, rest)} and 16 bits"
     if kind == "turned":
         return f"{_images('JPEG', count, rest)} as stored, which EXIF turns by 90°"
-    told: dict[str, Callable[[], str]] = {
-        "truncated": lambda: "a JPEG that ends half-way" if count == 1 else f"{count} JPEGs that end half-way",
-        "empty": lambda: "an empty file",
-        "dir": lambda: "an empty folder",
-        "npz": lambda: "the arrays " + ", ".join(_array(array) for array in rest.split()),
-        "parquet": lambda: _rows(*rest.split()),
-        "tfds": lambda: f"a data set of TensorFlow Datasets with {_records(rest)}; half of them are `train`, half `test`",
-        "webdataset": lambda: f"a tar file of {_records(rest)}",
-    }
-    if kind in _RECORDS:
-        return f"{_RECORDS[kind]} with {_records(rest)}"
-    if kind not in told:
+    if kind in ("truncated", "empty", "dir"):
+        truncated = "a JPEG that ends half-way" if count == 1 else f"{count} JPEGs that end half-way"
+        return {"truncated": truncated, "empty": "an empty file", "dir": "an empty folder"}[kind]
+    if kind == "npz":
+        arrays = (re.split("[=:]", array) for array in rest.split())
+        return "the arrays " + ", ".join(f"{name} ({dtype}, {shape.replace('x', '×')})" for name, dtype, shape in arrays)
+    if kind == "parquet":
+        number, *columns = rest.split()
+        parts = (column.split(":") for column in columns)
+        return f"{number} rows with " + ", ".join(f"{name} ({_COLUMNS[what]})" for name, what in parts)
+    if kind not in _RECORDS:
         raise ValueError(f"files of the kind {kind!r} have no words")
-    return told[kind]()
+    return _RECORDS[kind].format(_records(rest))
 
 
 def _images(name: str, count: int, size: str) -> str:
@@ -93,15 +94,6 @@ def _scenes(path: str, count: int, rest: str, seen: dict[int, tuple[str, str]]) 
     for i in range(count):
         seen.setdefault(first + i, (path.replace("{i}", str(i)), size))
     return ", ".join([said, *(_EDITS[edit] for edit in edits)])
-
-
-def _array(array: str) -> str:
-    name, dtype, shape = re.split("[=:]", array)
-    return f"{name} ({dtype}, {shape.replace('x', '×')})"
-
-
-def _rows(count: str, *columns: str) -> str:
-    return f"{count} rows with " + ", ".join(f"{name} ({_COLUMNS[what]})" for name, what in (c.split(":") for c in columns))
 
 
 def _records(rest: str) -> str:

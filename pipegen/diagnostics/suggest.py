@@ -13,11 +13,9 @@ from functools import lru_cache
 from pipegen.diagnostics.foreign import LONGEST, VAGUE, meanings, plain
 
 _RANDOM = "random"
-_MOST = 300
-"""Candidates that are looked at: each takes time, and a damaged spec may declare thousands of names."""
+_MOST = 300  # candidates that are looked at: each takes time, and a damaged spec may declare thousands of names
 
-_KEPT = 4096
-"""Names whose parts are kept: those of the language are looked at for each word that is wrong."""
+_KEPT = 4096  # names whose parts are kept: those of the language are looked at for each word that is wrong
 
 
 def closest(word: str, candidates: Iterable[str]) -> str | None:
@@ -35,7 +33,9 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     meant = [m for m in meanings(word) if m in names]
     if meant:
         return None if letters in VAGUE and len(meant) > 1 else meant[0]
-    return _inflected(letters, by_plain) or _part(word, names) or _slip(letters, by_plain)
+    stem = _stem(letters)  # equal for `caching` and `cache`, `parts` and `part`
+    inflected = next((name for other, name in by_plain.items() if len(stem) >= 4 and _stem(other) == stem), None)
+    return inflected or _part(word, names) or _slip(letters, by_plain)
 
 
 def hints(word: str, candidates: Iterable[str], *further: str) -> tuple[str, ...]:
@@ -44,10 +44,8 @@ def hints(word: str, candidates: Iterable[str], *further: str) -> tuple[str, ...
     return (f"did you mean `{near}`?", *further) if near else further
 
 
-_LONG_ENOUGH = 5
-"""Letters from which on a word with one typo is certain."""
-_ALONE = 3
-"""The least distance of all other candidates, two typos more than that of the one that is meant."""
+_LONG_ENOUGH = 5  # letters from which on a word with one typo is certain
+_ALONE = 3  # the least distance of all other candidates, two typos more than that of the one that is meant
 
 
 def is_certain(word: str, near: str, candidates: Iterable[str]) -> bool:
@@ -62,12 +60,6 @@ def is_certain(word: str, near: str, candidates: Iterable[str]) -> bool:
         return False
     others = {plain(c) for c in candidates} - {meant}
     return all(abs(len(o) - len(letters)) >= _ALONE or _distance(letters, o) >= _ALONE for o in others)
-
-
-def _inflected(letters: str, by_plain: dict[str, str]) -> str | None:
-    """The candidate with the same stem: `caching` for `cache`, `parts` for `part`."""
-    stem = _stem(letters)
-    return next((name for other, name in by_plain.items() if len(stem) >= 4 and _stem(other) == stem), None)
 
 
 @lru_cache(_KEPT)
@@ -111,7 +103,10 @@ def _slip(letters: str, by_plain: dict[str, str]) -> str | None:
     best: tuple[float, int, str] | None = None
     for i, (other, name) in enumerate(by_plain.items()):
         for a, b, handicap, limit in _pairs(letters, other):
-            if abs(len(a) - len(b)) > limit or len(_letters(b) - _letters(a)) > limit or _letters_apart(a, b) > limit:
+            # The letters that a word lacks are lower bounds of the distance, and fast.
+            if abs(len(a) - len(b)) > limit or len(_letters(b) - _letters(a)) > limit:
+                continue
+            if max(len(a), len(b)) - sum(min(a.count(letter), b.count(letter)) for letter in _letters(a)) > limit:
                 continue
             if (distance := _distance(a, b)) > limit:
                 continue
@@ -141,11 +136,6 @@ def _letters(word: str) -> frozenset[str]:
     return frozenset(word)
 
 
-def _letters_apart(a: str, b: str) -> int:
-    """The number of letters of the longer word that the other lacks: a lower bound of their distance, and fast."""
-    return max(len(a), len(b)) - sum(min(a.count(letter), b.count(letter)) for letter in set(a))
-
-
 def _distance(a: str, b: str) -> int:
     """Damerau-Levenshtein: insertions, deletions, substitutions, and swaps of neighbours."""
     before: list[int] = []
@@ -159,8 +149,7 @@ def _distance(a: str, b: str) -> int:
     return row[len(b)]
 
 
-_SHOWN = 8
-"""Known names in a message."""
+_SHOWN = 8  # known names in a message
 
 
 def suggested(name: str, known: Iterable[str]) -> str:

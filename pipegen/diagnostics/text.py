@@ -26,8 +26,7 @@ from pipegen.terminal import ODD, masked, one_line, sign_for
 
 _TAB = 4
 _ELLIPSIS = "…"
-_FAR = 500
-"""Characters on each side of the place beyond which a line is ignored."""
+_FAR = 500  # characters on each side of the place beyond which a line is ignored
 
 
 def display_width(char: str) -> int:
@@ -56,20 +55,8 @@ Row = list[tuple[str, str]]
 """A row to print: pieces of text with the names of their styles."""
 
 
-def rows(line: str, marks: list[Mark], budget: int) -> list[Row]:
-    """Cuts a line to `budget` terminal columns around its main mark, and adds the rows under it; needs at least one mark."""
-    focus = next((m for m in marks if m.primary), marks[0])
-    line, placed = _place(line, marks, focus, max(budget, 20))
-    return [[(line, "")], *_underline(placed)]
-
-
-def plain_row(line: str, budget: int) -> Row:
-    """Cuts a line without marks at the end."""
-    return [(_place(line, [], Mark(0, 0, True), max(budget, 20))[0], "")]
-
-
 def _place(line: str, marks: list[Mark], focus: Mark, budget: int) -> tuple[str, list[Mark]]:
-    """The line as printed, and the marks in its columns."""
+    """Cuts a line to `budget` terminal columns around a mark; returns it with the marks in its columns."""
     first = max(min(focus.start, len(line)) - _FAR, 0)
     far = line[first : first + 2 * _FAR]
     plain = far.isascii() and far.isprintable()
@@ -149,10 +136,8 @@ def _style(mark: Mark) -> str:
 
 
 _WIDTH = 140
-_LARGEST = 2**20
-"""The largest file in bytes of which lines are shown."""
-_MOST = 200
-"""The most findings that are shown; a damaged file can have thousands."""
+_LARGEST = 2**20  # the largest file in bytes of which lines are shown
+_MOST = 200  # the most findings that are shown; a damaged file can have thousands
 
 _SEVERITY_STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.INFO: "\x1b[1;36m"}
 _STYLES = {"gutter": "\x1b[1;34m", "secondary": "\x1b[1;34m", "bold": "\x1b[1m"}
@@ -173,17 +158,10 @@ def render_text(
     if not found:
         return ""
     renderer = _Renderer(dict(sources or {}), color, width or _WIDTH)
-    shown = _gravest(found)
+    # If there are too many, errors before warnings, in the order of the list.
+    shown = [found[i] for i in sorted(sorted(range(len(found)), key=lambda i: found[i].severity.rank)[:_MOST])]
     rest = [f"{len(found) - len(shown):,} more not shown; `--format json` lists all of them\n"] if len(shown) < len(found) else []
     return "\n".join([*(renderer.finding(d) for d in shown), *rest, summary(found)]) + "\n"
-
-
-def _gravest(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Selects the findings to show if there are too many: errors before warnings, in the order of the list."""
-    if len(found) <= _MOST:
-        return found
-    kept = sorted(sorted(range(len(found)), key=lambda i: found[i].severity.rank)[:_MOST])
-    return [found[i] for i in kept]
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
@@ -254,17 +232,25 @@ class _Renderer:
         """Renders the lines of one file that have labels, in order, with their marks."""
         spans = [(label, label.span) for label in labels if label.span is not None]
         lines = self.file_lines(spans[0][1].file) or []
-        budget = self.width - gutter - 3
+        budget = max(self.width - gutter - 3, 20)
         out = [self.gutter("", gutter, [], severity)]
         previous: int | None = None
         for number in sorted({span.line for _, span in spans}):
             if previous is not None and number == previous + 2:
-                out.append(self.gutter(str(number - 1), gutter, plain_row(lines[number - 2], budget), severity))
+                between, _ = _place(lines[number - 2], [], Mark(0, 0, True), budget)
+                out.append(self.gutter(str(number - 1), gutter, [(between, "")], severity))
             elif previous is not None and number > previous + 2:
                 out.append(self.paint("...", _STYLES["gutter"]))
             previous, text = number, lines[number - 1]
-            marks = [_mark(label, span, text, primary=label is primary) for label, span in spans if span.line == number]
-            for j, row in enumerate(rows(text, marks, budget)):
+            marks = []
+            for label, span in spans:
+                if span.line == number:
+                    start = min(max(span.column - 1, 0), len(text))
+                    end = span.end_column - 1 if span.end_line == number else len(text.rstrip())
+                    end = min(max(end, start), max(len(text), start))
+                    marks.append(Mark(start, end, label is primary, one_line(label.text)))
+            text, placed = _place(text, marks, next((m for m in marks if m.primary), marks[0]), budget)
+            for j, row in enumerate([[(text, "")], *_underline(placed)]):
                 out.append(self.gutter(str(number) if j == 0 else "", gutter, row, severity))
         return out
 
@@ -289,13 +275,6 @@ class _Renderer:
             text = self.sources[file] if file in self.sources else _read(file)
             self.lines[file] = None if text is None else split_lines(masked(text, aligned=True))
         return self.lines[file]
-
-
-def _mark(label: Label, span: Span, line: str, *, primary: bool) -> Mark:
-    """The part of a span on its first line, in characters from 0."""
-    start = min(max(span.column - 1, 0), len(line))
-    end = span.end_column - 1 if span.end_line == span.line else len(line.rstrip())
-    return Mark(start, min(max(end, start), max(len(line), start)), primary, one_line(label.text))
 
 
 def _read(file: str) -> str | None:

@@ -17,7 +17,7 @@ from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTran
 from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Batch, Element, Kernel
-from pipegen.spec.mismatch import UnknownStep, keeps_shape
+from pipegen.spec.drafts import UnknownStep, keeps_shape
 from pipegen.types import FeatureType
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from pipegen.plan.item_planning import Images, Items, joined, limits, nothing_ch
 from pipegen.plan.lanes import Lanes
 from pipegen.plan.nodes import Element, Emit, Index, Plan, Read, Shard, Shuffle
 from pipegen.plan.outputs import infer_output, unbatchable
+from pipegen.spec.drafts import UnknownStep
 from pipegen.spec.locate import Locate
-from pipegen.spec.mismatch import UnknownStep
 from pipegen.spec.models import PipelineSpec, WindowShuffle
 from pipegen.types import ElementType, FeatureType
 

@@ -18,7 +18,7 @@ from pipegen.ops.transform import Transform
 from pipegen.plan import stages as s
 from pipegen.plan.nodes import Element, Kernel, Node
 from pipegen.plan.outputs import meant_feature
-from pipegen.spec.mismatch import UnknownStep
+from pipegen.spec.drafts import UnknownStep
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, FeatureType
 
 Act = tuple[StepRef, tuple[str, ...]]

@@ -29,8 +29,7 @@ KNOWN = OBJECT_STORES | {"file", "ftp", "hdfs", "http", "https", "local", "memor
 """Schemes that a spec may use: their readers load no code and no options from a place that the address names."""
 _ON_THIS_MACHINE = frozenset({"duckdb", "file", "local", "memory", "sqlite"})
 _WILD = re.compile(r"[*?\[{]")
-_WILD_ON_THE_WEB = re.compile(r"[*{]")
-"""On the web `?` begins a query, and `[` an IPv6 address."""
+_WILD_ON_THE_WEB = re.compile(r"[*{]")  # on the web `?` begins a query, and `[` an IPv6 address
 _WEB = ("http", "https")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=@+ -]")
 
@@ -44,12 +43,7 @@ def names_server(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Address:
-    """An address of data.
-
-    Attributes:
-        text: The address as given, with its secrets.
-        scheme: The part before `://`, in lower case.
-    """
+    """An address of data: its text as given, with its secrets, and its scheme, the part before `://` in lower case."""
 
     text: str
     scheme: str
@@ -90,8 +84,7 @@ class Address:
     def place(self) -> tuple[str, ...]:
         """The cache folder of its files, as names: without user and query, which may be secrets."""
         parts = urlsplit(self.folder)
-        host = parts.netloc.rpartition("@")[2]
-        names = [self.scheme, host, *unquote(parts.path).split("/")]
+        names = [self.scheme, parts.netloc.rpartition("@")[2], *unquote(parts.path).split("/")]
         return tuple(_UNSAFE.sub("_", name) for name in names if name not in ("", ".", ".."))
 
     def __str__(self) -> str:

@@ -16,17 +16,11 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The permissions of one call.
+    """The permissions of one call."""
 
-    Attributes:
-        write: Folders in which a spec may write files, absolute and without links.
-        env: Environment variables that a spec may use for anything.
-        everything: Whether the spec was checked before and comes from pipegen itself.
-    """
-
-    write: tuple[str, ...] = ()
-    env: frozenset[str] = frozenset()
-    everything: bool = False
+    write: tuple[str, ...] = ()  # folders in which a spec may write files, absolute and without links
+    env: frozenset[str] = frozenset()  # environment variables that a spec may use for anything
+    everything: bool = False  # whether the spec was checked before and comes from pipegen itself
 
     @classmethod
     def by(cls, write: Iterable[str | os.PathLike[str]], env: Iterable[str]) -> Allowed:

@@ -30,23 +30,14 @@ KINDS: tuple[Kind, ...] = ("numbers", "perhaps", "speed", "nothing")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A difference.
+    """A difference."""
 
-    Attributes:
-        kind: The kind of its effect.
-        path: Its key path in a spec, as in `transforms[1].random_flip.axis`.
-        text: The difference, in words.
-        effect: Its effect, in words.
-        splits: The splits that it affects, in words; empty for all, or if that is obvious.
-        span: Its place in the second spec, or in the first if it is gone in the second.
-    """
-
-    kind: Kind
-    path: KeyPath
-    text: str
-    effect: str
-    splits: str = ""
-    span: Span | None = None
+    kind: Kind  # the kind of its effect
+    path: KeyPath  # its key path in a spec, as in `transforms[1].random_flip.axis`
+    text: str  # the difference, in words
+    effect: str  # its effect, in words
+    splits: str = ""  # the splits that it affects, in words; empty for all, or if that is obvious
+    span: Span | None = None  # its place in the second spec, or in the first if it is gone in the second
 
     def __str__(self) -> str:
         return f"{format_path(self.path)}: {self.text}" if self.path else self.text
@@ -68,12 +59,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """The effects on the random draws of the steps that both specs have.
-
-    Attributes:
-        kept: The ids of steps with the same draws.
-        moved: The ids of steps with other draws, and why.
-    """
+    """The ids of the steps of both specs that keep their random draws, and of those that do not, with why."""
 
     kept: tuple[str, ...] = ()
     moved: tuple[tuple[str, str], ...] = ()
@@ -121,18 +107,14 @@ def section_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
     ours = ("transforms", "effects", "inner")
     old, new = ({key: value for key, value in side.items() if key not in ours} for side in alike(a, b))
     for path, before, after in differences(old, new):
-        start = next(known for known in _MEANS if _begins(path, known[0]))
-        reach = start[2]
+        begun = (m for m in _MEANS if len(path) >= len(m[0]) and all(key in ("*", own) for key, own in zip(m[0], path, strict=False)))
+        _, effect, reach = next(begun)
         if path[:2] == ("batch", "remainder") and len(path) > 2:
             reach = str(path[2])
         at, text = _in_spec(path, old, new), f"{before} → {after}"
         if at[0] == "views" and len(path) == 4 and len(at) == 5:  # a whole step
             text = "it is new" if path[3] not in old["views"].get(path[1], {}).get("transforms", {}) else GONE
-        yield Change("numbers", at, text, start[1], reach)
-
-
-def _begins(path: KeyPath, start: KeyPath) -> bool:
-    return len(path) >= len(start) and all(known in ("*", key) for known, key in zip(start, path, strict=False))
+        yield Change("numbers", at, text, effect, reach)
 
 
 def _in_spec(path: KeyPath, old: dict[str, Any], new: dict[str, Any]) -> KeyPath:
@@ -142,8 +124,7 @@ def _in_spec(path: KeyPath, old: dict[str, Any], new: dict[str, Any]) -> KeyPath
     if path[0] == "views" and path[2:3] == ("transforms",) and len(path) > 3:
         listed = [side["views"].get(path[1], {}).get("transforms", {}) for side in (new, old)]
         step = next(steps[path[3]] for steps in listed if path[3] in steps)
-        op = next(key for key in step if key != "at")
-        return (*path[:3], step["at"], *(path[4:] or (op,)))
+        return (*path[:3], step["at"], *(path[4:] or (next(key for key in step if key != "at"),)))
     return path
 
 
@@ -180,7 +161,6 @@ def _shared(inner: list[Any], kind: str) -> set[str]:
 
 
 def _effects_by_id(side: dict[str, Any], view: str) -> dict[str, Any]:
-    """The effects of the steps of a view, by their ids."""
     listed = side["inner"]["views"][view]
     return {step: (listed[said["at"]] or [])[:3] for step, said in side["views"][view]["transforms"].items()}
 
@@ -218,14 +198,9 @@ _WHEN = {"train": "train", "eval": "every split but train"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of one of the two specs.
+    """A step of one of the two specs: its place in the list, its name, its arguments as written, its id, and its effect.
 
-    Attributes:
-        index: Its place in the list.
-        op: Its name.
-        said: Its arguments as the spec has them.
-        id: Its id.
-        effect: Its effect; `None` if a default step has the same effect.
+    The effect is `None` if a default step has the same effect.
     """
 
     index: int
@@ -270,13 +245,22 @@ def step_changes(a: dict[str, Any], b: dict[str, Any]) -> tuple[list[Change], Dr
     old, new = steps_of(a), steps_of(b)
     pairs = _pairs(old, new)
     found = [change for before, after in pairs for change in _of_pair(before, after, new)]
-    found += _moves(pairs)
+    # As few steps move as explain the new order.
+    stays = _longest_rise([before.index for before, _ in pairs])
+    for k, (before, after) in enumerate(pairs):
+        if before.index not in stays and after.effect is not None:
+            where = f"it comes after {pairs[k - 1][1]} now" if k else "it comes first now"
+            found.append(Change("numbers", after.path, where, f"steps act in another order{'; its draws stay' if after.draws else ''}"))
     paired = {before.index for before, _ in pairs}, {after.index for _, after in pairs}
     gone = [step for step in old if step.index not in paired[0]]
     fresh = [step for step in new if step.index not in paired[1]]
     shifted = {after.op for before, after in pairs if before.id != after.id and after.draws}
     found += [_unpaired(step, step.op in shifted, is_new=new) for new, steps in ((False, gone), (True, fresh)) for step in steps]
-    return found, _draws(pairs, (a["seed"], b["seed"]))
+    reseeded = a["seed"] != b["seed"]
+    drawing = [(before, after.id) for before, after in pairs if before.draws and after.draws]
+    kept = tuple(step_id for before, step_id in drawing if before.id == step_id and not reseeded)
+    why = ((step_id, "another seed" if reseeded else f"the id was {before.id}") for before, step_id in drawing)
+    return found, Draws(kept, tuple((step_id, text) for step_id, text in why if step_id not in kept))
 
 
 def _pairs(old: list[Step], new: list[Step]) -> list[tuple[Step, Step]]:
@@ -309,47 +293,25 @@ def _pairs(old: list[Step], new: list[Step]) -> list[tuple[Step, Step]]:
 
 
 def _of_pair(a: Step, b: Step, new: list[Step]) -> Iterator[Change]:
-    """Compares the two versions of a step."""
     said = list(differences({a.op: a.said}, {b.op: b.said}, b.path[:-1]))
     if a.does == b.does:
         if said:
             what = "the same float32 constants" if b.effect is not None and b.effect[0] == ARITHMETIC else "the same by other words"
-            yield Change("nothing", b.path, _line(said, a, b), what)
+            names = dict.fromkeys(str(path[len(b.path)]) for path, _, _ in said if len(path) > len(b.path))
+            old, now = (flow(_given({name: step.said[name] for name in names or step.said})) for step in (a, b))
+            line = f"{a.op}: {old} → {b.op}: {now}" if a.op != b.op else f"{old} → {now}"
+            yield Change("nothing", b.path, line, what)
     elif said:
         for path, before, after in said:
             effect = "the examples that it reaches, or how, differ" if path[-1] == "when" else "what it does to them differs"
-            reach = "" if path[-1] == "when" else b.reach
-            yield Change("numbers", path, f"{before} → {after}", effect, reach)
+            yield Change("numbers", path, f"{before} → {after}", effect, "" if path[-1] == "when" else b.reach)
     else:
         yield Change("numbers", b.path, "the same words, for other values", "what comes before makes it do something else", b.reach)
     if a.id != b.id and a.draws and b.draws:
-        yield Change("numbers", b.path, f"its id was {a}, and is {b}", f"its draws differ; {_keeping(a, new)}", b.reach)
-
-
-def _line(said: list[tuple[KeyPath, str, str]], a: Step, b: Step) -> str:
-    """Formats both versions of a step: `rescale: {to: [0, 1]} → {scale: 2.0}`."""
-    names = dict.fromkeys(str(path[len(b.path)]) for path, _, _ in said if len(path) > len(b.path))
-    old, new = (flow({name: step.said[name] for name in names or step.said if step.said.get(name) is not None}) for step in (a, b))
-    return f"{a.op}: {old} → {b.op}: {new}" if a.op != b.op else f"{old} → {new}"
-
-
-def _keeping(a: Step, new: list[Step]) -> str:
-    """Describes how a step can keep its draws."""
-    taker = next((step for step in new if step.id == a.id), None)
-    pin = f"`id: {in_words(a.id)}` keeps them"
-    if taker is None:
-        return pin
-    return f"{pin}, with another `id` for the `{taker.op}` that is {a} now"
-
-
-def _moves(pairs: list[tuple[Step, Step]]) -> Iterator[Change]:
-    """Yields moved steps, as few as explain the new order."""
-    stays = _longest_rise([before.index for before, _ in pairs])
-    for k, (before, after) in enumerate(pairs):
-        if before.index not in stays and after.effect is not None:
-            earlier = pairs[k - 1][1] if k else None
-            where = f"it comes after {earlier} now" if earlier is not None else "it comes first now"
-            yield Change("numbers", after.path, where, f"steps act in another order{'; its draws stay' if after.draws else ''}")
+        taker = next((step for step in new if step.id == a.id), None)
+        other = f", with another `id` for the `{taker.op}` that is {a} now" if taker is not None else ""
+        effect = f"its draws differ; `id: {in_words(a.id)}` keeps them{other}"
+        yield Change("numbers", b.path, f"its id was {a}, and is {b}", effect, b.reach)
 
 
 def _longest_rise(numbers: list[int]) -> set[int]:
@@ -377,17 +339,8 @@ def _unpaired(step: Step, shifts: bool, *, is_new: bool) -> Change:
     return Change("numbers", step.path, text, f"{effect}{kept}", step.reach)
 
 
-def _draws(pairs: list[tuple[Step, Step]], seeds: tuple[Any, Any]) -> Draws:
-    drawing = [(a, b) for a, b in pairs if a.draws and b.draws]
-    if seeds[0] != seeds[1]:
-        return Draws((), tuple((b.id, "another seed") for _, b in drawing))
-    kept = tuple(b.id for a, b in drawing if a.id == b.id)
-    return Draws(kept, tuple((b.id, f"the id was {a.id}") for a, b in drawing if a.id != b.id))
-
-
 _FLOATS = ("float32", "float16", "bfloat16")
-_WITH_STEPS_OF_THEIR_OWN = ("views", "stages", "inner")
-"""Sections whose steps act on the result of the run."""
+_WITH_STEPS_OF_THEIR_OWN = ("views", "stages", "inner")  # sections whose steps act on the result of the run
 _SAID = "the same float32 constants; the spec hash differs, so a saved position does not fit"
 
 
@@ -401,19 +354,18 @@ def fold_runs(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dic
         return a, b, []
     if [a["effects"][i] for i in runs[0]] == [b["effects"][i] for i in runs[1]]:
         return a, b, []
-    whole = [_whole(side["effects"], run) for side, run in zip((a, b), runs, strict=True)]
-    if whole[0] is None or whole[0] != whole[1]:
+    sides = list(zip((a, b), runs, strict=True))
+    whole, other = (_whole(side["effects"], run) for side, run in sides)
+    if whole is None or whole != other:
         return a, b, []
-    old, new = (
-        ", ".join(f"{op}: {_said(said)}" for op, said, _ in (side["transforms"][i] for i in run))
-        for side, run in zip((a, b), runs, strict=True)
-    )
-    path = ("transforms", runs[1][0], b["transforms"][runs[1][0]][0])
-    one = b["transforms"][runs[1][-1]]
-    folded = [
-        {**side, "transforms": [*_without(side["transforms"], run), one], "effects": [*_without(side["effects"], run), whole[0]]}
-        for side, run in zip((a, b), runs, strict=True)
-    ]
+    steps = [[side["transforms"][place] for place in run] for side, run in sides]
+    old, new = (", ".join(f"{op}: {flow(_given(said))}" for op, said, _ in run) for run in steps)
+    folded = []
+    for side, run in sides:
+        kept = [place for place in range(len(side["effects"])) if place not in run]
+        added = {"transforms": steps[1][-1], "effects": whole}
+        folded.append({**side, **{key: [*(side[key][place] for place in kept), one] for key, one in added.items()}})
+    path = ("transforms", runs[1][0], steps[1][0][0])
     return folded[0], folded[1], [Change("nothing", path, f"{old} → {new}", _SAID)]
 
 
@@ -449,19 +401,10 @@ def _whole(effects: list[Effect | None], run: list[int]) -> Effect | None:
         last = folded[len(run) - 1]
         if any(dtype != "float32" for dtype in between) or last[2] not in _FLOATS:
             return None
-        features[name] = [_by_channel(last), ends]
+        alike = [numbers[:1] if len(set(numbers)) == 1 else numbers for numbers in last[:2]]  # one number for all channels
+        features[name] = [[*alike, *last[2:]], ends]
     return [ARITHMETIC, {"when": steps[-1][1]["when"], "features": features}, None, False]
 
 
-def _by_channel(constants: list[Any]) -> list[Any]:
-    """Replaces equal numbers of all channels by one."""
-    scale, offset, dtype, order = constants
-    return [scale[:1] if len(set(scale)) == 1 else scale, offset[:1] if len(set(offset)) == 1 else offset, dtype, order]
-
-
-def _without(listed: list[Any], run: list[int]) -> list[Any]:
-    return [one for place, one in enumerate(listed) if place not in run]
-
-
-def _said(arguments: dict[str, Any]) -> str:
-    return flow({name: value for name, value in arguments.items() if value is not None})
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}

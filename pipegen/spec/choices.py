@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, write
@@ -21,12 +20,12 @@ from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.sources.mix import Mix
 from pipegen.ops.transform import SplitName, Transform
 from pipegen.spec.compose import flow, resolve
+from pipegen.spec.drafts import AnyTest
 from pipegen.spec.edits import is_edit
 from pipegen.spec.expect import one_of, show, valid
 from pipegen.spec.locate import Place
-from pipegen.spec.mismatch import AnyTest, arguments, bad_key, is_slip, rejected, too_many
+from pipegen.spec.mismatch import arguments, bad_key, check, is_slip, rejected, too_many
 from pipegen.spec.steps import FEATURE_KEYS, KINDS, SOURCE_KEYS, SOURCES, ids_of
-from pipegen.spec.value_checks import check
 
 _What = Literal["step", "source", "test"]
 _EXAMPLES = {"step": "resize: {size: 224}", "source": "image_folder: {path: photos/}", "test": "examples: {split: train, min: 1000}"}
@@ -36,13 +35,16 @@ def build_steps(value: Any, place: Place) -> list[Transform | None]:
     """Builds the steps of a spec; `None` for an invalid one."""
     if is_edit(value):
         if not place.partial:
-            place.add(_nothing_to_edit(place))
+            help_: tuple[str, ...] = (
+                "name the base: `extends: base.pipegen.yaml`",
+                write("- resize: {size: 224}", "value", "or, without a base, write each step on its own line, such as {}"),
+            )
+            message = "`transforms` as a map edits the steps of a base, but this spec has none"
+            place.add(make("PG120", message, place.label(key=True), help=help_))
         return []
     if not isinstance(value, list):
-        help_ = (
-            write("- resize: {size: 224}", "value", "write each step on its own line, such as {}"),
-            "for no steps, leave `transforms` out",
-        )
+        listed = write("- resize: {size: 224}", "value", "write each step on its own line, such as {}")
+        help_ = (listed, "for no steps, leave `transforms` out")
         fix = _with_dashes(value, place)
         place.add(make("PG104", f"`transforms` is a list of steps, got {show(value)}", place.label(), help=help_, fix=fix))
         return []
@@ -63,14 +65,6 @@ def _with_dashes(value: Any, place: Place) -> Fix | None:
     return Fix("put `- ` before each step", edits, Applicability.SAFE)
 
 
-def _nothing_to_edit(place: Place) -> Diagnostic:
-    help_ = (
-        "name the base: `extends: base.pipegen.yaml`",
-        write("- resize: {size: 224}", "value", "or, without a base, write each step on its own line, such as {}"),
-    )
-    return make("PG120", "`transforms` as a map edits the steps of a base, but this spec has none", place.label(key=True), help=help_)
-
-
 def build_step(value: Any, place: Place) -> Transform | None:
     """Builds one step; `None` if it is invalid."""
     chosen = _chosen(value, "step", place)
@@ -89,9 +83,8 @@ def _inner_steps(cls: type[Selection], value: Any, place: Place) -> bool:
     for i, item in enumerate(value if isinstance(value, list) else []):
         step = build_step(item, place.at(i))
         problem = cls.refuses(step) if step is not None else None
-        if problem is not None:
-            here = place.at(i, step.op) if step is not None else place
-            place.add(make("PG226", problem[0], here.label(key=True), help=(problem[1],)))
+        if step is not None and problem is not None:
+            place.add(make("PG226", problem[0], place.at(i, step.op).label(key=True), help=problem[1]))
         right = right and step is not None and problem is None
     return right
 
@@ -108,10 +101,8 @@ def build_tests(value: Any, place: Place) -> tuple[DataTest, ...]:
     for i, test_id in enumerate(ids):
         if test_id in ids[:i]:
             first, second = (place.at(n, tests[n].op, "id") for n in (ids.index(test_id), i))
-            message = f"two tests have the id `{test_id}`"
-            place.add(
-                make("PG703", message, second.label("again here"), first.label("first here"), help=("give one of them another `id`",))
-            )
+            places = second.label("again here"), first.label("first here")
+            place.add(make("PG703", f"two tests have the id `{test_id}`", *places, help="give one of them another `id`"))
     return tests
 
 
@@ -123,24 +114,21 @@ def build_source(value: Any, place: Place) -> Source | None:
     cls, given, here = chosen
     if hasattr(cls, "from_yaml"):
         return _nested(cls, given, here)
-    if issubclass(cls, Mix) and not _parts_of_mix(given.get("parts"), here.at("parts")):
-        return None
+    if issubclass(cls, Mix):
+        parts = given.get("parts")
+        right = steps_of_each(parts, here.at("parts"))
+        for name, part in parts.items() if isinstance(parts, dict) else ():
+            if isinstance(part, dict) and "source" in part:
+                right = build_source(part["source"], here.at("parts", name, "source")) is not None and right
+        if not right:
+            return None
     later = [key for key in given if key in SOURCE_KEYS and key not in cls.model_fields]
     for key in later:
         here.at(key).add(_not_yet(f"`{key}`, which describes the features of a source,", here.at(key), ", with tables"))
-    if _features_not_yet(given.get("features"), _feature_fields(cls), here.at("features")):
+    if _features_not_yet(cls, given.get("features"), here.at("features")):
         return None
     result: Source | None = check(cls, cls.written_out({k: v for k, v in given.items() if k not in later}), here)
     return None if later else result
-
-
-def _parts_of_mix(parts: Any, place: Place) -> bool:
-    """Checks the sources and steps of the parts of a mix; returns `False` if one is invalid."""
-    right = steps_of_each(parts, place)
-    for name, part in parts.items() if isinstance(parts, dict) else ():
-        if isinstance(part, dict) and "source" in part:
-            right = build_source(part["source"], place.at(name, "source")) is not None and right
-    return right
 
 
 def steps_of_each(parts: Any, place: Place) -> bool:
@@ -152,16 +140,11 @@ def steps_of_each(parts: Any, place: Place) -> bool:
     return right
 
 
-def _feature_fields(cls: type[Source]) -> dict[str, FieldInfo]:
-    """The arguments of each feature of a source."""
-    field = cls.model_fields.get("features")
-    model = get_args(field.annotation)[1:] if field is not None else ()
-    return {key: known for m in model for key, known in m.model_fields.items()}
-
-
-def _features_not_yet(features: Any, known: Mapping[str, FieldInfo], place: Place) -> bool:
+def _features_not_yet(cls: type[Source], features: Any, place: Place) -> bool:
     """Finds features of a kind of a later version, and such arguments; returns `True` if there are any."""
     before = len(place.out)
+    field = cls.model_fields.get("features")
+    known = {key: own for model in get_args(field.annotation)[1:] for key, own in model.model_fields.items()} if field is not None else {}
     later = KINDS - set(get_args(known["kind"].annotation) if "kind" in known else ())
     for name, feature in features.items() if isinstance(features, dict) else ():
         if not isinstance(feature, dict):
@@ -180,8 +163,7 @@ def _nested(cls: type[Source], given: dict[str, Any], place: Place) -> Source | 
     for split in given:
         if not valid(dict[SplitName, Any], {split: None}):
             place.add(bad_key(place.at(split)))
-    many = too_many(given, place)
-    if many is not None:
+    if (many := too_many(given, place)) is not None:
         place.add(many)
         return None
     built = {split: build_source(inner, place.at(split)) for split, inner in given.items()}
@@ -215,16 +197,14 @@ def _choice(value: Any, what: _What, place: Place) -> tuple[str, Any] | None:
     if isinstance(value, str):
         return value, {}
     if not isinstance(value, dict) or not value:
-        help_ = _such_as(what)
-        place.add(make("PG112", f"a {what} is a word or a single-key map, got {show(value)}", place.label(), help=help_))
+        message = f"a {what} is a word or a single-key map, got {show(value)}"
+        place.add(make("PG112", message, place.label(), help=_such_as(what)))
         return None
     if len(value) > 1:
         place.add(_several(value, what, place))
         return None
     ((name, given),) = value.items()
-    if isinstance(given, dict):
-        return name, given
-    if name not in _classes(what):
+    if isinstance(given, dict) or name not in _classes(what):
         return name, given
     bare = getattr(_classes(what)[name], "bare", None)
     if given is not None and bare is not None:
@@ -265,8 +245,7 @@ def _several(value: dict[str, Any], what: _What, place: Place) -> Diagnostic:
     if op is not None and value[op] is None:
         help_ = [f"indent the arguments of `{op}` below it, or put them in braces: `{op}: {{{names[1]}: …}}`"]
     elif what == "source":
-        several = "for a source for each split, use `by_split: {train: SOURCE, test: SOURCE}`"
-        help_ = [_such_as(what), several]
+        help_ = [_such_as(what), "for a source for each split, use `by_split: {train: SOURCE, test: SOURCE}`"]
     return make("PG112", message, place.at(names[1]).label(key=True), help=tuple(help_))
 
 
@@ -280,21 +259,19 @@ def _hanging(name: str, what: _What, place: Place) -> Diagnostic:
     if span is not None and bare and alone and place.locate.char_after(span) == ":":
         fix = Fix("remove the colon", (Edit(replace(span, end_column=span.end_column + 1), name),), Applicability.SAFE)
     deeper = "indent the arguments below it, or put them in braces"
-    help_: tuple[str, ...] = (_without_arguments(name, what), deeper) if bare else (deeper,)
-    if what == "test" and not bare:
+    help_: tuple[str, ...] = (deeper,)
+    if bare:
+        said = "without arguments, write {}"
+        help_ = (write(name, "step", said) if what == "step" else said.replace("{}", f"`{name}`"), deeper)
+    elif what == "test":
         help_ = (f"{deeper}: `{_classes(what)[name].examples[0]}`",)
-    if what == "step" and not bare:
+    elif what == "step":
         help_ = (write(transforms()[name].examples[0].yaml, "step", f"{deeper}: {{}}"),)
     return make("PG112", f"`{name}:` has no value", place.at(name).label(key=True), help=help_, fix=fix)
 
 
 def _such_as(what: _What) -> str:
     return f"such as `{_EXAMPLES[what]}`" if what == "test" else write(_EXAMPLES[what], what, "such as {}")
-
-
-def _without_arguments(name: str, what: _What) -> str:
-    said = "without arguments, write {}"
-    return write(name, "step", said) if what == "step" else said.replace("{}", f"`{name}`")
 
 
 def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -17,7 +19,7 @@ from pipegen.spec.source_map import LONGEST_KEY, Tree
 from pipegen.terminal import ODD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from yaml._yaml import Mark as CMark
     from yaml.error import Mark
@@ -28,45 +30,30 @@ if TYPE_CHECKING:
 
 Scalar = str | int | float | bool | None
 
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})
-_TRUE = frozenset({"true", "True", "TRUE"})
-_FALSE = frozenset({"false", "False", "FALSE"})
-_INT = re.compile(r"[-+]?[0-9]+\Z")
-_OCTAL = re.compile(r"0o[0-7]+\Z")
-_HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-_INF = re.compile(r"[-+]?\.(inf|Inf|INF)\Z")
-_NAN = frozenset({".nan", ".NaN", ".NAN"})
-_RAW = re.compile(f"{ODD.pattern}|[\ufdd0-\ufdef\ufffe\uffff]")
-"""Characters that are written as escapes."""
+_WORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], Scalar]], ...] = (
+    (re.compile(r"[-+]?[0-9]+\Z"), int),
+    (re.compile(r"0o[0-7]+\Z"), partial(int, base=8)),
+    (re.compile(r"0x[0-9a-fA-F]+\Z"), partial(int, base=16)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z"), float),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)\Z"), lambda text: float(text.replace(".", ""))),
+)
+_RAW = re.compile(f"{ODD.pattern}|[\ufdd0-\ufdef\ufffe\uffff]")  # characters that are written as escapes
 _SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
-_MAX_DIGITS = 400
-"""Digits from which on a number is text: Python refuses to convert thousands of them, and no setting needs any."""
+_MAX_DIGITS = 400  # digits from which on a number is text: Python refuses to convert thousands of them, and no setting needs any
 
 
 def resolve(text: str) -> Scalar:
     """The value of a plain (unquoted) scalar."""
-    if text in _NULL:
-        return None
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    return text if len(text) > _MAX_DIGITS else _number(text)
-
-
-def _number(text: str) -> Scalar:
-    if _INT.match(text):
-        return int(text)
-    if _OCTAL.match(text):
-        return int(text[2:], 8)
-    if _HEX.match(text):
-        return int(text[2:], 16)
-    if _FLOAT.match(text):
-        return float(text)
-    if _INF.match(text):
-        return float("-inf" if text[0] == "-" else "inf")
-    return float("nan") if text in _NAN else text
+    if text in _WORDS:
+        return _WORDS[text]
+    known = (convert for pattern, convert in _NUMBERS if pattern.match(text))
+    return text if len(text) > _MAX_DIGITS else next(known, str)(text)
 
 
 def needs_quotes(text: str) -> bool:
@@ -87,9 +74,8 @@ def double_quoted(text: str) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    char, point = match[0], ord(match[0])
-    short = _SHORT.get(char)
-    return short or (f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}")
+    point = ord(match[0])
+    return _SHORT.get(match[0]) or (f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}")
 
 
 def flow_scalar(text: str) -> str:
@@ -118,15 +104,7 @@ MAX_ALIASES = 64
 MAX_SCALAR = 2**16
 
 _CORE = "tag:yaml.org,2002:"
-_CORE_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (float, int),
-    "bool": (bool,),
-    "null": (type(None),),
-    "map": (dict,),
-    "seq": (list,),
-}
+_TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,), "null": (NoneType,), "map": (dict,), "seq": (list,)}
 _MERGE = "<<"
 
 
@@ -149,8 +127,8 @@ class _Node:
 def decode(data: bytes, file: str) -> str | Diagnostic:
     """Decodes the bytes of a spec; returns a finding if they are not text."""
     if len(data) > MAX_BYTES:
-        help_ = ("keep data in files of its own, beside the spec",)
-        return make("PG003", f"the file is larger than {MAX_BYTES // 2**20} MiB", _top(file), help=help_)
+        message = f"the file is larger than {MAX_BYTES // 2**20} MiB"
+        return make("PG003", message, _top(file), help="keep data in files of its own, beside the spec")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return make("PG001", "the file is UTF-16 text, but a spec is UTF-8", _top(file), help=("save it as UTF-8",))
     if is_binary(data):
@@ -172,7 +150,9 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
         if len(text) > MAX_BYTES:
             raise _StopError(make("PG003", f"the text is larger than {MAX_BYTES // 2**20} MiB", _top(file)))
         root = _Composer(text, file, out).document()
-        return _Expander(out).tree(root)
+        expander = _Expander(out)
+        expander.result.value = expander.value(root, ())
+        return expander.result
     except _StopError as stop:
         out.add(stop.args[0])
     except yaml.MarkedYAMLError as error:
@@ -180,7 +160,12 @@ def compose(text: str, file: str, out: Diagnostics) -> Tree | None:
 
         out.add(explain_syntax(error, text, file))
     except yaml.reader.ReaderError as error:
-        out.add(_unprintable(error, text, file))
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, error.position - before.rfind("\n")
+        char = ord(error.character) if isinstance(error.character, str) else error.character
+        at = Label(Span(file, line, column, line, column + 1))
+        help_ = "remove it, or write it as an escape in double quotes"
+        out.add(make("PG001", f"the control character U+{char:04X} is not allowed in a spec", at, help=help_))
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         out.add(make("PG002", f"this is not valid YAML: {error}", _top(file)))
     return None
@@ -201,8 +186,7 @@ class _Composer:
     def document(self) -> _Node:
         """Reads the only document, which must be a map."""
         next(self.events)
-        event = next(self.events)
-        if isinstance(event, ev.StreamEndEvent):
+        if isinstance(next(self.events), ev.StreamEndEvent):
             raise _StopError(make("PG006", "the file is empty", _top(self.file), help=("a spec begins with `pipegen: 1`",)))
         root = self.node(next(self.events), 0)
         next(self.events)
@@ -211,14 +195,12 @@ class _Composer:
             at = Label(self.span(more.start_mark, more.end_mark), "the second one starts here")
             raise _StopError(make("PG006", "the file has several documents", at, help=("a file has one spec: remove the `---`",)))
         if root.kind != "map":
-            empty = root.kind == "scalar" and root.scalar is None
-            what = "nothing" if empty else "a list" if root.kind == "list" else "text"
-            at = Label(root.span, "")
-            raise _StopError(make("PG006", f"a spec is a map of sections, got {what}", at, help=("a spec begins with `pipegen: 1`",)))
+            text = "nothing" if root.scalar is None else "text"
+            message = f"a spec is a map of sections, got {'a list' if root.kind == 'list' else text}"
+            raise _StopError(make("PG006", message, Label(root.span), help="a spec begins with `pipegen: 1`"))
         return root
 
     def node(self, event: Any, depth: int) -> _Node:
-        """Reads the node that `event` begins."""
         if isinstance(event, ev.AliasEvent):
             return self.alias(event)
         self.nodes += 1
@@ -244,10 +226,8 @@ class _Composer:
         self.aliases += 1
         _limit(self.aliases <= MAX_ALIASES, f"the spec has more than {MAX_ALIASES} aliases", span)
         if event.anchor not in self.anchors:
-            help_ = ("text that begins with `*` needs quotes",)
-            raise _StopError(
-                make("PG002", f"the alias `*{event.anchor}` has no anchor `&{event.anchor}` before it", Label(span), help=help_)
-            )
+            message = f"the alias `*{event.anchor}` has no anchor `&{event.anchor}` before it"
+            raise _StopError(make("PG002", message, Label(span), help="text that begins with `*` needs quotes"))
         node = self.anchors[event.anchor]
         if node is None:
             raise _StopError(make("PG003", f"the alias `*{event.anchor}` is inside its own anchor `&{event.anchor}`", Label(span)))
@@ -265,7 +245,6 @@ class _Composer:
         return _Node("scalar", span, resolve(text) if plain else text, text)
 
     def sequence(self, event: ev.SequenceStartEvent, depth: int) -> _Node:
-        """Reads a list."""
         node = _Node("list", self.span(event.start_mark, event.end_mark))
         while not isinstance(inner := next(self.events), ev.SequenceEndEvent):
             node.items.append(self.node(inner, depth + 1))
@@ -303,7 +282,7 @@ class _Composer:
         tag: str | None = event.tag
         if tag is None or tag == "!":
             return
-        types = _CORE_TYPES.get(tag.removeprefix(_CORE)) if tag.startswith(_CORE) else None
+        types = _TYPES.get(tag.removeprefix(_CORE)) if tag.startswith(_CORE) else None
         value = {"scalar": node.scalar, "map": {}, "list": []}[node.kind]
         if types is None or not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             shown = "!!" + tag.removeprefix(_CORE) if tag.startswith(_CORE) else tag
@@ -335,13 +314,7 @@ class _Expander:
         self.size = 0
         self.result = Tree({})
 
-    def tree(self, root: _Node) -> Tree:
-        """Expands the whole spec."""
-        self.result.value = self.value(root, ())
-        return self.result
-
     def value(self, node: _Node, path: KeyPath) -> Any:
-        """The plain value of a node at `path`."""
         self.nodes += 1
         _limit(self.nodes <= MAX_NODES, f"the aliases expand to more than {MAX_NODES:,} values", node.span)
         self.size += len(node.text)
@@ -369,39 +342,23 @@ class _Expander:
         return result
 
     def entry(self, result: dict[str, Any], key: _Node, value: _Node, path: KeyPath) -> None:
-        """Adds a key with its value."""
         name = key.text if key.kind == "scalar" else f"a {key.kind}"
         at = (*path, name)
         self.size += len(key.text)
         if not isinstance(key.scalar, str):
-            self.result.odd_keys[at] = key.kind if key.kind != "scalar" else _reading(key.scalar)
+            reading = {NoneType: "nothing", bool: "true or false"}.get(type(key.scalar), "a number")
+            self.result.odd_keys[at] = key.kind if key.kind != "scalar" else reading
         result[name] = self.value(value, at)
         self.result.spans.keys[at] = key.span
 
 
-def _reading(value: object) -> str:
-    if value is None:
-        return "nothing"
-    return "true or false" if isinstance(value, bool) else "a number"
-
-
 def _limit(holds: bool, message: str, span: Span) -> None:
     if not holds:
-        help_ = ("this limit protects against damaged and hostile files",)
-        raise _StopError(make("PG003", message, Label(span), help=help_))
+        raise _StopError(make("PG003", message, Label(span), help="this limit protects against damaged and hostile files"))
 
 
 def _top(file: str) -> Label:
     return Label(Span(file, 1, 1, 1, 1))
-
-
-def _unprintable(error: yaml.reader.ReaderError, text: str, file: str) -> Diagnostic:
-    before = text[: error.position]
-    line, column = before.count("\n") + 1, error.position - before.rfind("\n")
-    char = ord(error.character) if isinstance(error.character, str) else error.character
-    at = Label(Span(file, line, column, line, column + 1))
-    help_ = ("remove it, or write it as an escape in double quotes",)
-    return make("PG001", f"the control character U+{char:04X} is not allowed in a spec", at, help=help_)
 
 
 _FRACTION = re.compile(r"([-+]?\d+(?:\.\d+)?) */ *(\d+(?:\.\d+)?)")

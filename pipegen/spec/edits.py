@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Label
-from pipegen.diagnostics.suggest import closest
+from pipegen.diagnostics.suggest import closest, hints
 from pipegen.ops.registry import transforms
 from pipegen.spec.compose import needs_quotes, quoted
 from pipegen.spec.expect import one_of, show
@@ -50,17 +50,9 @@ def edited(base: Tree, over: Tree, out: Diagnostics) -> Tree:
 
 
 def edit_steps(base: Tree, over: Tree, out: Diagnostics, by: str = "", noted: dict[KeyPath, str] | None = None) -> list[KeyPath]:
-    """Edits the list of steps of `base` by the map of `over`.
+    """Edits the list of steps of `base` by the map of `over`, in place; returns the new paths of the steps of the map.
 
-    Args:
-        base: The spec with the steps, edited in place.
-        over: The spec with the map.
-        out: The collector of findings.
-        by: The beginning of their messages.
-        noted: Other notes by path in `base`, which move along.
-
-    Returns:
-        The new paths of the steps of the map.
+    `by` is the beginning of the messages, and `noted` are further notes by path in `base`, which move along.
     """
     wanted = _Wanted(base, over, out, by)
     wanted.read()
@@ -89,37 +81,26 @@ class _Entry:
 
     @classmethod
     def new(cls, step: Any, path: KeyPath) -> _Entry:
-        """A step of the map."""
         return cls(step, path, True, own_id(step))
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """The edits of a map; invalid ones are reported and left out.
-
-    Attributes:
-        base, over, out, by: See `edit_steps`.
-        replaced: The replacements, by the ids of the replaced steps.
-        removed: The removed ids, with the paths where they are named.
-        beside: New steps `before` and `after` each id.
-        appended: New steps at the end.
-    """
+    """The edits of a map; invalid ones are reported and left out."""
 
     base: Tree
     over: Tree
     out: Diagnostics
     by: str
-    replaced: dict[str, _Entry] = field(default_factory=dict)
-    removed: dict[str, KeyPath] = field(default_factory=dict)
-    beside: dict[str, dict[str, list[_Entry]]] = field(default_factory=lambda: {"before": {}, "after": {}})
-    appended: list[_Entry] = field(default_factory=list)
+    replaced: dict[str, _Entry] = field(default_factory=dict)  # the replacements, by the ids of the replaced steps
+    removed: dict[str, KeyPath] = field(default_factory=dict)  # the removed ids, with the paths where they are named
+    beside: dict[str, dict[str, list[_Entry]]] = field(default_factory=lambda: {"before": {}, "after": {}})  # new steps, by id
+    appended: list[_Entry] = field(default_factory=list)  # new steps at the end
     _ids: list[str] = field(default_factory=list)
 
     def read(self) -> None:
-        """Reads the whole map."""
         self._ids = list(_every_id(self.base.value[STEPS]))
-        edits = self.over.value[STEPS]
-        for key, value in edits.items():
+        for key, value in self.over.value[STEPS].items():
             path = (STEPS, key)
             if key not in FORMS:
                 self._unknown(key)
@@ -131,17 +112,15 @@ class _Wanted:
                 self._malformed(key, f"a map from ids to {'steps' if key == 'replace' else 'lists of steps'}", value)
             else:
                 for name, new in value.items():
-                    self._one(key, name, new, (*path, name))
-
-    def _one(self, key: str, name: str, value: Any, path: KeyPath) -> None:
-        if not self._known(name, path, self._at(path, key=True)):
-            return
-        if key != "replace":
-            self.beside[key][name] = self._steps(value, path)
-        elif name in self.removed:
-            self._twice(f"`{name}` is removed and replaced", path, self.removed[name])
-        else:
-            self.replaced[name] = _Entry.new(value, path)
+                    at = (*path, name)
+                    if not self._known(name, at, self._at(at, key=True)):
+                        continue
+                    if key != "replace":
+                        self.beside[key][name] = self._steps(new, at)
+                    elif name in self.removed:
+                        self._twice(f"`{name}` is removed and replaced", at, self.removed[name])
+                    else:
+                        self.replaced[name] = _Entry.new(new, at)
 
     def _removals(self, value: Any, path: KeyPath) -> None:
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -168,22 +147,19 @@ class _Wanted:
         if name in self._ids or self.base.partial:  # a base that cannot be read may have it
             return name in self._ids
         near = closest(name, self._ids)
-        listed = f"it has {one_of(self._ids, 'and')}" if self._ids else "it has no steps"
         fix = None
-        span = at.span
-        if near is not None and span is not None:
+        if near is not None and at.span is not None:
             # The ids are those of another file, so this is only a guess.
-            fix = Fix(f"write `{near}`", (Edit(span, quoted(near) if needs_quotes(near) else near),), Applicability.SUGGESTION)
-        help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
+            fix = Fix(f"write `{near}`", (Edit(at.span, quoted(near) if needs_quotes(near) else near),), Applicability.SUGGESTION)
+        help_ = hints(name, self._ids, f"it has {one_of(self._ids, 'and')}" if self._ids else "it has no steps")
         base = Label(self.base.spans.values.get((STEPS,)), "the base's steps", STEPS)
         places = (at, base) if base.span is not None else (at,)
         self.out.add(make("PG121", f"{self.by}the base has no step with the id `{name}`", *places, help=help_, fix=fix))
         return False
 
     def _unknown(self, key: str) -> None:
-        near = closest(key, [known for known in FORMS if known not in self.over.value[STEPS]])
-        listed = f"the edits are {one_of(FORMS, 'and')}"
-        help_ = (f"did you mean `{near}`?", listed) if near else (listed,)
+        free = [known for known in FORMS if known not in self.over.value[STEPS]]
+        near, help_ = closest(key, free), hints(key, free, f"the edits are {one_of(FORMS, 'and')}")
         at = self._at((STEPS, key), key=True)
         fix = Fix(f"rename `{key}` to `{near}`", (Edit(at.span, near),), Applicability.SUGGESTION) if near and at.span is not None else None
         self.out.add(make("PG102", f"{self.by}`transforms` as a map has no key `{key}`", at, help=help_, fix=fix))
@@ -207,17 +183,11 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Moves:
-    """The moves of steps, by which their places follow.
+    """The moves of steps, by which their places follow."""
 
-    Attributes:
-        base: The new path of each step of the base, by its old one; `None` if removed.
-        over: The same for the steps of the map.
-        named: The paths of the steps whose ids were written out.
-    """
-
-    base: dict[KeyPath, KeyPath | None] = field(default_factory=dict)
-    over: dict[KeyPath, KeyPath] = field(default_factory=dict)
-    named: list[KeyPath] = field(default_factory=list)
+    base: dict[KeyPath, KeyPath | None] = field(default_factory=dict)  # new paths by old ones; `None` if removed
+    over: dict[KeyPath, KeyPath] = field(default_factory=dict)  # the same for the steps of the map
+    named: list[KeyPath] = field(default_factory=list)  # the paths of the steps whose ids were written out
 
     def carry_out(self, base: dict[KeyPath, V], over: dict[KeyPath, V]) -> None:
         """Moves the notes of `base` on its steps, and adds those of `over` on the steps of the map."""

@@ -17,6 +17,8 @@ from pipegen.spec.units import parse_bytes
 
 _LONGEST = 40
 _MOST = 30
+_LONGEST_TEXT, _LONGEST_LIST = 200, 20  # the longest values of the user that are repeated
+_LARGEST = 2**53  # the largest integer of the user that is repeated
 
 
 def show(value: Any) -> str:
@@ -42,6 +44,15 @@ def shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+def is_long(value: Any) -> bool:
+    """Tests if a value of the user is too long, or too large, to be repeated."""
+    if isinstance(value, int):
+        return abs(value) > _LARGEST
+    if isinstance(value, list) and any(map(is_long, value)):
+        return True
+    return len(value) > (_LONGEST_TEXT if isinstance(value, str) else _LONGEST_LIST) if isinstance(value, (str, list, dict)) else False
+
+
 def one_of(words: Iterable[object], last: str = "or") -> str:
     """Joins words as `a`, `b` or `c`; of very many, the first ones."""
     listed = [str(w) for w in words]
@@ -56,19 +67,12 @@ def join(parts: list[str], last: str = "or") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The parts of a type.
+    """The parts of a type."""
 
-    Attributes:
-        kind: `literal`, `bool`, `int`, `float`, `str`, `size` (bytes), `list`, `pair`, `map`, `model`, `union` or `other`.
-        annotation: The whole type, to check values against.
-        items: The words of a literal, the members of a union, the item types of a list, pair or map.
-        bounds: `gt`, `ge`, `lt` and `le`, if given.
-    """
-
-    kind: str
-    annotation: Any
-    items: tuple[Any, ...] = ()
-    bounds: tuple[tuple[str, float], ...] = ()
+    kind: str  # `literal`, `bool`, `int`, `float`, `str`, `size` (bytes), `list`, `pair`, `map`, `model`, `union` or `other`
+    annotation: Any  # the whole type, to check values against
+    items: tuple[Any, ...] = ()  # the words of a literal, the members of a union, the item types of a list, pair or map
+    bounds: tuple[tuple[str, float], ...] = ()  # `gt`, `ge`, `lt` and `le`, if given
 
 
 def shape(annotation: Any) -> Shape:
@@ -78,7 +82,8 @@ def shape(annotation: Any) -> Shape:
         return Shape("size", annotation)
     origin, args = get_origin(bare), get_args(bare)
     if origin in (Union, types.UnionType):
-        members = tuple(_flat(a for a in args if a is not type(None)))
+        inner = ((a, shape(a)) for a in args if a is not type(None))
+        members = tuple(m for a, s in inner for m in (s.items if s.kind == "union" else (a,)))
         return shape(members[0]) if len(members) == 1 else Shape("union", annotation, members)
     if origin is Literal:
         return Shape("literal", annotation, args)
@@ -91,14 +96,17 @@ def shape(annotation: Any) -> Shape:
     if origin is dict:
         return Shape("map", annotation, args)
     kind = {bool: "bool", int: "int", float: "float", str: "str"}.get(bare, "other")
-    return Shape(kind, annotation, (), _bounds(metadata))
+    known = ((name, getattr(part, name, None)) for part in metadata for name in ("gt", "ge", "lt", "le"))
+    bounds = {name: value for name, value in known if isinstance(value, (int, float))}
+    return Shape(kind, annotation, (), tuple(bounds.items()))
 
 
 def describe(annotation: Any) -> str:
     """The values that a type accepts, in words."""
     s = shape(annotation)
     if s.kind == "union":
-        return _union(s)
+        others = (describe(m) for m in s.items if shape(m).kind != "literal" and not _is_schedule(m))
+        return join([*(f"`{w}`" for w in words_of(annotation)), *dict.fromkeys(others)])
     if s.kind == "literal":
         return one_of(s.items)
     if s.kind == "model":
@@ -145,27 +153,8 @@ def _bare(annotation: Any) -> tuple[Any, list[Any]]:
     metadata: list[Any] = []
     while get_origin(annotation) is Annotated:
         annotation, *extra = get_args(annotation)
-        metadata += extra
+        metadata += [part for item in extra for part in (item, *getattr(item, "metadata", ()))]
     return annotation, metadata
-
-
-def _flat(members: Any) -> list[Any]:
-    result: list[Any] = []
-    for member in members:
-        inner = shape(member)
-        result += inner.items if inner.kind == "union" else [member]
-    return result
-
-
-def _bounds(metadata: list[Any]) -> tuple[tuple[str, float], ...]:
-    found: dict[str, float] = {}
-    for item in metadata:
-        for part in (item, *getattr(item, "metadata", ())):
-            for name in ("gt", "ge", "lt", "le"):
-                value = getattr(part, name, None)
-                if isinstance(value, (int, float)):
-                    found[name] = value
-    return tuple(found.items())
 
 
 def _range(s: Shape) -> str:
@@ -177,15 +166,6 @@ def _range(s: Shape) -> str:
     words = {"gt": "above {:g}", "ge": "of {:g} or more", "lt": "below {:g}", "le": "of {:g} or less"}
     parts = [words[name].format(b[name]) for name in ("gt", "ge", "lt", "le") if name in b]
     return f" {' and '.join(parts)}" if parts else ""
-
-
-def _union(s: Shape) -> str:
-    words = [f"`{w}`" for w in words_of(s.annotation)]
-    rest: list[str] = []
-    for member in s.items:
-        if shape(member).kind != "literal" and not _is_schedule(member) and (text := describe(member)) not in rest:
-            rest.append(text)
-    return join(words + rest)
 
 
 def _is_schedule(annotation: Any) -> bool:
@@ -207,9 +187,7 @@ def with_arguments(annotation: Any, word: str) -> str | None:
 
 
 def _model(model: type[BaseModel]) -> str:
-    required = [name for name, f in model.model_fields.items() if f.is_required()]
-    if len(model.model_fields) == 1:
-        required = list(model.model_fields)
+    required = [name for name, f in model.model_fields.items() if f.is_required() or len(model.model_fields) == 1]
     if not required:
         return f"a map with {one_of(model.model_fields, 'and')}"
     return "`{" + ", ".join(f"{name}: {_placeholder(name, field_type(model, name))}" for name in required) + "}`"
@@ -227,9 +205,7 @@ def _plural(annotation: Any) -> str:
     s = shape(annotation)
     if s.annotation is Transform:
         return "steps"
-    named = s.kind == "str" and any(
-        getattr(part, "pattern", None) for m in _bare(annotation)[1] for part in (m, *getattr(m, "metadata", ()))
-    )
+    named = s.kind == "str" and any(getattr(part, "pattern", None) for part in _bare(annotation)[1])
     words = {"int": "whole numbers", "float": "numbers", "str": "names" if named else "texts", "bool": "`true` or `false`"}
     return words[s.kind] + _range(s).replace(" of ", ", each ") if s.kind in words else "values"
 
@@ -253,5 +229,4 @@ def validated(annotation: Any, value: Any) -> Any:
         ValidationError: If it is not valid.
     """
     # JSON, as only there strict checks (no "yes" for a bool, no "3" for a number) accept a list for a tuple.
-    adapter = _adapter(annotation)
-    return adapter.validate_json(json.dumps(value), strict=True)
+    return _adapter(annotation).validate_json(json.dumps(value), strict=True)

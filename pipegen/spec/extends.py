@@ -26,25 +26,11 @@ from pipegen.spec.source_map import KeyPath, Tree, format_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-CHOICES: frozenset[KeyPath] = frozenset(
-    {
-        ("source",),
-        ("shuffle",),
-        ("epoch",),
-        ("splits", "method"),
-        ("splits", "group"),
-        ("errors", "decode"),
-        ("errors", "missing"),
-        ("runtime", "cache"),
-        ("runtime", "shard"),
-        ("runtime", "prefetch"),
-    }
-)
+_CHOICES = "source shuffle epoch splits.method splits.group errors.decode errors.missing runtime.cache runtime.shard runtime.prefetch"
+CHOICES: frozenset[KeyPath] = frozenset(tuple(path.split(".")) for path in _CHOICES.split())
 """The places of choices: maps of one word with its arguments, whose words do not merge."""
-_ENDINGS = (".pipegen.yaml", ".pipegen.yml")
-"""Endings of names that only specs have."""
-_LONGEST_CHAIN = 128
-"""The most files that a spec may be read from."""
+_ENDINGS = (".pipegen.yaml", ".pipegen.yml")  # endings of names that only specs have
+_LONGEST_CHAIN = 128  # the most files that a spec may be read from
 
 
 @dataclass(slots=True)
@@ -53,22 +39,8 @@ class Files:
 
     texts: dict[str, str] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
-    shared: dict[str, Label] = field(default_factory=dict)
-    """The shared bases, in packages and repositories, with the first `extends` that names each."""
-    git: Callable[[GitFile, int], bytes] | None = None
-    """A reader of bases from git, with a limit of bytes; by default the nearest lock."""
-
-    def from_git(self, address: GitFile, folder: Path) -> bytes:
-        """Reads a base from git, for a spec in `folder`.
-
-        Raises:
-            BaseProblem: If it is not available.
-        """
-        if self.git is None:
-            from pipegen.spec.lock_file import LockedTexts
-
-            self.git = LockedTexts(folder).text
-        return self.git(address, MAX_BYTES + 1)
+    shared: dict[str, Label] = field(default_factory=dict)  # bases in packages and repositories, with the first `extends` of each
+    git: Callable[[GitFile, int], bytes] | None = None  # reads bases from git, with a limit of bytes; by default the nearest lock
 
 
 def read_file(path: Path, file: str, files: Files, out: Diagnostics, at: Label | None = None) -> Tree | None:
@@ -105,21 +77,18 @@ def _read_guarded(data: bytes, file: str, folder: Path, files: Files, out: Diagn
     """Reads the tree of a spec; for another file, reports one finding without any of its content."""
     found, own = Diagnostics(most=out.most), Files()
     tree = read_bytes(data, file, folder, own, found)
-    if says_so(data[:MAX_BYTES]) if tree is None else _is_spec(tree.value):
+    keys = tree.value.keys() if tree is not None else set[str]()
+    only_sections = bool(keys) and keys <= {"extends", *PipelineSpec.model_fields}
+    if says_so(data[:MAX_BYTES]) if tree is None else "pipegen" in keys or only_sections:
         files.texts |= own.texts
         files.folders |= own.folders
         out.extend(found.items)
         return tree
     span = next((d.span for d in found.items if d.span is not None), None)
     where = f": invalid at line {span.line}, column {span.column}" if tree is None and span is not None else ""
-    help_ = ("a spec is a map of sections in YAML that begins with `pipegen: 1`",)
+    help_ = "a spec is a map of sections in YAML that begins with `pipegen: 1`"
     out.add(make("PG110", f"{file} is not a spec{where}", at, help=help_))
     return None
-
-
-def _is_spec(value: dict[str, Any]) -> bool:
-    """Tests if a map is meant as a spec: it has the key `pipegen`, or only sections."""
-    return "pipegen" in value or (bool(value) and value.keys() <= {"extends", *PipelineSpec.model_fields})
 
 
 def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics) -> Tree | None:
@@ -132,19 +101,12 @@ def read_text(text: str, file: str, folder: Path, files: Files, out: Diagnostics
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The origin of a layer.
+    """The origin of a layer."""
 
-    Attributes:
-        name: The name of the file in findings; `None` for a mapping.
-        path: The file; `None` for a mapping, and for a base from git.
-        folder: The folder of its relative paths; not used for a shared base, which may have none.
-        address: The address of a shared base.
-    """
-
-    name: str | None
-    path: Path | None
-    folder: Path
-    address: PackageFile | GitFile | None = None
+    name: str | None  # the name of the file in findings; `None` for a mapping
+    path: Path | None  # the file; `None` for a mapping, and for a base from git
+    folder: Path  # the folder of its relative paths; not used for a shared base, which may have none
+    address: PackageFile | GitFile | None = None  # the address of a shared base
 
     @property
     def identity(self) -> str | None:
@@ -180,7 +142,9 @@ class _Layers:
 
     def add(self, tree: Tree, base: _Base, above: tuple[_Base, ...]) -> None:
         """Adds a layer after its bases; `above` are the layers that extend it."""
-        for path, value in self._wanted(tree):
+        bases = tree.value.get("extends")
+        listed: list[tuple[KeyPath, Any]] = [(("extends", i), one) for i, one in enumerate(bases)] if isinstance(bases, list) else []
+        for path, value in listed or [(("extends",), bases)] if "extends" in tree.value else []:
             at = Label(tree.spans.values.get(path), path=format_path(path))
             try:
                 read = self._one(value, at, base, (*above, base))
@@ -192,27 +156,20 @@ class _Layers:
                 self.add(*read, (*above, base))
         self.found.append(tree)
 
-    def _wanted(self, tree: Tree) -> list[tuple[KeyPath, Any]]:
-        if "extends" not in tree.value:
-            return []
-        value = tree.value["extends"]
-        listed: list[tuple[KeyPath, Any]] = [(("extends", i), one) for i, one in enumerate(value)] if isinstance(value, list) else []
-        return listed or [(("extends",), value)]
-
     def _one(self, value: Any, at: Label, by: _Base, chain: tuple[_Base, ...]) -> tuple[Tree, _Base] | None:
         """Reads one base; `None`, with a finding, if it is not available."""
         if not isinstance(value, str) or not value:
-            help_ = ("such as `extends: base.pipegen.yaml`, or several: `extends: [base.pipegen.yaml, more.pipegen.yaml]`, later ones win",)
+            help_ = "such as `extends: base.pipegen.yaml`, or several: `extends: [base.pipegen.yaml, more.pipegen.yaml]`, later ones win"
             self.out.add(make("PG104", "`extends` is the path or the address of a spec, or a list of them", at, help=help_))
             return None
         base = _base(value, by)
         if base.identity in [known.identity for known in chain]:
-            help_ = ("remove `extends` from one of these files",)
+            help_ = "remove `extends` from one of these files"
             shown = [known.name for known in (*chain, base) if known.name is not None]
             self.out.add(make("PG109", f"`extends` goes in a circle: {' -> '.join(shown)}", at, help=help_))
             return None
         if self._read >= _LONGEST_CHAIN:
-            help_ = ("this limit protects against hostile specs",)
+            help_ = "this limit protects against hostile specs"
             self.out.add(make("PG003", f"the chain of `extends` is longer than {_LONGEST_CHAIN} files", at, help=help_))
             return None
         self._read += 1
@@ -226,7 +183,11 @@ class _Layers:
         if base.path is not None and (base.address is None or base.path.is_file()):
             return read_file(base.path, name, self.files, self.out, at)
         if isinstance(base.address, GitFile):
-            data = self.files.from_git(base.address, self.home)
+            if self.files.git is None:
+                from pipegen.spec.lock_file import LockedTexts
+
+                self.files.git = LockedTexts(self.home).text
+            data = self.files.git(base.address, MAX_BYTES + 1)
         else:
             from pipegen.spec.shared_bases import read_package_file
 
@@ -240,11 +201,7 @@ class _Layers:
 
 
 def _base(value: str, by: _Base) -> _Base:
-    """Resolves the base that `extends` names in a layer.
-
-    Raises:
-        BaseProblem: If the address is invalid or does not exist.
-    """
+    """Resolves the base that `extends` names in a layer."""
     address = parse(value)
     if address is None and by.address is not None:
         address = by.address.beside(value)

@@ -25,21 +25,36 @@ EXTENDS = (
     "has resolved it."
 )
 """The description of `extends`, which is not a field of the model, as the loader resolves it."""
-EDITS = {
-    "replace": "Steps to replace: a map from ids to steps.",
-    "remove": "Steps to leave out: a list of ids.",
-    "before": "Steps to insert before others: a map from ids to lists of steps.",
-    "after": "Steps to insert after others: a map from ids to lists of steps.",
-    "append": "Steps to add at the end.",
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_PARAM_REFERENCE = {
+    "description": "The value of a declared param: `$name` or `${name}`.",
+    "type": "string",
+    "pattern": rf"^\$({_NAME}|\{{{_NAME}\}})$",
 }
-"""The descriptions of the keys of a map of edits, which the loader applies."""
-_STEPS: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/Step"}}
+_STEP = {"$ref": "#/$defs/Step"}
+_STEPS: dict[str, Any] = {"type": "array", "items": _STEP}
+_STEPS_BY_ID = {"type": "object", "additionalProperties": _STEPS}
+EDITS: dict[str, dict[str, Any]] = {
+    "replace": {"description": "Steps to replace: a map from ids to steps.", "type": "object", "additionalProperties": _STEP},
+    "remove": {"description": "Steps to leave out: a list of ids.", "type": "array", "items": {"type": "string"}, "uniqueItems": True},
+    "before": {"description": "Steps to insert before others: a map from ids to lists of steps.", **_STEPS_BY_ID},
+    "after": {"description": "Steps to insert after others: a map from ids to lists of steps.", **_STEPS_BY_ID},
+    "append": {"description": "Steps to add at the end.", **_STEPS},
+}
+"""The schemas of the keys of a map of edits, which the loader applies."""
+_EDITS = {
+    "description": "Edits of the steps of the base, each named by the id that keys its draws.",
+    "type": "object",
+    "properties": EDITS,
+    "additionalProperties": False,
+}
 _SPLIT_NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
 
 def json_schema() -> dict[str, Any]:
     """Builds the schema, of draft 2020-12. It accepts a param for any scalar."""
-    ops = [*_ops()]  # first, as this imports their models
+    # First, as this imports their models.
+    ops = [*transforms().values(), *(s for s in sources().values() if not hasattr(s, "from_yaml")), *datatests().values()]
     models: list[type[Model]] = [*_parts(Model), *ops, PipelineSpec]
     refs, generated = models_json_schema([(m, "validation") for m in models], ref_template="#/$defs/{model}")
     defs: dict[str, Any] = generated["$defs"]
@@ -52,7 +67,7 @@ def json_schema() -> dict[str, Any]:
     names = {m.op: name for name, m in used.items() if issubclass(m, (Source, Transform)) and m.op in (*sources(), *transforms())}
     choices: dict[str, Any] = {"source": {"$ref": "#/$defs/Source"}, "transforms": {"anyOf": [_STEPS, {"$ref": "#/$defs/Edits"}]}}
     tests = {m.op: name for name, m in used.items() if issubclass(m, DataTest) and m.op in datatests()}
-    result |= {"ParamReference": _param_reference(), "Source": _source(names), "Edits": _edits()}
+    result |= {"ParamReference": _PARAM_REFERENCE, "Source": _source(names), "Edits": _EDITS}
     result["Step"] = _choice(transforms(), {op: _reference(cls, names[op]) for op, cls in transforms().items()})
     result["Test"] = _test(tests, result)
     choices["tests"] = {"type": "array", "items": {"$ref": "#/$defs/Test"}}
@@ -73,12 +88,6 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _ops() -> Iterator[type[Model]]:
-    yield from transforms().values()
-    yield from (source for source in sources().values() if not hasattr(source, "from_yaml"))
-    yield from datatests().values()
-
-
 def _parts(base: type[Model]) -> Iterator[type[Model]]:
     """Yields the models that sections and ops consist of."""
     for model in base.__subclasses__():
@@ -90,7 +99,6 @@ def _parts(base: type[Model]) -> Iterator[type[Model]]:
 
 
 def _model(schema: dict[str, Any], model: type[Model]) -> dict[str, Any]:
-    """The schema of one model, with documented fields."""
     docs = field_docs(model)
     literal = model is Param
     properties = {name: _documented(_tidy(inner, literal=literal), docs.get(name)) for name, inner in schema.get("properties", {}).items()}
@@ -113,16 +121,14 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
     if SOURCE_SCHEMA in schema:
         return {"$ref": "#/$defs/Source"}
     result = {k: v for k, v in schema.items() if k != "title" and not (k == "default" and isinstance(v, dict))}
-    for key in ("items", "additionalProperties"):
-        if key in result:
-            result[key] = _tidy(result[key], literal=literal)
+    result |= {key: _tidy(result[key], literal=literal) for key in ("items", "additionalProperties") if key in result}
     if "prefixItems" in result:
         result["prefixItems"] = [_tidy(s, literal=literal) for s in result["prefixItems"]]
     if "patternProperties" in result:
         result["patternProperties"] = {k: _tidy(s, literal=literal) for k, s in result["patternProperties"].items()}
         result.setdefault("additionalProperties", False)
     if "anyOf" in result:
-        members = [_tidy(s, literal=True) if _is_scalar(s) else _tidy(s, literal=literal) for s in result["anyOf"]]
+        members = [_tidy(s, literal=literal or _is_scalar(s)) for s in result["anyOf"]]
         if not literal and any(_is_scalar(s) for s in result["anyOf"]):
             members.append(_REFERENCE)
         result["anyOf"] = members
@@ -134,15 +140,8 @@ def _tidy(schema: Any, *, literal: bool) -> Any:
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
     """Tests for a scalar that does not accept `$name` as it is."""
-    if "enum" in schema or "const" in schema:
-        return True
-    return schema.get("type") in _SCALARS and (schema["type"] != "string" or "pattern" in schema)
-
-
-def _param_reference() -> dict[str, Any]:
-    name = "[A-Za-z_][A-Za-z0-9_]*"
-    text = "The value of a declared param: `$name` or `${name}`."
-    return {"description": text, "type": "string", "pattern": rf"^\$({name}|\{{{name}\}})$"}
+    typed = schema.get("type") in _SCALARS and (schema["type"] != "string" or "pattern" in schema)
+    return typed or "enum" in schema or "const" in schema
 
 
 def _choice(classes: Mapping[str, type[Any]], properties: dict[str, Any]) -> dict[str, Any]:
@@ -160,20 +159,6 @@ def _reference(cls: type[Any], name: str) -> dict[str, Any]:
     """A reference to the model of an op, without the empty map if it needs an argument."""
     least = {} if goes_bare(cls) else {"minProperties": 1}
     return {"description": _summary(cls), "$ref": f"#/$defs/{name}", **least}
-
-
-def _edits() -> dict[str, Any]:
-    """The schema of a map of edits."""
-    forms: dict[str, dict[str, Any]] = {
-        "replace": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Step"}},
-        "remove": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
-        "before": {"type": "object", "additionalProperties": _STEPS},
-        "after": {"type": "object", "additionalProperties": _STEPS},
-        "append": _STEPS,
-    }
-    properties = {key: _documented(form, EDITS[key]) for key, form in forms.items()}
-    text = "Edits of the steps of the base, each named by the id that keys its draws."
-    return {"description": text, "type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _test(names: dict[str, str], models: dict[str, Any]) -> dict[str, Any]:

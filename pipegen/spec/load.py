@@ -13,13 +13,14 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, Diagnostics, FullError, Label
 from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed, granted
+from pipegen.spec.drafts import Draft
 from pipegen.spec.extends import Files, follow, merge, read_bytes, read_file, read_text
-from pipegen.spec.locate import Locator, Place
+from pipegen.spec.locate import Locator, Place, Value
 from pipegen.spec.models import PipelineSpec, Stretch, TrainingStage
 from pipegen.spec.overrides import Outside, lay_over, plain, split
-from pipegen.spec.params import Given, Params, Substitution, Value
+from pipegen.spec.params import Given, Params, Substitution
 from pipegen.spec.rebase import make_absolute
-from pipegen.spec.sections import Draft, build
+from pipegen.spec.sections import build
 from pipegen.spec.source_map import KeyPath, SourceMap, Tree, format_path
 from pipegen.spec.trust import check_trust
 
@@ -70,39 +71,24 @@ def of_stage(found: Iterable[Diagnostic], known: Iterable[Diagnostic], number: i
 
 
 _NOTHING: Mapping[str, Any] = {}
-_MOST = 1000
-"""Findings after which the loader stops, as a damaged or hostile file could have any number."""
+_MOST = 1000  # findings after which the loader stops, as a damaged or hostile file could have any number
 
 
 @dataclass(slots=True)
 class Loaded:
-    """The outcome of loading a spec.
+    """The outcome of loading a spec."""
 
-    Attributes:
-        spec: The spec with every default filled in; `None` if there are errors.
-        draft: The valid part of a spec with errors, if any.
-        diagnostics: All findings.
-        locate: The places of values.
-        base: The absolute folder of the spec's file, or the working directory.
-        file: The name of the file in findings; `None` for a mapping.
-        raw: The plain values with merged bases, filled-in params and absolute paths.
-        texts: The texts of all files that were read, by their names in findings.
-        stages: The spec in each stage of training, if it has no errors.
-        written: The plain values before params were filled in, of a spec with stages.
-        allowed: The permissions given by the caller.
-    """
-
-    spec: PipelineSpec | None
-    draft: Draft | None
-    diagnostics: Diagnostics
-    locate: Locator
-    base: Path
-    file: str | None
-    raw: dict[str, Any]
-    texts: dict[str, str] = field(default_factory=dict)
-    stages: tuple[Loaded, ...] = ()
-    written: dict[str, Any] = field(default_factory=dict)
-    allowed: Allowed = NOTHING
+    spec: PipelineSpec | None  # the spec with every default filled in; `None` if there are errors
+    draft: Draft | None  # the valid part of a spec with errors, if any
+    diagnostics: Diagnostics  # all findings
+    locate: Locator  # the places of values
+    base: Path  # the absolute folder of the spec's file, or the working directory
+    file: str | None  # the name of the file in findings; `None` for a mapping
+    raw: dict[str, Any]  # the plain values with merged bases, filled-in params and absolute paths
+    texts: dict[str, str] = field(default_factory=dict)  # the texts of all files that were read, by their names in findings
+    stages: tuple[Loaded, ...] = ()  # the spec in each stage of training, if it has no errors
+    written: dict[str, Any] = field(default_factory=dict)  # the plain values before params were filled in, of a spec with stages
+    allowed: Allowed = NOTHING  # the permissions given by the caller
 
 
 def load(
@@ -192,7 +178,11 @@ def _built(
     if not substitution.apply(tree):
         return None
     if runtime:
-        tree = _laid_over(tree, runtime, locate, out)
+        over = Tree({})
+        over.value = {"runtime": plain(runtime, over, out, ("runtime",))}
+        for key, value in over.value["runtime"].items():
+            locate.lay_over(("runtime", key), f"runtime={{{key!r}: {value!r}}}")
+        tree = merge(tree, over)
     if stage is not None:
         with_batch(tree, *stage, locate)
     place = Place(locate, (), out, substitution.spoiled, tree.partial)
@@ -254,12 +244,3 @@ def _read(source: Any, file: str | None, text: str | bytes | None, base: Path, f
     if text is None:
         return read_file(Path(file), file, files, out)
     return read_bytes(text, file, base, files, out) if isinstance(text, bytes) else read_text(text, file, base, files, out)
-
-
-def _laid_over(tree: Tree, runtime: Mapping[str, Any], locate: Locator, out: Diagnostics) -> Tree:
-    """Merges Python's `runtime=` over the section."""
-    over = Tree({})
-    over.value = {"runtime": plain(runtime, over, out, ("runtime",))}
-    for key, value in over.value["runtime"].items():
-        locate.lay_over(("runtime", key), f"runtime={{{key!r}: {value!r}}}")
-    return merge(tree, over)

@@ -17,47 +17,40 @@ Locate = Callable[..., Label]
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """A param that a value contains.
+class Value:
+    """The value of a param."""
 
-    Attributes:
-        name: The param.
-        env: The environment variable of its value; "" for none, and if the caller allows its use.
-        by_caller: Whether its value comes from the caller or the environment, not from a spec.
-        whole: Whether the value is the param's alone, without text around it.
-        is_text: Whether it may be any text.
-    """
+    value: Any  # the value, of the declared type; `None` for none
+    origin: str  # `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`
+    outside: bool  # whether it came from outside the spec's files
+    ok: bool = True  # whether it is valid
+    env: str = ""  # the environment variable that it, or a part of it, came from; "" if the caller allows its use for anything
+    by_caller: bool = False  # whether it came from the caller or the environment
+    is_text: bool = False  # whether it may be any text
+    mixed: bool = False  # whether it contains such a value with text around it, as the value of a stage may
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A param that a value contains, and whether the value is the param's alone, without text around it."""
 
     name: str
-    env: str
-    by_caller: bool
+    value: Value
     whole: bool
-    is_text: bool
 
 
 @dataclass(slots=True)
 class Locator:
-    """The places of the values of a loaded spec, in whichever file they are.
+    """The places of the values of a loaded spec, in whichever file they are."""
 
-    Attributes:
-        spans: The places; empty for a spec without a file.
-        files: The texts and folders of the files.
-        base: The folder of relative paths outside any file: the working directory.
-        origins: The origins of values that come from params.
-        params: The names of the params in a value.
-        filled: The same, with the origins of their values.
-        outside: Values from outside (`--set`, `overrides=`, `runtime=`), which are in no file.
-        raw: The resolved plain values.
-    """
-
-    spans: SourceMap
-    files: Files
-    base: Path
-    origins: dict[KeyPath, str] = field(default_factory=dict)
-    params: dict[KeyPath, list[str]] = field(default_factory=dict)
-    filled: dict[KeyPath, list[Filled]] = field(default_factory=dict)
-    outside: dict[KeyPath, str] = field(default_factory=dict)
-    raw: dict[str, Any] = field(default_factory=dict)
+    spans: SourceMap  # the places; empty for a spec without a file
+    files: Files  # the texts and folders of the files
+    base: Path  # the folder of relative paths outside any file: the working directory
+    origins: dict[KeyPath, str] = field(default_factory=dict)  # the origins of values that come from params
+    params: dict[KeyPath, list[str]] = field(default_factory=dict)  # the names of the params in a value
+    filled: dict[KeyPath, list[Filled]] = field(default_factory=dict)  # the same, with the origins of their values
+    outside: dict[KeyPath, str] = field(default_factory=dict)  # values from outside (`--set`, `overrides=`, `runtime=`), in no file
+    raw: dict[str, Any] = field(default_factory=dict)  # the resolved plain values
     _folders: dict[KeyPath, Path] = field(default_factory=dict)
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
@@ -79,25 +72,19 @@ class Locator:
         if self._origin_outside(path) is not None:
             return None
         known = self.spans.known(path)
-        if key and known in self.spans.keys and not self._names_itself(path, known):
+        # In a choice written as a word, as in `source: image_folder`, the word is the value, not a key.
+        is_word = len(path) == len(known) + 1 and lookup(self.raw, known) == path[-1]
+        if key and known in self.spans.keys and not is_word:
             return self.spans.keys[known]
         return self.spans.values.get(known)
 
-    def _names_itself(self, path: tuple[str | int, ...], known: KeyPath) -> bool:
-        """Tests if `path` is a choice written as a word, as in `source: image_folder`: the word is the value, not a key."""
-        return len(path) == len(known) + 1 and bool(lookup(self.raw, known) == path[-1])
-
     def origin(self, path: tuple[str | int, ...]) -> str:
         """The origin of a value: `flowers.yaml:4:3`, `default`, `--set size=192`, `$FLOWERS`; `given` for a map."""
-        given = self._origin_outside(path)
+        filled = next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), None)
+        span = self.spans.values.get(path)
+        given = self._origin_outside(path) or filled or (str(span) if span is not None else None)
         if given is not None:
             return given
-        for n in range(len(path), 0, -1):
-            if path[:n] in self.origins:
-                return self.origins[path[:n]]
-        span = self.spans.values.get(path)
-        if span is not None:
-            return str(span)
         return "default" if self.spans.values or lookup(self.raw, path, ABSENT) is ABSENT else "given"
 
     def source(self, path: KeyPath) -> str | None:
@@ -136,18 +123,18 @@ class Locator:
         span = self.span(path) if path not in self._folders else None
         return span is not None and span.file in self.files.shared
 
-    def from_param(self, path: KeyPath, filled: Filled, origin: str, *, outside: bool, at_start: bool) -> None:
-        """Notes that the value at `path` contains a param, with the origin of its value."""
+    def from_param(self, path: KeyPath, filled: Filled, *, at_start: bool) -> None:
+        """Notes that the value at `path` contains a param."""
         self.params.setdefault(path, []).append(filled.name)
         self.filled.setdefault(path, []).append(filled)
         default = self.spans.values.get(("params", filled.name, "default"))
-        self.origins[path] = origin if outside or default is None else str(default)
-        if outside and at_start:
+        self.origins[path] = filled.value.origin if filled.value.outside or default is None else str(default)
+        if filled.value.outside and at_start:
             self._folders[path] = self.base
 
     def from_env(self, path: KeyPath) -> str:
         """The environment variable in the value at `path`, or ""."""
-        return next((filled.env for filled in self.filled.get(path, ()) if filled.env), "")
+        return next((filled.value.env for filled in self.filled.get(path, ()) if filled.value.env), "")
 
     def is_param(self, path: KeyPath) -> bool:
         """Tests if the value at `path` is that of a param, without text around it."""
@@ -156,7 +143,7 @@ class Locator:
 
     def is_callers(self, path: KeyPath) -> bool:
         """Tests if the whole value at `path` comes from the caller or the environment."""
-        return self.is_outside(path) or (self.is_param(path) and self.filled[path][0].by_caller)
+        return self.is_outside(path) or (self.is_param(path) and self.filled[path][0].value.by_caller)
 
     def lay_over(self, path: KeyPath, origin: str) -> None:
         """Notes that the value at `path` came from outside."""
@@ -173,21 +160,13 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a value, with the collector of findings about it.
+    """The place of a value, with the collector of findings about it."""
 
-    Attributes:
-        locate: The finder of spans.
-        path: The key path of the value.
-        out: The collector of findings.
-        spoiled: Paths with a param without a value, where findings are suppressed.
-        partial: Whether a base file could not be read, so that a missing key is not an error.
-    """
-
-    locate: Locator
-    path: KeyPath
-    out: Diagnostics
-    spoiled: set[KeyPath] = field(default_factory=set)
-    partial: bool = False
+    locate: Locator  # the finder of spans
+    path: KeyPath  # the key path of the value
+    out: Diagnostics  # the collector of findings
+    spoiled: set[KeyPath] = field(default_factory=set)  # paths with a param without a value, where findings are suppressed
+    partial: bool = False  # whether a base file could not be read, so that a missing key is not an error
 
     def at(self, *parts: str | int) -> Place:
         """A place below."""

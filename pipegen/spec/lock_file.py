@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 LOCK = "pipegen.lock"
 TEXTS = f"{LOCK}.d"
 """The folder beside a lock with the texts of bases from git."""
-_MOST = 2**24
-"""The largest size of a lock in bytes."""
-_SHOWN = 12
-"""Digits of a commit in the name of a folder."""
+_MOST = 2**24  # the largest size of a lock in bytes
+_UNLOCKED = (
+    "run `pipegen lock` with this spec, which resolves the tag to a commit and stores the text; commit both",
+    "nothing is fetched when a spec is built or checked",
+)
+"""Help for a base that is in no lock."""
+_SHOWN = 12  # digits of a commit in the name of a folder
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """A SHA-256 in hexadecimal."""
@@ -125,8 +128,7 @@ def read_lock(path: Path) -> Lock:
         data = read_regular(path, _MOST + 1)
         if len(data) > _MOST:
             raise BaseProblem("PG532", f"the lock {shown} is larger than {_MOST // 2**20} MiB", mend)
-        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        value = yaml.load(data.decode(), Loader=loader)  # noqa: S506 - a safe one either way
+        value = yaml.load(data.decode(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe one either way
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         hint = "it has a merge conflict" if b"\n<<<<<<<" in data else "it is not YAML"
         said = error.strerror.lower() if isinstance(error, OSError) and error.strerror else hint
@@ -154,11 +156,7 @@ def digest(data: bytes) -> str:
 
 @dataclass(slots=True)
 class LockedTexts:
-    """The texts of bases from git in the nearest lock; nothing is fetched.
-
-    Attributes:
-        folder: The folder of the spec.
-    """
+    """The texts of bases from git in the lock nearest to the folder of a spec; nothing is fetched."""
 
     folder: Path
     _read: tuple[Path, Lock] | None = field(default=None, init=False)
@@ -172,23 +170,15 @@ class LockedTexts:
         if self._read is None:
             found = find_lock(self.folder)
             if found is None:
-                raise BaseProblem("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", *unlocked())
+                raise BaseProblem("PG116", f"{address.place} is not resolved: no {LOCK} in the spec's folder or above", *_UNLOCKED)
             self._read = found, read_lock(found)
         path, lock = self._read
         pin = lock.git.get(address.place)
         wanted = pin.texts.get(address.file) if pin is not None else None
         if pin is None or wanted is None:
             what = address.place if pin is None else address
-            raise BaseProblem("PG116", f"{what} is not resolved: it is not in {os.path.relpath(path)}", *unlocked())
+            raise BaseProblem("PG116", f"{what} is not resolved: it is not in {os.path.relpath(path)}", *_UNLOCKED)
         return kept_text(path, address, pin.commit, wanted, most)
-
-
-def unlocked() -> tuple[str, ...]:
-    """Help for a base that is in no lock."""
-    return (
-        "run `pipegen lock` with this spec, which resolves the tag to a commit and stores the text; commit both",
-        "nothing is fetched when a spec is built or checked",
-    )
 
 
 def kept_text(lock: Path, address: GitFile, commit: str, wanted: str, most: int) -> bytes:

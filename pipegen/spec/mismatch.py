@@ -1,40 +1,33 @@
-"""Findings about single values and keys: what is expected, and what is given."""
+"""Checks of values against their types, and findings in plain words: what is expected, and what is given.
+
+Pydantic validates; only the places of its errors are used. Expectations are described from the types (`expect.py`), so that
+a choice gives one finding for all of its forms.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from difflib import SequenceMatcher
-from functools import cache
-from typing import Any, ClassVar, cast
+from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, write
 from pipegen.diagnostics.foreign import meanings
 from pipegen.diagnostics.suggest import closest, hints, is_certain
-from pipegen.errors import OpError
-from pipegen.ops.arguments.geometry import BUCKET
-from pipegen.ops.buckets import sized
+from pipegen.errors import PartError
+from pipegen.frozen import dataclass
 from pipegen.ops.data_test import DataTest
-from pipegen.ops.families.combining import CombiningTransform
-from pipegen.ops.families.fitted import FittedTransform
-from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.policies import Policy
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, transforms
 from pipegen.ops.sources.listing.base import Source
-from pipegen.ops.step_bases import ColourTransform, GeometricTransform, PointwiseTransform
-from pipegen.ops.traits import IMAGE_224, Family, Traits
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import bool_trap, flow, has_one_reading, number_trap, quoted, quoted_number
 from pipegen.spec.expect import accepts, describe, field_type, one_of, schedules_of, shape, show, valid, validated, with_arguments, words_of
 from pipegen.spec.locate import Place
-from pipegen.spec.source_map import KeyPath, format_path
-from pipegen.types import FeatureType
+from pipegen.spec.source_map import KeyPath, format_path, lookup
 
 _MOST_SPLITS = 100
 _KINDS_OF: dict[type, tuple[str, ...]] = {
@@ -63,7 +56,11 @@ def mismatch(annotation: Any, value: Any, place: Place) -> Diagnostic:
         if found is not None:
             return found
     if isinstance(value, (int, float)) and plain_text and not accepts(annotation, "int", "float"):
-        return _unquoted(value, name, expected, place)
+        source = place.locate.source(place.path)
+        text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
+        message = f"{name} is {expected}, but {show(value)} is {'true or false' if isinstance(value, bool) else 'a number'}"
+        fix = replacement(place, text, Applicability.SAFE)
+        return make("PG104", message, *labels(place), help=(write(text, "value"), *provenance(place)), fix=fix)
     kinds = next((kinds for type_, kinds in _KINDS_OF.items() if isinstance(value, type_)), ())
     code = "PG105" if accepts(annotation, *kinds) else "PG104"  # if the type is right, the value is wrong
     help_, fix = _meant_by_word(annotation, value, place) or (_meant_by_value(annotation, value, place), None)
@@ -100,8 +97,8 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
         return [write(flow([value]), "value")]
     if (form := _as_first(annotation, value)) is not None:
         return [write(form, "value", shown=f"{key}: {form}")]
-    if (size := _without_channels(annotation, value)) is not None:
-        return [write(size, "value", f"write {{}}; channels are those of `decode: {{channels: {value[2]}}}`")]
+    if isinstance(value, list) and len(value) == 3 and value[2] in (1, 3, 4) and valid(annotation, value[:2]):
+        return [write(str(value[:2]), "value", f"write {{}}; channels are those of `decode: {{channels: {value[2]}}}`")]
     if (entry := _as_entry(annotation, value, place)) is not None:
         return [write(entry, "value", shown=f"{key}: {entry}")]
     if place.path and (lines := wrong_value(place.path, value)) is not None:
@@ -131,12 +128,6 @@ def _as_first(annotation: Any, value: Any) -> str | None:
     return f"{{{first}: {value}}}" if fits else None
 
 
-def _without_channels(annotation: Any, value: Any) -> str | None:
-    """Height and width of a size with channels, such as `input_shape`: `[224, 224, 3]`."""
-    has_channels = isinstance(value, list) and len(value) == 3 and value[2] in (1, 3, 4)
-    return str(value[:2]) if has_channels and valid(annotation, value[:2]) else None
-
-
 def _as_entry(annotation: Any, value: Any, place: Place) -> str | None:
     """A bare value for the feature of `y`, in place of a map of features: `encode: one_hot`."""
     if place.path != ("output", "encode") or not isinstance(value, str):
@@ -152,7 +143,8 @@ def _as_entry(annotation: Any, value: Any, place: Place) -> str | None:
 def missing(model: type[BaseModel], key: str, place: Place) -> Diagnostic:
     """The finding about a missing key."""
     said = field_docs(model).get(key)
-    help_ = [f"`{key}`: {_sentence(said)}" if said else f"`{key}` is {describe(field_type(model, key))}"]
+    sentence = re.split(r"(?<=[.:;])\s", " ".join((said or "").split()), maxsplit=1)[0].rstrip(".:;")
+    help_ = [f"`{key}`: {sentence}" if said else f"`{key}` is {describe(field_type(model, key))}"]
     if issubclass(model, Transform) and model.examples:
         help_.append(write(model.examples[0].yaml, "step", "for example {}"))
     elif issubclass(model, DataTest):
@@ -273,11 +265,6 @@ def is_slip(word: str, near: str) -> bool:
     return abs(len(word) - len(near)) <= 2 and SequenceMatcher(None, word.lower(), near).ratio() >= 0.6
 
 
-def _sentence(text: str) -> str:
-    """The first sentence, on one line."""
-    return re.split(r"(?<=[.:;])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(".:;")
-
-
 def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -> Diagnostic | None:
     truth = bool_trap(value)
     if truth is not None and accepts(annotation, "bool"):
@@ -304,158 +291,138 @@ def _trap(annotation: Any, value: str, name: str, expected: str, place: Place) -
     return None
 
 
-def _unquoted(value: float, name: str, expected: str, place: Place) -> Diagnostic:
-    source = place.locate.source(place.path)
-    text = quoted(source if source is not None and place.path not in place.locate.params else str(value))
-    given = "true or false" if isinstance(value, bool) else "a number"
-    help_ = (write(text, "value"), *provenance(place))
-    fix = replacement(place, text, Applicability.SAFE)
-    return make("PG104", f"{name} is {expected}, but {show(value)} is {given}", *labels(place), help=help_, fix=fix)
-
-
-_FAMILIES: tuple[type[Transform], ...] = (GeometricTransform, ColourTransform, LookupTableTransform, NeighbourhoodTransform)
-_MOST_WORDS = 24
-_TYPO_OF_WORD = 0.75
-_TYPO = 0.85
-"""The least similarity of a name to the one that it surely means."""
-_TELLING = ("when", "feature", "fill")
-"""The arguments that decide the values after a step of a family that keeps the shape."""
-
-
-class UnknownStep(Transform):
-    """A placeholder of an invalid step: images keep their shape; their values are unknown after it.
-
-    Class attributes:
-        keeps_size: Whether images keep their height and width.
-        keeps_channels: Whether images keep their channels.
-        keeps_values: Whether only the shape is unknown.
-    """
-
-    op = "unknown"
-    keeps_size: ClassVar[bool] = True
-    keeps_channels: ClassVar[bool] = True
-    keeps_values: ClassVar[bool] = False
-
-    def infer(self, x: FeatureType) -> FeatureType:
-        return x
-
-    def traits(self, x: FeatureType) -> Traits:
-        """The traits of a family that keeps the shape, or of one that may fix it, so that no fixed size is asked for."""
-        return Traits(Family.POLICY if self.keeps_size else Family.ELEMENT)
-
-
-class ResizingStep(UnknownStep):
-    """A placeholder of a step that changes sizes and keeps values."""
-
-    moves = True
-    keeps_size = False
-    keeps_values = True
-
-
-class AnyStep(UnknownStep):
-    """A placeholder of a step after which only the kinds of features are known."""
-
-    moves = True
-    keeps_size = False
-    keeps_channels = False
-
-
-def keeps_shape(step: type[Transform]) -> bool:
-    """Tests if all steps of the family keep the shape of images."""
-    return _same_values(step) or issubclass(step, (PointwiseTransform, NeighbourhoodTransform, CombiningTransform, FittedTransform, Policy))
-
-
-def _same_values(step: type[Transform]) -> bool:
-    """Tests if the family decides the values after a step."""
-    return step.infer in (f.infer for f in _FAMILIES)
-
-
-def stand_ins(raw: Any) -> tuple[Transform, ...]:
-    """Valid steps that an invalid one, as plain values, may mean: one, or one for each word that fits.
-
-    An error after all of them is an error whatever is meant.
-    """
-    name, given = next(iter(raw.items())) if isinstance(raw, dict) and len(raw) == 1 else (raw, {})
-    given = {} if given is None else given
-    cls = _class(name)
-    if cls is None:
-        return (AnyStep(when="all"),)
-    if isinstance(given, dict):
-        meant: list[Transform | None] = [_built(cls, given)] if name != cls.op else [*_each_word(cls, given)]
-        if cls.only_sizes:
-            meant = meant or [_built(cls, {key: value for key, value in given.items() if _fits(cls, key, value)})]
-        found = tuple(step for step in meant if step is not None)
-        if found:
-            return found
-    if cls.only_sizes:
-        return (ResizingStep(when="all"),)
-    if not keeps_shape(cls) or not cls.acts_on(kind_of(IMAGE_224)):
-        return (AnyStep(when="all"),)
-    if not _same_values(cls) or not isinstance(given, dict) or not _tells(cls, given):
-        return (UnknownStep(when="all"),)
-    return (_like(cls)(**{key: given[key] for key in ("when", "feature") if key in given}),)
-
-
-def _class(name: Any) -> type[Transform] | None:
-    """The step of a name, or of the one that it misspells."""
-    if not isinstance(name, str):
-        return None
-    near = name if name in transforms() else closest(name, transforms())
-    if near is None or (near != name and (abs(len(near) - len(name)) > 1 or SequenceMatcher(None, name, near).ratio() < _TYPO)):
-        return None
-    return transforms()[near]
-
-
-def _each_word(cls: type[Transform], given: dict[str, Any]) -> list[Transform]:
-    """The step with each possible word for its only invalid argument."""
-    wrong = [key for key, value in given.items() if not _fits(cls, key, value)]
-    if len(wrong) != 1 or wrong[0] not in cls.model_fields or wrong[0] in ("when", "id", "feature"):
-        return []
-    words = words_of(field_type(cls, wrong[0]))
-    value = given[wrong[0]]
-    near = [word for word in words if isinstance(value, str) and SequenceMatcher(None, value, word).ratio() >= _TYPO_OF_WORD]
-    if len(words) > _MOST_WORDS or (BUCKET in words and not near):  # a size in pixels is meant
-        return []
-    built = [step for word in (near[:1] or words) if (step := _built(cls, {**given, wrong[0]: word})) is not None]
-    # A word is meant to have an effect: one that keeps the values is not meant if others change them.
-    return [step for step in built if _moves_values(step)] or [*built]
-
-
-def _moves_values(step: Transform) -> bool:
+def check(annotation: Any, value: Any, place: Place) -> Any:
+    """Converts a value to its type; `None`, with findings, if it is not valid."""
     try:
-        return sized(step, (224, 224)).infer(IMAGE_224).interval != IMAGE_224.interval
-    except OpError:
+        return validated(annotation, value)
+    except ValidationError as error:
+        before = len(place.out)
+        _report(annotation, value, error.errors(include_url=False), place)
+        if len(place.out) == before and not place.spoiled and not place.partial:
+            place.add(mismatch(annotation, value, place))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """The resolved part of an error's location: the path, the type there, and the rest of the location."""
+
+    path: KeyPath
+    annotation: Any
+    rest: tuple[str | int, ...]
+
+
+def _report(annotation: Any, value: Any, errors: list[Any], place: Place) -> None:
+    found = [(_follow(annotation, error), error) for error in errors]
+    unions: set[KeyPath] = set()
+    # An error about a part of a value is more precise than one about the whole.
+    wholes = {at.path[:n] for at, _ in found for n in range(len(at.path))}
+    meant = _unknown_keys(found, value, place)
+    wrong = {at.path for at, error in found if error["type"] not in ("missing", "value_error", "extra_forbidden")}
+    misplaced = {path for path in sorted(wrong, key=str) if _is_misplaced(annotation, path, value, place)}
+    for at, error in found:
+        if at.path in misplaced:
+            continue
+        here = place.at(*at.path)
+        kind = shape(at.annotation).kind
+        if at.rest and kind == "union":
+            if at.path not in unions:
+                unions.add(at.path)
+                given = lookup(value, at.path)
+                # The form that is clearly meant, else the choice as a whole.
+                member = _chosen(shape(at.annotation).items, given)
+                here.add(mismatch(at.annotation, given, here)) if member is None else check(member, given, here)
+        elif at.rest[-1:] == ("[key]",):
+            key = here.at(at.rest[0])
+            key.add(bad_key(key, shape(at.annotation).items[0] if kind == "map" else str))
+        elif error["type"] == "missing" and kind == "model":
+            if (*at.path, at.rest[0]) not in meant and not place.partial:
+                here.add(missing(shape(at.annotation).annotation, str(at.rest[0]), here))
+        elif error["type"] == "value_error":
+            _rejected(at, error["ctx"]["error"], value, here)
+        elif error["type"] != "extra_forbidden" and at.path not in wholes:
+            here.add(mismatch(at.annotation, lookup(value, at.path), here))
+
+
+def _is_misplaced(annotation: Any, path: KeyPath, value: Any, place: Place) -> bool:
+    """Reports a wrong value of an argument that has no meaning beside the others: to correct it would not help."""
+    above = _follow(annotation, {"loc": path[:-1], "type": ""})
+    given = lookup(value, above.path)
+    if not path or above.rest or shape(above.annotation).kind != "model" or not isinstance(given, dict):
         return False
+    try:
+        shape(above.annotation).annotation.reject_misplaced(given)
+    except ValueError as error:
+        _rejected(above, error, value, place.at(*above.path))
+        return True
+    return False
 
 
-class AnyTest(DataTest):
-    """A placeholder of an invalid test."""
-
-    op = "test"
-
-
-def _fits(cls: type[Transform], key: str, value: Any) -> bool:
-    return key in cls.model_fields and valid(field_type(cls, key), value)
-
-
-def _built(cls: type[Transform], given: dict[str, Any]) -> Transform | None:
-    return validated(cls, given) if valid(cls, given) else None
-
-
-@cache
-def _like(cls: type[Transform]) -> type[Transform]:
-    """A class of the same name and family that needs no arguments."""
-    family = next(f for f in _FAMILIES if issubclass(cls, f))
-    same = {key: getattr(cls, key) for key in ("op", "random", "min_channels") if hasattr(cls, key)}
-    return cast("type[Transform]", type("StandIn", (family,), {"__module__": __name__, **same}))
+def _unknown_keys(found: list[tuple[_At, Any]], value: Any, place: Place) -> set[KeyPath]:
+    """Reports unknown keys of models; returns the keys that they probably mean."""
+    meant: set[KeyPath] = set()
+    for at, error in found:
+        if error["type"] == "extra_forbidden" and len(at.rest) == 1 and shape(at.annotation).kind == "model":
+            here = place.at(*at.path)
+            model = shape(at.annotation).annotation
+            key = str(at.rest[0])
+            values = lookup(value, at.path)
+            # A key from outside may mean to replace an existing one. Two keys never mean the same one.
+            given = set() if place.locate.is_outside((*here.path, key)) else set(values)
+            given |= {str(path[-1]) for path in meant if path[:-1] == at.path}
+            finding, near = unknown(model, key, here, values, given)
+            here.at(at.rest[0]).add(finding)
+            meant |= {(*at.path, near)} if near else set()
+    return meant
 
 
-def _tells(cls: type[Transform], given: dict[str, Any]) -> bool:
-    """Tests if the valid arguments decide the values after the step; an unknown key may have been meant to."""
-    for key, value in given.items():
-        if key not in cls.model_fields:
-            if closest(key, cls.model_fields) in (None, *_TELLING):
-                return False
-        elif key in _TELLING and (not isinstance(value, (str, list)) or not valid(field_type(cls, key), value)):
-            return False
-    return True
+def _rejected(at: _At, error: Exception, value: Any, here: Place) -> None:
+    """Reports the error of a model's validator, at the part that it names, else at the first argument in its message."""
+    s, message = shape(at.annotation), str(error)
+    if isinstance(error, PartError) and error.path:
+        here = here.at(*error.path)
+    elif s.kind == "model":
+        given = lookup(value, at.path)
+        named = next((w for w in re.findall(r"`(\w+)", message) if isinstance(given, dict) and w in given), None)
+        if named is not None:
+            here = here.at(named)
+    here.add(rejected(message, here, getattr(error, "help", None)))
+
+
+def _chosen(members: tuple[Any, ...], value: Any) -> Any:
+    """The only member of a union that a value of this form can mean."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, dict):
+        fitting = [m for m in members if shape(m).kind in ("model", "map")]
+        known = [m for m in fitting if shape(m).kind == "model" and set(value) & set(m.model_fields)]
+        fitting = known or fitting
+    elif isinstance(value, list):
+        fitting = [m for m in members if shape(m).kind in ("list", "pair")]
+    elif isinstance(value, str):
+        fitting = [m for m in members if shape(m).kind == "size"] if re.match(r"\s*\d", value) else []
+    else:
+        fitting = []
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _follow(annotation: Any, error: Any) -> _At:
+    """Resolves an error's location through the types, as far as it consists of keys and positions."""
+    loc: tuple[str | int, ...] = error["loc"]
+    # Errors about a missing or unknown key are about the map.
+    stop = len(loc) - (error["type"] in ("missing", "extra_forbidden"))
+    path: KeyPath = ()
+    for i, part in enumerate(loc):
+        s = shape(annotation)
+        if i == stop:
+            return _At(path, annotation, loc[i:])
+        if s.kind == "model" and part in s.annotation.model_fields:
+            annotation = field_type(s.annotation, str(part))
+        elif s.kind == "map" and loc[i + 1 : i + 2] != ("[key]",):
+            annotation = s.items[1]
+        elif s.kind in ("list", "pair") and isinstance(part, int) and (s.kind == "list" or part < len(s.items)):
+            annotation = s.items[0 if s.kind == "list" else part]
+        else:
+            return _At(path, annotation, loc[i:])
+        path = (*path, part)
+    return _At(path, annotation, ())

@@ -226,11 +226,7 @@ class RemoteCache(Model):
 
 
 def _dispatcher(value: str) -> str:
-    """Checks the address of a dispatcher.
-
-    Raises:
-        ValueError: If it is not valid.
-    """
+    """Checks the address of a dispatcher."""
     if re.match(_DISPATCHER, value) is None or not 0 < int(value.rpartition(":")[2]) < 65536:
         raise ValueError(f"a dispatcher has an address such as `grpc://host:5050`, with its port; got {value!r}")
     return value

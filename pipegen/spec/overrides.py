@@ -50,16 +50,13 @@ def _scalar(value: Any, out: Diagnostics, path: KeyPath) -> Any:
         value = os.fspath(value)
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
-    if isinstance(value, str):
-        if any("\ud800" <= c <= "\udfff" for c in value):
-            message = "the text has half of a surrogate pair, which is not a character"
-            out.add(make("PG001", message, Label(None, path=format_path(path))))
-            return None
-        return str(value)
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    help_ = ("use maps, lists, text, numbers, booleans and `None`",)
     at = Label(None, path=format_path(path))
+    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        out.add(make("PG001", "the text has half of a surrogate pair, which is not a character", at))
+        return None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return str(value) if isinstance(value, str) else value
+    help_ = "use maps, lists, text, numbers, booleans and `None`"
     out.add(make("PG104", f"`{at.path}` is a Python {type(value).__name__}, which a spec cannot hold", at, help=help_))
     return None
 
@@ -74,12 +71,7 @@ def endless(value: Any, path: KeyPath = ()) -> list[KeyPath]:
 
 
 _TOKEN = re.compile(r"""(\.?)(?:"([^"]+)"|'([^']+)'|\[(\d{1,6})\]|([^.\[\]"']+))""")
-_FIXED = ("pipegen", "extends")
-"""Sections that cannot be overridden, as they are read before."""
-_STEPS = (STEPS, INNER)
-"""Keys of lists of steps."""
-_STAGES = ("stages",)
-"""The list whose entries are maps of any number of keys, not steps."""
+_STEPS = (STEPS, INNER)  # keys of lists of steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +118,10 @@ def lay_over(tree: Tree, outside: Outside, locate: Locator, out: Diagnostics) ->
             continue
         for known in [p for p in tree.odd_keys if p[: len(path)] == path]:
             del tree.odd_keys[known]
-        locate.lay_over(_new(path, locate), origin)
+        # A new map around the value is from outside, too; a step keeps its place in the file.
+        new = (path[:n] for n in range(1, len(path)) if path[:n] not in locate.spans.values)
+        within_step = any(isinstance(part, int) for part in path)
+        locate.lay_over(path if within_step or not locate.spans.values else next(new, path), origin)
 
 
 def _edit(parts: list[str | int], value: Any, tree: Tree) -> dict[str, Any] | None:
@@ -138,15 +133,7 @@ def _edit(parts: list[str | int], value: Any, tree: Tree) -> dict[str, Any] | No
     return {str(parts[1]): value} if len(parts) == 2 and parts[1] in FORMS else None
 
 
-def _new(path: KeyPath, locate: Locator) -> KeyPath:
-    """The path, or that of the first map made for the value; a step keeps its place in the file."""
-    if not locate.spans.values or any(isinstance(part, int) for part in path):
-        return path
-    return next((path[:n] for n in range(1, len(path)) if path[:n] not in locate.spans.values), path)
-
-
 def _parts(name: str) -> list[str | int]:
-    """Splits a path into keys and numbers."""
     parts: list[str | int] = []
     at = 0
     while at < len(name):
@@ -180,7 +167,7 @@ def _put(at: Any, parts: list[str | int], value: Any, path: KeyPath = ()) -> Key
     part, *rest = parts
     if isinstance(part, int):
         raise _no_list(path, part)
-    if part in _FIXED and not path:
+    if part in ("pipegen", "extends") and not path:  # which are read before
         raise _WrongPathError(f"`{part}` cannot be set from outside", "change it in the file")
     here = (*path, part)
     if rest:
@@ -193,7 +180,7 @@ def _put_entry(entries: list[Any], parts: list[str | int], value: Any, path: Key
     """Sets the value in a list, of steps or of anything else."""
     part, *rest = parts
     index = _index(entries, part, path)
-    here, name = (*path, index), step_name(entries[index]) if path != _STAGES else None
+    here, name = (*path, index), step_name(entries[index]) if path != ("stages",) else None  # stages are maps of any number of keys
     numbered = isinstance(part, int) or part.isdigit()
     if numbered and not rest:
         entries[index] = value
@@ -238,5 +225,5 @@ def _index(entries: list[Any], part: str | int, path: KeyPath) -> int:
     ids = raw_ids(entries)
     if part in ids:
         return ids.index(part)
-    listed = f"{where} has {one_of(ids, 'and')}" if any(ids) else f"{where} has no steps"
-    raise _WrongPathError(f"{where} has no `{part}`", *hints(part, ids, listed))
+    listed = one_of(ids, "and") if any(ids) else "no steps"
+    raise _WrongPathError(f"{where} has no `{part}`", *hints(part, ids, f"{where} has {listed}"))

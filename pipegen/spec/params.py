@@ -17,11 +17,11 @@ from pipegen.frozen import dataclass
 from pipegen.spec.allowed import NOTHING, Allowed
 from pipegen.spec.compose import MAX_BYTES, MAX_SCALAR, flow, resolve
 from pipegen.spec.expect import one_of, shorten, show
-from pipegen.spec.locate import Filled, Locator, Place
+from pipegen.spec.locate import Filled, Locator, Place, Value
+from pipegen.spec.mismatch import check
 from pipegen.spec.models import Param
 from pipegen.spec.rebase import absolute, homeless
 from pipegen.spec.source_map import KeyPath, Tree, format_path
-from pipegen.spec.value_checks import check
 from pipegen.terminal import masked_value
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -39,33 +39,7 @@ _SECRET_WORD = re.compile(
 _SECRET_END = re.compile(r"(?:^|_)CONNECTION_?STRING$", re.IGNORECASE)
 _OPEN = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "PWD", "OLDPWD"})
 
-_LONGEST_VALUE = 80
-"""Characters up to which a value is repeated in help."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A param's value.
-
-    Attributes:
-        value: The value, of the declared type; `None` for none.
-        origin: `default`, `--set size=192`, `params={'size': 192}` or `$FLOWERS`.
-        outside: Whether it came from outside the spec's files.
-        ok: Whether it is valid.
-        env: The environment variable that it, or a part of it, came from; "" if the caller allows its use for anything.
-        by_caller: Whether it came from the caller or the environment.
-        is_text: Whether it may be any text.
-        mixed: Whether it contains such a value with text around it, as the value of a stage may.
-    """
-
-    value: Any
-    origin: str
-    outside: bool
-    ok: bool = True
-    env: str = ""
-    by_caller: bool = False
-    is_text: bool = False
-    mixed: bool = False
+_LONGEST_VALUE = 80  # characters up to which a value is repeated in help
 
 
 _WRONG = Value(None, "default", outside=False, ok=False)
@@ -98,29 +72,24 @@ class Params:
         """Evaluates all declared params; reports and marks invalid ones."""
         if not isinstance(section, dict):
             if section is not None or ("params",) in self.locate.spans.keys:
-                self.out.add(
-                    make("PG104", f"`params` is a map of names to declarations, got {show(section)}", self.locate.label(("params",)))
-                )
+                message = f"`params` is a map of names to declarations, got {show(section)}"
+                self.out.add(make("PG104", message, self.locate.label(("params",))))
             section = {}
         values: dict[str, Value] = {}
         for name, raw in section.items():
             if not NAME.fullmatch(name):
-                help_ = "a name consists of letters, digits and `_`, and does not begin with a digit"
-                self._wrong(f"`{name}` is not a valid name of a param", help_, self.locate.label(("params", name), key=True))
+                form = "a name consists of letters, digits and `_`, and does not begin with a digit"
+                self._wrong(f"`{name}` is not a valid name of a param", form, self.locate.label(("params", name), key=True))
             values[name] = self._one(name, raw)
-        for name in self.given:
-            if name not in section:
-                self._unknown(name, list(section))
+        paths = "to set any other value, use its path, such as `batch.size` (`--set`, `overrides=`)"
+        for name in (name for name in self.given if name not in section):
+            help_ = hints(name, section, _declared(section), paths)
+            self._wrong(f"{self.given[name][1]}: unknown param `{name}`", help_, self.locate.label(("params",), key=True))
         return values
 
     def _wrong(self, message: str, help_: str | tuple[str, ...], at: Label) -> Value:
         self.out.add(make("PG108", message, at, help=help_))
         return _WRONG
-
-    def _unknown(self, name: str, known: list[str]) -> None:
-        paths = "to set any other value, use its path, such as `batch.size` (`--set`, `overrides=`)"
-        help_ = hints(name, known, _declared(known), paths)
-        self._wrong(f"{self.given[name][1]}: unknown param `{name}`", help_, self.locate.label(("params",), key=True))
 
     def _one(self, name: str, raw: Any) -> Value:
         path: KeyPath = ("params", name)
@@ -135,22 +104,19 @@ class Params:
         if name in self.given:
             return self._outside(param, name, *self.given[name])
         if param.env is not None and is_secret(param.env) and not self.allowed.everything and param.env not in self.allowed.env:
-            self._refuse_secret(param.env, name)
+            help_ = (
+                "leave it out: clients of servers read credentials from the environment themselves",
+                f'if you trust the spec: `pipegen.build(…, allow_env=["{param.env}"])`, or `--allow-env {param.env}` on the command line',
+            )
+            message = f"the param `{name}` reads the environment variable `{param.env}`, which looks like a secret"
+            self.out.add(make("PG672", message, self.locate.label((*path, "env")), help=help_))
             return _WRONG
         if param.env is None:
             return self._default(param, name)
-        is_set = param.env in self.env
-        value = self._outside(param, name, self.env[param.env], f"${param.env}") if is_set else self._default(param, name)
+        given = self.env.get(param.env)
+        value = self._default(param, name) if given is None else self._outside(param, name, given, f"${param.env}")
         # A value that may be sent elsewhere is a finding even if the variable is not set here.
         return value if param.env in self.allowed.env else replace(value, env=param.env, is_text=param.type in ("str", "path"))
-
-    def _refuse_secret(self, variable: str, name: str) -> None:
-        message = f"the param `{name}` reads the environment variable `{variable}`, which looks like a secret"
-        help_ = (
-            "leave it out: clients of servers read credentials from the environment themselves",
-            f'if you trust the spec: `pipegen.build(…, allow_env=["{variable}"])`, or `--allow-env {variable}` on the command line',
-        )
-        self.out.add(make("PG672", message, self.locate.label(("params", name, "env")), help=help_))
 
     def _sound(self, param: Param, name: str) -> bool:
         wrong = None
@@ -163,10 +129,9 @@ class Params:
             wrong = f"`choices` {'lists the words of' if param.type == 'choice' else 'is only for'} `type: choice`"
         elif param.min is not None and param.max is not None and param.min > param.max:
             field, wrong = "min", f"`min` {param.min:g} is above `max` {param.max:g}"
-        if wrong is None or field is None:
-            return True
-        self._wrong(wrong, (), self.locate.label(("params", name, field)))
-        return False
+        if wrong is not None and field is not None:
+            self._wrong(wrong, (), self.locate.label(("params", name, field)))
+        return wrong is None
 
     def _outside(self, param: Param, name: str, value: Any, origin: str) -> Value:
         try:
@@ -174,8 +139,7 @@ class Params:
             return Value(fitted, origin, outside=True, by_caller=True, is_text=param.type in ("str", "path"))
         except _WrongError as wrong:
             at = self.locate.label(("params", name), "declared here", key=True)
-            self._wrong(f"`{name}` is {wrong}, but {origin} gives {show(value)}", (), at)
-            return Value(None, origin, outside=True, ok=False)
+            return self._wrong(f"`{name}` is {wrong}, but {origin} gives {show(value)}", (), at)
 
     def in_stage(self, name: str, value: Any, path: KeyPath) -> Value:
         """The value of a param in a stage, at `path`; an invalid one is reported and marked."""
@@ -216,7 +180,11 @@ class Params:
                 near = closest(str(value), param.choices or ())
                 raise _WrongError(one_of(param.choices or ()) + (f" (did you mean `{near}`?)" if near else ""))
             return value
-        value = _typed(param.type, value)
+        types, words = _TYPES[param.type]
+        fits = isinstance(value, types) and (param.type == "bool" or not isinstance(value, bool))
+        if not fits or (param.type == "float" and not math.isfinite(value)):
+            raise _WrongError(words)
+        value = float(value) if param.type == "float" else value
         low, high = param.min, param.max
         if (low is not None and value < low) or (high is not None and value > high):
             raise _WrongError(f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"from {low:g} to {high:g}")
@@ -255,18 +223,9 @@ def _convert(param: Param, value: Any) -> Any:
     return resolve(value.strip()) if value.strip() else value
 
 
-def _typed(kind: str, value: Any) -> Any:
-    types, words = _TYPES[kind]
-    fits = isinstance(value, types) and (kind == "bool" or not isinstance(value, bool))
-    if not fits or (kind == "float" and not math.isfinite(value)):
-        raise _WrongError(words)
-    return float(value) if kind == "float" else value
-
-
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([^{}]*)\}|(\{))")
 _SKIPPED = ("params", "extends", "pipegen")
-_GUESSES = 50
-"""Misspelt references that get a suggestion, for which all declared names are compared."""
+_GUESSES = 50  # misspelt references that get a suggestion, for which all declared names are compared
 
 
 class _TooLargeError(Exception):
@@ -275,39 +234,25 @@ class _TooLargeError(Exception):
 
 @dataclass(slots=True)
 class Substitution:
-    """The substitution of references to params in a tree.
+    """The substitution of references to params in a tree."""
 
-    Attributes:
-        values: The declared params.
-        locate: The locator, which notes the values that come from params.
-        out: The collector of findings.
-        spoiled: Paths with a reference without a value, where findings are suppressed.
-        used: The params with references.
-        meant: The params that misspelt references probably mean.
-        undeclared: The names of references without a declaration.
-    """
-
-    values: dict[str, Value]
-    locate: Locator
-    out: Diagnostics
-    spoiled: set[KeyPath] = field(default_factory=set)
-    used: set[str] = field(default_factory=set)
-    meant: set[str] = field(default_factory=set)
-    undeclared: set[str] = field(default_factory=set)
+    values: dict[str, Value]  # the declared params
+    locate: Locator  # the locator, which notes the values that come from params
+    out: Diagnostics  # the collector of findings
+    spoiled: set[KeyPath] = field(default_factory=set)  # paths with a reference without a value, where findings are suppressed
+    used: set[str] = field(default_factory=set)  # the params with references
+    meant: set[str] = field(default_factory=set)  # the params that misspelt references probably mean
+    undeclared: set[str] = field(default_factory=set)  # the names of references without a declaration
     _size: int = 0
 
     def apply(self, tree: Tree) -> bool:
-        """Replaces every reference outside of `params`, and reports unused params.
-
-        Returns:
-            `False` if the result is too large.
-        """
+        """Replaces every reference outside of `params`, and reports unused params; returns `False` if the result is too large."""
         try:
             tree.value = {k: v if k in _SKIPPED else self._walk(v, (k,), tree.partial) for k, v in tree.value.items()}
         except _TooLargeError as large:
             message, path = large.args
-            help_ = ("this limit protects against damaged and hostile files",)
-            self.out.add(make("PG003", message, self.locate.label(path), help=help_))
+            limit = "this limit protects against damaged and hostile files"
+            self.out.add(make("PG003", message, self.locate.label(path), help=limit))
             tree.value, tree.partial = {}, True
             return False
         if tree.partial:
@@ -329,11 +274,7 @@ class Substitution:
         return value
 
     def _count(self, value: Any, path: KeyPath) -> None:
-        """Adds up the text of substituted values.
-
-        Raises:
-            _TooLargeError: If the spec becomes too large.
-        """
+        """Adds up the text of substituted values, and refuses too much of it."""
         size = len(value) if isinstance(value, str) else 0
         self._size += size
         if size > MAX_SCALAR:
@@ -378,8 +319,8 @@ class Substitution:
         if not value.ok or value.value is None:
             self.spoiled.add(path)
             return None
-        filled = Filled(name, value.env, value.by_caller, match[0] == match.string and not value.mixed, value.is_text)
-        self.locate.from_param(path, filled, value.origin, outside=value.outside, at_start=match.start() == 0)
+        filled = Filled(name, value, match[0] == match.string and not value.mixed)
+        self.locate.from_param(path, filled, at_start=match.start() == 0)
         return value
 
     def _undeclared(self, match: re.Match[str], name: str, path: KeyPath) -> None:

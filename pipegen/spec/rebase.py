@@ -18,13 +18,8 @@ from pipegen.spec.compose import flow
 from pipegen.spec.locate import Locator, Place
 from pipegen.spec.source_map import KeyPath, format_path, lookup
 
-PATHS: tuple[KeyPath, ...] = (
-    ("errors", "exclude"),
-    ("errors", "decode", "skip", "report"),
-    ("runtime", "cache", "disk"),
-    ("runtime", "remote_cache", "path"),
-    ("splits", "exclude"),
-)
+_PATHS = ("errors.exclude", "errors.decode.skip.report", "runtime.cache.disk", "runtime.remote_cache.path", "splits.exclude")
+PATHS: tuple[KeyPath, ...] = tuple(tuple(path.split(".")) for path in _PATHS)
 """Settings outside the source that are paths."""
 SOURCE_PATHS = frozenset({"path", "root"})
 """Arguments of sources that are paths of data; a source may have others, its `places`."""
@@ -49,15 +44,10 @@ def places(node: Any, at: KeyPath, own: frozenset[str] = frozenset()) -> Iterato
     """Yields the arguments of a source that are places: the map that holds each, its key, its key path."""
     for key, value in node.items() if isinstance(node, dict) else ():
         if isinstance(value, dict):
-            if not is_part_splits((*at, key)):
+            if key != "splits" or at[:-1] != _PARTS:  # a `path` of the `splits` of a part is a regular expression
                 yield from places(value, (*at, key), own_places(node, key))
         elif key in PLACES or key in own:
             yield node, key, (*at, key)
-
-
-def is_part_splits(path: KeyPath) -> bool:
-    """Tests if a key path is that of the `splits` of a part of a mix, where a `path` is a regular expression."""
-    return path[-1] == "splits" and path[:-2] == _PARTS
 
 
 def make_absolute(spec: dict[str, Any], place: Place) -> None:

@@ -4,107 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import product
-from math import prod
 from typing import Any
 
 from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Diagnostics, Edit, Fix, Label, Severity, Span, write
+from pipegen.diagnostics.diagnostic import Advice, Applicability, Diagnostic, Edit, Fix, Label, Span, write
 from pipegen.diagnostics.foreign import meanings, rows, split_named
 from pipegen.diagnostics.suggest import closest
-from pipegen.frozen import dataclass
-from pipegen.ops.registry import sources
 from pipegen.ops.sampling_sections import Splits
-from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 from pipegen.spec.choices import build_source, build_steps, build_tests, steps_of_each
 from pipegen.spec.compose import flow, has_one_reading, number_trap
+from pipegen.spec.drafts import Draft, draft
 from pipegen.spec.expect import field_type, one_of, show
 from pipegen.spec.locate import Place
-from pipegen.spec.mismatch import AnyStep, UnknownStep, certain, keeps_shape, name_of, replacement, stand_ins, too_many, unknown_key
+from pipegen.spec.mismatch import certain, check, name_of, replacement, too_many, unknown_key
 from pipegen.spec.models import Param, PipelineSpec
 from pipegen.spec.overrides import endless
 from pipegen.spec.source_map import Tree, lookup
 from pipegen.spec.steps import SOURCE_KEYS, collisions, every_id
-from pipegen.spec.value_checks import check
-
-_PLACE = re.compile(r"([^.\[]+)(?:\[(\d+)\])?")
-_MOST_DRAFTS = 24
-_HOPELESS = {"pipegen", "extends"}
-"""Sections after whose errors nothing else can be checked."""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """The valid part of a spec with errors.
-
-    Attributes:
-        spec: The valid sections, steps and tests, with placeholders for invalid steps; defaults elsewhere.
-        broken: The sections with errors, whose defaults mean nothing.
-        others: The same with other placeholders: an error in all of them is one whatever was meant.
-        guessed: Whether the features of the source are unknown.
-    """
-
-    spec: PipelineSpec
-    broken: frozenset[str]
-    others: tuple[PipelineSpec, ...] = ()
-    guessed: bool = False
-
-
-def draft(raw: dict[str, Any], values: dict[str, Any], steps: list[Any], found: Diagnostics) -> Draft | None:
-    """Makes a draft of the valid parts; `None` if an error makes all others doubtful.
-
-    `values` are the sections by name, `None` for invalid ones, as in `steps`; `found` are the findings so far.
-    """
-    broken = {name for name, value in values.items() if value is None and name not in ("name", "description")}
-    wrong = {i for i, step in enumerate(steps) if step is None}
-    if wrong:
-        broken.add("transforms")
-    listed = True
-    for finding in found.items:
-        if finding.severity is not Severity.ERROR:
-            continue
-        place = _PLACE.match(finding.labels[0].path) if finding.labels else None
-        if place is None:
-            return None
-        section = place[1] if place[1] in PipelineSpec.model_fields else closest(place[1], PipelineSpec.model_fields) or "transforms"
-        if section == "transforms":
-            listed = listed and place[1] == section and place[2] is not None
-            wrong |= {int(place[2])} if place[2] else set()
-        broken.add(section)
-    if broken & _HOPELESS:
-        return None
-    source = values.get("source") or _stand_in(raw.get("source"))
-    guessed = source is None
-    if guessed:
-        source = sources()["image_folder"].model_construct()
-        broken |= {"source", "output"}
-    kept = {name: value for name, value in values.items() if value is not None and name not in broken}
-    kept |= {"pipegen": 1, "source": source, "tests": values.get("tests", ())}
-    if "splits" in kept and source is not None:
-        kept["splits"] = kept["splits"].by_default(source.split_method())
-    several = _steps(raw["transforms"], steps, wrong) if listed and steps else [()]
-    first, *others = (PipelineSpec.model_construct(**{**kept, "transforms": chosen}) for chosen in several)
-    return Draft(first, frozenset(broken), tuple(others), guessed)
-
-
-def _steps(raw: list[Any], steps: list[Any], wrong: set[int]) -> list[tuple[Transform, ...]]:
-    """All combinations of steps that may be meant by invalid ones; if too many, these become unknown steps."""
-    meant = [stand_ins(raw[i]) if i in wrong else (step,) for i, step in enumerate(steps)]
-    for i, several in enumerate(meant):
-        if len(several) > 1 and prod(map(len, meant)) > _MOST_DRAFTS:
-            meant[i] = (UnknownStep(when="all") if keeps_shape(type(several[0])) else AnyStep(when="all"),)
-    return list(product(*meant))
-
-
-def _stand_in(source: Any) -> Source | None:
-    """A source of the kind that is meant, if its features do not depend on its invalid arguments."""
-    name = next(iter(source)) if isinstance(source, dict) and len(source) == 1 else source
-    near = closest(name, sources()) if isinstance(name, str) and name not in sources() else name if isinstance(name, str) else None
-    cls = sources().get(near) if near is not None else None
-    open_ended = cls is None or hasattr(cls, "from_yaml") or not {"features", "parts"}.isdisjoint(cls.model_fields)
-    return None if cls is None or open_ended else cls.model_construct()
-
 
 VERSION = 1
 _SPLITS = frozenset({"train", "validation", "test", "predict"})
@@ -117,7 +34,9 @@ def build(tree: Tree, place: Place, file: str | None, params: dict[str, Param]) 
     raw = tree.value
     _endless(raw, place)
     _version(raw, place, file)
-    values: dict[str, Any] = {"pipegen": VERSION, "name": _stem(file), "params": params}
+    own = "" if file is None or file.startswith("<") or file == "-" else os.path.basename(file)
+    name = re.sub(r"(?!\A)(\.pipegen)?\.ya?ml\Z", "", own) or None
+    values: dict[str, Any] = {"pipegen": VERSION, "name": name, "params": params}
     values |= _sections(raw, place)
     if "source" in raw:
         values["source"] = build_source(raw["source"], place.at("source"))
@@ -166,17 +85,21 @@ def _version(raw: dict[str, Any], place: Place, file: str | None) -> None:
     at = place.at("pipegen")
     if "pipegen" not in raw:
         if not place.partial and not _meant(raw, "pipegen"):
+            spans = [s for p, s in place.locate.spans.keys.items() if len(p) == 1 and s.file == file]
+            first = min(spans, key=lambda s: (s.line, s.column), default=None)
+            fix = None
+            if first is not None and first.column == 1:
+                above = Span(first.file, first.line, 1, first.line, 1)
+                fix = Fix(f"insert `pipegen: {VERSION}`", (Edit(above, f"pipegen: {VERSION}\n"),), Applicability.SAFE)
             help_ = (write(f"pipegen: {VERSION}", "spec", "begin the spec with {}"),)
-            message = "the spec has no version of the language"
-            place.out.add(make("PG101", message, _first_key(place), help=help_, fix=_first_line(place, file)))
+            place.out.add(make("PG101", "the spec has no version of the language", _first_key(place), help=help_, fix=fix))
     elif raw["pipegen"] != VERSION or isinstance(raw["pipegen"], (bool, float)):
         value = raw["pipegen"]
         help_ = (write(str(VERSION), "value", "this version of pipegen reads {}", shown=f"pipegen: {VERSION}"),)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        message = f"`pipegen` is the version of the language, got {show(value)}"
-        if number:
-            message = f"version {show(value)} of the language is not supported"
-        at.add(make("PG111" if number else "PG104", message, at.label(), help=help_))
+        code, message = "PG104", f"`pipegen` is the version of the language, got {show(value)}"
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            code, message = "PG111", f"version {show(value)} of the language is not supported"
+        at.add(make(code, message, at.label(), help=help_))
 
 
 def _meant(raw: dict[str, Any], section: str) -> bool:
@@ -186,18 +109,7 @@ def _meant(raw: dict[str, Any], section: str) -> bool:
 
 def _first_key(place: Place) -> Label:
     """The place of findings about missing sections: the first key."""
-    first = next((p for p in place.locate.spans.keys if len(p) == 1), ())
-    return place.locate.label(first, key=True)
-
-
-def _first_line(place: Place, file: str | None) -> Fix | None:
-    """The fix that inserts the version above the first key of the file."""
-    spans = [s for p, s in place.locate.spans.keys.items() if len(p) == 1 and s.file == file]
-    first = min(spans, key=lambda s: (s.line, s.column), default=None)
-    if first is None or first.column != 1:
-        return None
-    at = Span(first.file, first.line, 1, first.line, 1)
-    return Fix(f"insert `pipegen: {VERSION}`", (Edit(at, f"pipegen: {VERSION}\n"),), Applicability.SAFE)
+    return place.locate.label(next((p for p in place.locate.spans.keys if len(p) == 1), ()), key=True)
 
 
 def _odd_keys(tree: Tree, place: Place) -> None:
@@ -206,19 +118,16 @@ def _odd_keys(tree: Tree, place: Place) -> None:
         deep = len(path) > 3 and (path[:1] in (("transforms",), ("views",)) or path[:3] == ("source", "mix", "parts"))
         schedule = deep or path[:2] == ("order", "pace")
         described = path[:1] == ("source",) and not SOURCE_KEYS.isdisjoint(path)
-        if schedule or described:
-            continue
         here = place.at(*path)
-        key = next(reversed(path))
         label = here.label(key=True)
-        if label in told:
+        if schedule or described or label in told:
             continue
         span = here.locate.spans.keys.get(path)
         fix = None
         if span is not None and span.line == span.end_line:
-            fix = Fix("put the key in quotes", (Edit(span, f"'{key}'"),), Applicability.SAFE)
+            fix = Fix("put the key in quotes", (Edit(span, f"'{path[-1]}'"),), Applicability.SAFE)
         where = f" in {name_of(path[:-1])}" if len(path) > 1 else ""
-        here.add(make("PG104", f"keys are text, but `{key}`{where} is {reading}", label, help=("put it in quotes",), fix=fix))
+        here.add(make("PG104", f"keys are text, but `{path[-1]}`{where} is {reading}", label, help="put it in quotes", fix=fix))
 
 
 def _endless(raw: dict[str, Any], place: Place) -> None:
@@ -236,9 +145,8 @@ def _same_ids(steps: tuple[Transform, ...], place: Place) -> None:
     places, ids = zip(*every_id(steps), strict=True) if steps else ((), ())
     for first, second in collisions(ids):
         a, b = (place.at("transforms", *places[i], "id") for i in (first, second))
-        same = ids[first] == ids[second]
         message = f"two steps have the id `{ids[first]}`"
-        if not same:
+        if ids[first] != ids[second]:
             message = f"the step ids `{ids[first]}` and `{ids[second]}` have the same 32-bit hash"
         help_ = ("give one of them another `id`: steps with equal ids draw the same random numbers",)
         place.out.add(make("PG216", message, b.label("again here"), a.label("first here"), help=help_))
@@ -269,12 +177,18 @@ def _parts(splits: Splits | None, place: Place) -> None:
 
 
 def _bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[str]] | None:
-    """Finds sizes of splits outside of `parts`; returns the finding and their keys."""
+    """Finds sizes of splits outside of `parts`; returns the finding and their keys.
+
+    In `parts`, texts such as `80%` become numbers, and percentages that add up to 100 fractions.
+    """
     found = {key: size for key, size in value.items() if key not in Splits.model_fields and _is_size(key, size)}
     if not found or "parts" in value:
         return None
     named = {key: key if key in _SPLITS else split_named(key) or key for key in found}
-    parts = _part_sizes({named[key]: size for key, size in found.items()})
+    numbers = {named[key]: trap[0] if isinstance(size, str) and (trap := number_trap(size)) else size for key, size in found.items()}
+    parts = {name: size.strip("/") if isinstance(size, str) else size for name, size in numbers.items()}  # a folder is a name
+    if all(isinstance(size, int) for size in numbers.values()) and sum(numbers.values()) == 100:
+        parts = {name: size / 100 for name, size in numbers.items()}
     kept = {key: inner for key, inner in value.items() if key not in found}
     if any(isinstance(size, str) for size in parts.values()):
         kept["method"] = "folder"
@@ -283,35 +197,13 @@ def _bare_sizes(value: dict[str, Any], place: Place) -> tuple[Diagnostic, set[st
     help_ = write(f"splits: {lines}", "sections")
     message = f"`splits` has no key `{next(iter(found))}`: sizes of splits belong in `parts`"
     kept_names = list(named) == list(named.values()) and list(parts.values()) == list(found.values())
-    return make("PG102", message, first, *others, help=help_, fix=_with_parts(lines, place, kept_names=kept_names)), set(found)
+    span = place.locate.editable(place.path)
+    # Safe if it only adds `parts`.
+    fix = None if span is None else Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))
+    return make("PG102", message, first, *others, help=help_, fix=fix), set(found)
 
 
 def _is_size(key: str, size: Any) -> bool:
     if isinstance(size, bool) or not isinstance(size, (int, float, str)):
         return False
     return key in _SPLITS or split_named(key) is not None or (isinstance(size, float) and 0 < size < 1)
-
-
-def _part_sizes(given: dict[str, Any]) -> dict[str, Any]:
-    """Converts sizes for `parts`: texts such as `80%` to numbers, percentages that add up to 100 to fractions, folders to names."""
-    numbers = {name: trap[0] if isinstance(size, str) and (trap := number_trap(size)) else size for name, size in given.items()}
-    if all(isinstance(size, int) for size in numbers.values()) and sum(numbers.values()) == 100:
-        return {name: size / 100 for name, size in numbers.items()}
-    return {name: size.strip("/") if isinstance(size, str) else size for name, size in numbers.items()}
-
-
-def _with_parts(lines: str, place: Place, *, kept_names: bool) -> Fix | None:
-    """The edit of the whole section, if it is on one line; safe if it only adds `parts`."""
-    span = place.locate.editable(place.path)
-    return None if span is None else Fix(f"write `splits: {lines}`", (Edit(span, lines),), certain(kept_names))
-
-
-def _stem(file: str | None) -> str | None:
-    """The default name of a spec: that of its file, without the ending."""
-    if file is None or file.startswith("<") or file == "-":
-        return None
-    name = os.path.basename(file)
-    for ending in (".pipegen.yaml", ".pipegen.yml", ".yaml", ".yml"):
-        if name.endswith(ending) and name != ending:
-            return name.removesuffix(ending)
-    return name

@@ -36,13 +36,7 @@ _GIT_FORM = "a base in a repository is `git+https://HOST/REPOSITORY@TAG#path/bas
 
 
 class BaseProblem(Exception):
-    """The error of a base that is not available.
-
-    Attributes:
-        code: The code of the finding.
-        message: One line.
-        help: Lines of help.
-    """
+    """The error of a base that is not available: the code, the message and the help of its finding."""
 
     def __init__(self, code: str, message: str, *help_: str) -> None:
         super().__init__(message)
@@ -53,12 +47,7 @@ class BaseProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The address of a base outside the project.
-
-    Attributes:
-        place: The package, or the repository at a revision, with the file.
-        file: The file's path in it, with `/` between its parts.
-    """
+    """The address of a base outside the project: a package, or a repository at a revision, and the path of the file in it."""
 
     place: str
     file: str
@@ -170,8 +159,7 @@ def _file(file: str, value: str, form: str) -> str:
 
 
 _ENDINGS = (".yaml", ".yml")
-_MOST_SEEN = 2000
-"""The most files of a package that are searched for a similar name."""
+_MOST_SEEN = 2000  # the most files of a package that are searched for a similar name
 
 
 def package_file(address: PackageFile) -> Path:

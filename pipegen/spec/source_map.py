@@ -68,16 +68,9 @@ class SourceMap:
 
 @dataclass(slots=True)
 class Tree:
-    """A spec as plain values, with its places.
+    """A spec as plain values, with its places."""
 
-    Attributes:
-        value: Maps, lists and scalars; keys are always text.
-        spans: The places of keys and values; empty for a spec without a file.
-        odd_keys: Keys that YAML does not read as text, with what it reads them as.
-        partial: Whether a base file could not be read, so that a missing key is not an error.
-    """
-
-    value: dict[str, Any]
-    spans: SourceMap = field(default_factory=SourceMap)
-    odd_keys: dict[KeyPath, str] = field(default_factory=dict)
-    partial: bool = False
+    value: dict[str, Any]  # maps, lists and scalars; keys are always text
+    spans: SourceMap = field(default_factory=SourceMap)  # the places of keys and values; empty for a spec without a file
+    odd_keys: dict[KeyPath, str] = field(default_factory=dict)  # keys that YAML does not read as text, with what it reads them as
+    partial: bool = False  # whether a base file could not be read, so that a missing key is not an error

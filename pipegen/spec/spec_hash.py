@@ -7,6 +7,7 @@ import json
 import math
 import struct
 from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
 from typing import Any
 
 from pipegen.errors import OpError
@@ -25,8 +26,7 @@ from pipegen.spec.variants import branches, joined, of_branch
 from pipegen.types import ElementType, FeatureType
 
 _SECTIONS = ("pipegen", "splits", "seed", "shuffle", "epoch", "batch", "output")
-_UNMEANT = PLACES | {"time_limit", "verify"}
-"""Arguments of sources that change no number."""
+_UNMEANT = PLACES | {"time_limit", "verify"}  # arguments of sources that change no number
 
 
 def canonical(spec: PipelineSpec) -> dict[str, Any]:
@@ -57,9 +57,8 @@ def canonical(spec: PipelineSpec) -> dict[str, Any]:
     ids = ids_of(spec.transforms)
     result["transforms"] = [[step.op, step.meaning(), step_id] for step, step_id in zip(spec.transforms, ids, strict=True)]
     if spec.views != 1:
-        result["views"] = (
-            spec.views if isinstance(spec.views, int) else {name: {"at": i, **_view(spec, name)} for i, name in enumerate(spec.views)}
-        )
+        named = enumerate(spec.views if isinstance(spec.views, dict) else ())
+        result["views"] = {name: {"at": i, **_view(spec, name)} for i, name in named} or spec.views
     if spec.sampling is not None and (sampling := spec.sampling.meaning()):
         result["sampling"] = sampling
     if spec.order is not None:
@@ -182,21 +181,13 @@ def inner_effects(spec: PipelineSpec) -> dict[str, dict[str, list[Effect | None]
 
 @dataclass(slots=True)
 class _Seen:
-    """The effect of a step over all splits and all possible types of the data.
+    """The effect of a step over all splits and all possible types of the data."""
 
-    Attributes:
-        constants: The constants of arithmetic, by feature.
-        plain: The step in its plainest form.
-        known: Whether these are equal for all splits and types.
-        everywhere: Whether it acts on the same features as without `feature`.
-        needed: Whether it does more than the default `decode`.
-    """
-
-    constants: dict[str, Any] = field(default_factory=dict)
-    plain: Transform | None = None
-    known: bool = True
-    everywhere: bool = True
-    needed: bool = False
+    constants: dict[str, Any] = field(default_factory=dict)  # the constants of arithmetic, by feature
+    plain: Transform | None = None  # the step in its plainest form
+    known: bool = True  # whether these are equal for all splits and types
+    everywhere: bool = True  # whether it acts on the same features as without `feature`
+    needed: bool = False  # whether it does more than the default `decode`
 
     def note(self, feature: str, plain: Transform | None, constants: Any, *, needed: bool) -> None:
         self.known &= plain is not None and (self.plain or plain) == plain and self.constants.setdefault(feature, constants) == constants
@@ -230,7 +221,6 @@ class _Walk:
         self.size = spec.batch.buckets.sizes[0] if spec.batch.buckets is not None else None
 
     def run(self, seen: list[_Seen]) -> None:
-        """Notes the effect of each step."""
         self._decode_first()
         for step, found in zip(self.spec.transforms, seen, strict=True):
             if runs_on(step, self.split):
@@ -241,13 +231,8 @@ class _Walk:
 
     def _decode_first(self) -> None:
         """Applies the implicit `decode`."""
-        leading = []
-        for step in self.spec.transforms:
-            if not runs_on(step, self.split):
-                continue
-            if not isinstance(step, DecodeTransform):
-                break
-            leading.append(step.feature)
+        here = (step for step in self.spec.transforms if runs_on(step, self.split))
+        leading = [step.feature for step in takewhile(lambda step: isinstance(step, DecodeTransform), here)]
         written = {step.feature for step in self.spec.transforms if isinstance(step, DecodeTransform)}
         if None not in leading:
             for name, x in list(self.types.items()):
@@ -255,7 +240,8 @@ class _Walk:
                     self._follow(self.decoders.get(name, default_decoder()), name, x)
 
     def _step(self, step: Transform, found: _Seen) -> None:
-        unsaid = acted_on(step, self._type())
+        known = {name: x for name, x in self.types.items() if x is not None}
+        unsaid = acted_on(step, self.whole.replace(**known))  # a feature of unknown type has that of the record
         names = (step.feature,) if step.feature is not None else unsaid
         found.everywhere &= names == unsaid
         for name in names:
@@ -270,10 +256,6 @@ class _Walk:
             found.note(name, plain, self._constants(step, name, x), needed=not idle)
             self._follow(used, name, x)
 
-    def _type(self) -> ElementType:
-        """The type of an example; a feature of unknown type has that of the record."""
-        return self.whole.replace(**{name: x for name, x in self.types.items() if x is not None})
-
     def _follow(self, step: Transform, name: str, x: FeatureType) -> None:
         if kind_of(x).ragged:
             return
@@ -285,26 +267,22 @@ class _Walk:
             self.types[name] = None
 
     def _constants(self, step: Transform, name: str, x: FeatureType) -> Any:
-        """The constants of arithmetic on a feature of type `x`; `None` for other steps, and if unknown."""
+        """The constants of arithmetic on `x`, alone and folded with steps before it; `None` for other steps, and if unknown."""
         try:
             on = step.on(x)
             if not isinstance(on, PointwiseTransform):
                 return None
             run = self.run_of.setdefault(name, [])
             run.append(on.arithmetic(x))
-            return [*_folded(run), _ends(on.infer(x))]
+            y = on.infer(x)
+            # Later steps may clip at the ends of the interval.
+            ends = [y.dtype, None if y.interval is None else [_float32(y.interval.low), _float32(y.interval.high)]]
+            if len(run) > LONGEST_RUN:
+                return [*(_constants(a, exact=True) for a in run), ends]
+            folds = accumulate(reversed(run), lambda after, before: before.then(after))  # as a pass may do
+            return [*map(_constants, folds), ends]
         except (OpError, OverflowError, ValueError):
             return None
-
-
-def _folded(run: list[Arithmetic]) -> list[Any]:
-    """The constants of the last arithmetic of a run, alone and folded with the steps before it, as a pass may do."""
-    if len(run) > LONGEST_RUN:
-        return [_constants(a, exact=True) for a in run]
-    found = [run[-1]]
-    for before in reversed(run[:-1]):
-        found.append(before.then(found[-1]))
-    return [_constants(a) for a in found]
 
 
 def _constants(a: Arithmetic, *, exact: bool = False) -> list[Any]:
@@ -312,17 +290,7 @@ def _constants(a: Arithmetic, *, exact: bool = False) -> list[Any]:
     return [scale, offset, a.dtype, list(a.order)]
 
 
-def _ends(y: FeatureType) -> list[Any]:
-    """The ends of the interval of values, at which later steps may clip."""
-    return [y.dtype, None if y.interval is None else [_float32(y.interval.low), _float32(y.interval.high)]]
-
-
 def _float32(value: float) -> float:
-    """Rounds a number to float32.
-
-    Raises:
-        OverflowError: If it is not finite in float32.
-    """
     rounded: float = struct.unpack("f", struct.pack("f", _finite(value)))[0]
     return rounded
 

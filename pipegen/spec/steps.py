@@ -103,12 +103,10 @@ def arguments_of(steps: list[Any], index: int, name: str) -> dict[str, Any]:
 
 
 SOURCES = frozenset({"audio_folder", "text"})
-
+"""Reserved sources."""
 SOURCE_KEYS = frozenset({"features", "of", "bits"})
 """Arguments that describe features one by one."""
-
 FEATURE_KEYS = frozenset({"columns", "separator", "values", "channels", "bits"})
 """Arguments of one feature, where the source does not know them."""
-
 KINDS = frozenset({"text", "audio"})
 """Reserved kinds of features."""

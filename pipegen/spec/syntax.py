@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from pipegen.diagnostics.diagnostic import Diagnostic
 
-_GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")
-"""A key whose colon is not followed by a space."""
+_GLUED = re.compile(r"(\s*(?:- +)?[A-Za-z_][\w.-]*):(?=[^\s:/\\])")  # a key whose colon is not followed by a space
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,6 @@ class _Place:
         return Span(self.file, line + 1, column + 1, line + 1, column + 2)
 
     def here(self, text: str = "") -> Label:
-        """The place of the problem."""
         return Label(self.span(self.error.problem_mark), text)
 
     def opened(self, text: str = "") -> Label:
@@ -77,7 +75,7 @@ class _Place:
 def explain_syntax(error: MarkedYAMLError, text: str, file: str) -> Diagnostic:
     """The finding for a syntax error."""
     place = _Place(file, text.splitlines() or [""], error)
-    for rule in (_tab, _long_key, _quote, _bracket, _glued, _colon, _character, _indentation, _keyless, _nothing):
+    for rule in (_tab, _long_key, _bracket, _glued, _colon, _indentation, _by_message):
         found = rule(place)
         if found is not None:
             return found
@@ -104,15 +102,7 @@ def _long_key(p: _Place) -> Diagnostic | None:
         return None
     start += len(before[start:]) - len(before[start:].lstrip())
     at = Label(Span(p.file, line + 1, start + 1, line + 1, start + 2), "it begins here")
-    help_ = "YAML does not support longer keys"
-    return make("PG003", f"a key is longer than {LONGEST_KEY:,} characters", at, help=help_)
-
-
-def _quote(p: _Place) -> Diagnostic | None:
-    if "quoted scalar" not in p.context or "unexpected" not in p.problem:
-        return None
-    help_ = ("close it on the same line, or leave it out",)
-    return make("PG002", "a quote is opened and never closed", p.opened("opened here"), help=help_)
+    return make("PG003", f"a key is longer than {LONGEST_KEY:,} characters", at, help="YAML does not support longer keys")
 
 
 def _bracket(p: _Place) -> Diagnostic | None:
@@ -161,15 +151,6 @@ def _colon(p: _Place) -> Diagnostic | None:
     return make("PG002", "this line is indented deeper than the one above allows", p.here(), help=help_)
 
 
-def _character(p: _Place) -> Diagnostic | None:
-    if match := re.search(r"found character '(.+)' that cannot start", p.problem):
-        return make("PG002", f"plain text cannot begin with {match[1]}", p.here(), help="put the text in quotes")
-    if match := re.search(r"unknown escape character '(.+)'", p.problem):
-        help_ = "in single quotes a backslash is a backslash, which suits regular expressions: '\\d+'"
-        return make("PG002", f"`\\{match[1]}` means nothing in double quotes", p.here(), help=help_)
-    return None
-
-
 def _indentation(p: _Place) -> Diagnostic | None:
     if "expected <block end>" not in p.problem:
         return None
@@ -187,16 +168,21 @@ def _indentation(p: _Place) -> Diagnostic | None:
     return make("PG002", "this line is not aligned with those above", p.here(), help=help_)
 
 
-def _keyless(p: _Place) -> Diagnostic | None:
-    if "could not find expected ':'" not in p.problem:
-        return None
-    return make("PG002", "a key without a colon", p.opened(), help=("a key and its value are written `key: value`",))
-
-
-def _nothing(p: _Place) -> Diagnostic | None:
-    if "expected the node content" not in p.problem:
-        return None
-    return make("PG002", f"a value is missing before `{_plain(p.problem.rpartition('found ')[2])}`", p.here())
+def _by_message(p: _Place) -> Diagnostic | None:
+    """Explains errors that the message of YAML tells apart."""
+    if "quoted scalar" in p.context and "unexpected" in p.problem:
+        help_ = "close it on the same line, or leave it out"
+        return make("PG002", "a quote is opened and never closed", p.opened("opened here"), help=help_)
+    if match := re.search(r"found character '(.+)' that cannot start", p.problem):
+        return make("PG002", f"plain text cannot begin with {match[1]}", p.here(), help="put the text in quotes")
+    if match := re.search(r"unknown escape character '(.+)'", p.problem):
+        help_ = "in single quotes a backslash is a backslash, which suits regular expressions: '\\d+'"
+        return make("PG002", f"`\\{match[1]}` means nothing in double quotes", p.here(), help=help_)
+    if "could not find expected ':'" in p.problem:
+        return make("PG002", "a key without a colon", p.opened(), help="a key and its value are written `key: value`")
+    if "expected the node content" in p.problem:
+        return make("PG002", f"a value is missing before `{_plain(p.problem.rpartition('found ')[2])}`", p.here())
+    return None
 
 
 def _plain(text: str) -> str:

@@ -15,24 +15,21 @@ from pipegen.ops.registry import sources, transforms
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow, number_trap
-from pipegen.spec.expect import field_type, valid, validated, words_of
+from pipegen.spec.expect import field_type, is_long, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
+from pipegen.spec.peers.converting import tidy
 
-_LONGEST_TEXT, _LONGEST_LIST = 200, 20
-_LARGEST = 2**53
-"""The longest value of the user, or largest integer, that is repeated."""
 _EXAMPLE = re.compile(r"(\w+)~(1[-+])?([\w+/.-]*?)(?:\*([\d.]+))?")
 
 
 def fitting_rows(word: str, value: Any, place: Kind) -> list[Row]:
     """The rows for a word with its value, those about the value first."""
-    found = [row for row in rows(word, place) if row.holds(word, value)]
-    return sorted(found, key=lambda row: not row.is_about_values(word))
+    return sorted((row for row in rows(word, place) if row.holds(word, value)), key=lambda row: not row.is_about_values(word))
 
 
 def steps_of(row: Row, given: Any) -> list[dict[str, Any]]:
     """The steps of a row with the user's values."""
-    return [filled(parsed(row, lines), given) for lines in row.lines.split(" ; ")]
+    return [filled(row, given, lines) for lines in row.lines.split(" ; ")]
 
 
 def parsed(row: Row, lines: str | None = None) -> dict[str, Any]:
@@ -52,8 +49,9 @@ def marks_of(row: Row) -> list[tuple[str, str, str, str]]:
     return [(mark[1], mark[2] or "", mark[3], mark[4] or "") for mark in found]
 
 
-def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
-    """Replaces examples in a step, a source or sections by the user's values, if accepted."""
+def filled(row: Row, given: Any, lines: str | None = None) -> dict[str, Any]:
+    """Replaces examples in lines of a row, a step, a source or sections, by the user's values, if accepted."""
+    node = parsed(row, lines)
     marks = _marks(node)
     given = _share(marks, given)
     examples = {path: example for path, _, example in marks}
@@ -63,7 +61,7 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
     ((op, _),) = best.items() if len(best) == 1 else [("", None)]
     for path, mark, _ in marks:
         wanted = _wanted(mark, given, first=path == marks[0][0])
-        for value in _fitting(wanted, _type_at(path)) if wanted is not None else ():
+        for value in _fitting(wanted, path) if wanted is not None else ():
             if right(tried := _put(node, {**examples, **taken, path: value})):
                 taken[path], best = value, tried
                 break
@@ -72,24 +70,21 @@ def filled(node: dict[str, Any], given: Any) -> dict[str, Any]:
         if right(tried := _put(node, left)):
             examples.pop(path)
             best = tried
-    return with_further(given, best) if op in transforms() else best
+    return further(given, best) if op in transforms() else best
 
 
-def with_further(given: Any, best: dict[str, Any]) -> dict[str, Any]:
+def further(given: Any, best: dict[str, Any]) -> dict[str, Any]:
     """Adds other arguments of a step of another library that have a counterpart, such as its probability."""
     ((op, _),) = best.items()
     for key, value in given.items() if isinstance(given, dict) else ():
         cls = transforms()[op]
-        further = [{key: value}] if key in cls.model_fields else _counterparts(cls, key, value)
-        fitting = (tried for more in further if not more.keys() & best[op].keys() and _right(tried := {op: {**best[op], **more}}))
+        forms = [{key: value}]
+        if key not in cls.model_fields:
+            known = [row for row in fitting_rows(key, value, "key") if row.names and cls.model_fields.keys() >= {*row.names}]
+            forms = [entries_of(cls, row, value) for row in known]
+        fitting = (tried for more in forms if not more.keys() & best[op].keys() and _right(tried := {op: {**best[op], **more}}))
         best = next(fitting, best)
     return best
-
-
-def _counterparts(model: type[BaseModel], key: str, value: Any) -> list[dict[str, Any]]:
-    """The possible forms of an argument of another library in our map."""
-    fitting = [row for row in fitting_rows(key, value, "key") if row.names and all(name in model.model_fields for name in row.names)]
-    return [entries_of(model, row, value) for row in fitting]
 
 
 def entries_of(model: type[BaseModel], row: Row, given: Any) -> dict[str, Any]:
@@ -115,15 +110,6 @@ def _share(marks: list[tuple[tuple[str, ...], re.Match[str], Any]], given: Any) 
         return None
     shared = any(mark[2] == "1-" for _, mark, _ in marks)
     return given if not shared or (isinstance(given, float) and 0 < given < 1) else None
-
-
-def is_long(value: Any) -> bool:
-    """Tests if a value of the user is too long, or too large, to be repeated."""
-    if isinstance(value, int):
-        return abs(value) > _LARGEST
-    if isinstance(value, list) and any(map(is_long, value)):
-        return True
-    return len(value) > (_LONGEST_TEXT if isinstance(value, str) else _LONGEST_LIST) if isinstance(value, (str, list, dict)) else False
 
 
 def _marks(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], re.Match[str], Any]]:
@@ -181,11 +167,11 @@ def _wanted(mark: re.Match[str], given: Any, *, first: bool = True) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     if rest == "1-" and isinstance(value, (int, float)):
-        return _tidy(1 - value)
+        return tidy(1 - value)
     if rest == "1+" and isinstance(value, list):
-        return [_tidy(1 + v) if isinstance(v, (int, float)) else v for v in value]
+        return [tidy(1 + v) if isinstance(v, (int, float)) else v for v in value]
     if times != 1:
-        scaled = [_tidy(v * times) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
+        scaled = [tidy(v * times) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
         return (scaled if isinstance(value, list) else scaled[0]) if scaled else None
     return value
 
@@ -195,11 +181,6 @@ def _difference(part: str, named: Mapping[str, Any]) -> Any:
     end, _, start = part.partition("-")
     last, first = named.get(plain(end)), named.get(plain(start), 0)
     return last - first if start and isinstance(last, int) and isinstance(first, int) else last
-
-
-def _tidy(number: float) -> float:
-    """A number without rounding noise, as an integer if it is one."""
-    return int(number) if float(number).is_integer() else round(number, 6)
 
 
 def readings(value: Any, annotation: Any) -> list[Any]:
@@ -215,17 +196,13 @@ def readings(value: Any, annotation: Any) -> list[Any]:
     return found
 
 
-def _fitting(value: Any, annotation: Any) -> list[Any]:
-    """The possible forms of a value, with the range of a single number if only ranges are accepted."""
+def _fitting(value: Any, path: tuple[str, ...]) -> list[Any]:
+    """The possible forms of a value for an argument of a step or a source: a single number may be a range."""
+    cls = transforms().get(path[0]) or sources().get(path[0])
+    annotation = field_type(cls, path[1]) if cls is not None and len(path) > 1 and path[1] in cls.model_fields else None
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     pair = number and not any(valid(annotation, one) for one in (0, 0.2, 1)) and valid(annotation, [value, value])
     return readings(value, annotation) + ([[value, value]] if pair else [])
-
-
-def _type_at(path: tuple[str, ...]) -> Any:
-    """The type of an argument of a step or a source, if it is one."""
-    cls = transforms().get(path[0]) or sources().get(path[0])
-    return field_type(cls, path[1]) if cls is not None and len(path) > 1 and path[1] in cls.model_fields else None
 
 
 def _right(node: dict[str, Any]) -> bool:

@@ -17,29 +17,14 @@ from pipegen.diagnostics.foreign import NOTHING, Row, meanings, plain
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow
-from pipegen.spec.expect import field_type, valid
+from pipegen.spec.expect import field_type, is_long, valid
 from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.peers.words import Meaning, with_argument
 from pipegen.spec.peers.words import meanings as meanings_elsewhere
-from pipegen.spec.templates import (
-    accepts,
-    entries_of,
-    filled,
-    fills,
-    fitting_rows,
-    is_long,
-    marks_of,
-    parsed,
-    readings,
-    steps_of,
-    takes,
-    with_further,
-    written,
-)
+from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, further, marks_of, readings, steps_of, takes, written
 
-_MOST = 2
-"""The most answers."""
+_MOST = 2  # the most answers
 
 
 def instead_of_step(name: str, given: Any) -> list[str]:
@@ -69,7 +54,10 @@ def _of_peers(name: str, given: Any, known: list[Meaning]) -> list[str]:
             has = f"; it has {_list(one.arguments)}" if one.arguments else ""
             found.append(f"{its} has no argument {_list([name for name in left if not is_long(name)][:3])}{has}")
         elif not steps:
-            found.append(_unsuited(one, its))
+            value = flow(one.value) if one.value is not None and not is_long(one.value) else ""
+            about = f"`{one.about}: {value}` of " if one.about and value else f"`{one.about}` of " if one.about else ""
+            near = f"; the nearest is `{written(one.nearest)}`" if one.nearest is not None else ""
+            found.append(f"pipegen has no form of {about}{its}: {one.why}{near}")
         elif one.lacking:
             found += [_peer(one, steps, "for example {}"), f"{its} has no default for {_list(one.lacking)}"]
         else:
@@ -87,19 +75,11 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _unsuited(one: Meaning, its: str) -> str:
-    """Why a library's step, or a value of it, has no form here."""
-    value = flow(one.value) if one.value is not None and not is_long(one.value) else ""
-    what = f"`{one.about}: {value}` of {its}" if one.about and value else f"`{one.about}` of {its}" if one.about else its
-    near = f"; the nearest is `{written(one.nearest)}`" if one.nearest is not None else ""
-    return f"pipegen has no form of {what}: {one.why}{near}"
-
-
 def _with_strange(one: Meaning, given: Any) -> tuple[list[dict[str, Any]], list[str]]:
     """Adds arguments that the library does not have, if we do; returns the names of the others, too."""
     steps, left = list(one.steps), []
     for name in one.strange:
-        more = with_further({name: given[name]}, steps[0]) if len(steps) == 1 and not is_long(given[name]) else None
+        more = further({name: given[name]}, steps[0]) if len(steps) == 1 and not is_long(given[name]) else None
         if more is None or more == steps[0]:
             left.append(name)
         else:
@@ -124,17 +104,15 @@ def _of_a_library(name: str, given: Any) -> list[Row]:
     """The rows of one library's own step, if they name more of the arguments than those of the name alone."""
     if not isinstance(given, dict):
         return []
-    known = [
-        fitting_rows(name, given, "step"),
-        *(fitting_rows(f"{library}.{name}", given, "step") for library in ("albumentations", "torchvision", "keras")),
-    ]
-    return max(known, key=lambda rows: _shared(rows, given))
+    keys = [plain(str(key)) for key in given]
 
+    def shared(known: list[Row]) -> int:
+        marks = [mark for row in known[:1] if row.lines != NOTHING for mark in marks_of(row)]
+        theirs = {plain(part) for _, _, names, _ in marks for part in re.split(r"[/+-]", names)}
+        return sum(key in theirs for key in keys)
 
-def _shared(known: list[Row], given: Mapping[str, Any]) -> int:
-    """The number of arguments that the first row names."""
-    theirs = {plain(part) for row in known[:1] if row.lines != NOTHING for mark in marks_of(row) for part in re.split(r"[/+-]", mark[2])}
-    return sum(plain(str(key)) in theirs for key in given)
+    words = (name, *(f"{library}.{name}" for library in ("albumentations", "torchvision", "keras")))
+    return max((fitting_rows(word, given, "step") for word in words), key=shared)
 
 
 def _our_own(name: str) -> list[Row]:
@@ -149,7 +127,7 @@ def _our_own(name: str) -> list[Row]:
 
 def instead_of_source(name: str, given: Any) -> list[Advice]:
     """Advice in place of a source of another library."""
-    made = [filled(parsed(row), given) for row in fitting_rows(name, given, "source")[:1]]
+    made = [filled(row, given) for row in fitting_rows(name, given, "source")[:1]]
     return [write(written(node), "source", shown=f"source: {{{written(node)}}}") for node in made]
 
 
@@ -158,7 +136,7 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
     for row in fitting_rows(op, given, "step"):
         if row.is_about_values(op):
             return _step(row, given)
-    cls = {**sources(), **transforms()}[op] if op in sources() else transforms()[op]
+    cls = transforms().get(op) or sources()[op]
     own = [name for name in cls.model_fields if name in cls.__annotations__ or cls.model_fields[name].is_required()]
     for name in [*own, *(n for n in cls.model_fields if n not in own)]:
         for value in readings(given, field_type(cls, name)):
@@ -172,9 +150,14 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
     others = {name: value for name, value in given.items() if name != key}
     alone = all(name in model.model_fields for name in others)
     known = [row for row in fitting_rows(key, given[key], "key") if row.names]
-    fitting = _free(model, others, known)
-    if not fitting and any(all(name in model.model_fields for name in row.names) for row in known):
-        return _whole_step(model, given)
+    # Not for arguments that another word also means, as `height` and `width` are both a `size`.
+    strange = (fitting_rows(other, value, "key") for other, value in others.items() if other not in model.model_fields)
+    taken = {row.names for rows in strange for row in rows[:1]}
+    known_here = [row for row in known if all(name in model.model_fields for name in row.names)]
+    fitting = [row for row in known_here if row.names not in taken]
+    if known_here and not fitting:
+        op = next((name for name, cls in transforms().items() if cls is model), "")
+        return next((_step(row, given) for row in fitting_rows(op, None, "step") if row.names == (op,)), None)
     for row in fitting:
         if all(name not in given for name in row.names):
             if not all(takes(model, name, value) for name, value in entries_of(model, row, None).items()):
@@ -188,7 +171,7 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
             if isinstance(given[key], (dict, list)) and list(entries.values()) != [given[key]] and "~" in row.lines and len(row.names) == 1:
                 return None  # more was said than a line can say again
             return write(", ".join(f"{name}: {flow(value)}" for name, value in entries.items()), "entry", said=_said(row))
-    said = next((row.names for row in known if row.names and all(name in given for name in row.names)), None)
+    said = next((row.names for row in known if all(name in given for name in row.names)), None)
     if said is not None and all(name in model.model_fields for name in said):
         names = " and ".join(f"`{name}: {flow(given[name])}`" for name in said)
         return write("", "nothing", f"leave `{key}` out: it means the same as {names}, which is there already")
@@ -204,23 +187,13 @@ def entries_in(advice: Advice) -> list[str]:
     return list(yaml.safe_load(f"{{{advice.lines}}}"))
 
 
-def _free(model: type[BaseModel], others: Mapping[str, Any], fitting: list[Row]) -> list[Row]:
-    """Drops rows for arguments that another word also means, as `height` and `width` are both a `size`."""
-    strange = (fitting_rows(other, value, "key") for other, value in others.items() if other not in model.model_fields)
-    taken = {row.names for known in strange for row in known[:1]}
-    return [row for row in fitting if row.names not in taken and all(name in model.model_fields for name in row.names)]
-
-
-def _whole_step(model: type[BaseModel], given: Mapping[str, Any]) -> Advice | None:
-    """A step in place of one with several words for the same argument."""
-    op = next((name for name, cls in transforms().items() if cls is model), "")
-    return next((_step(row, given) for row in fitting_rows(op, None, "step") if row.names == (op,)), None)
-
-
 def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
     """Lines of the whole spec `raw` for a misplaced word, at the `top` level or below."""
     for row in fitting_rows(word, given, "spec"):
-        if not _is_for_another_source(row, raw):
+        said = filled(row, None).get("source") if row.lines != NOTHING else None
+        own = raw.get("source") if isinstance(raw, dict) else None
+        another = isinstance(said, dict) and isinstance(own, dict) and said.keys().isdisjoint(own) and not accepts("source", said)
+        if not another:
             return _whole(row, word, given, top=top)
         if (lines := _at_a_feature(word, given, raw["source"])) is not None:
             return lines
@@ -236,13 +209,6 @@ def anywhere(word: str, given: Any, raw: Any, *, top: bool) -> Advice | None:
         steps = "\n".join(f"- {written(step)}" for step in steps_of(row, given))
         return write(steps, "transforms", _said(row, " under `transforms`"), instead=True)
     return None
-
-
-def _is_for_another_source(row: Row, raw: Any) -> bool:
-    """Tests if a row has an argument for a source of another kind than that of the spec."""
-    said = filled(parsed(row), None).get("source") if row.lines != NOTHING else None
-    own = raw.get("source") if isinstance(raw, dict) else None
-    return isinstance(said, dict) and isinstance(own, dict) and said.keys().isdisjoint(own) and not accepts("source", said)
 
 
 def _at_a_feature(word: str, given: Any, source: Mapping[str, Any]) -> Advice | None:
@@ -321,4 +287,4 @@ def _whole(row: Row, word: str, given: Any, *, top: bool = False) -> Advice:
 
 
 def _filled_text(row: Row, given: Any) -> str:
-    return "\n".join(f"{section}: {flow(value)}" for section, value in filled(parsed(row), given).items())
+    return "\n".join(f"{section}: {flow(value)}" for section, value in filled(row, given).items())

@@ -29,20 +29,19 @@ def check_trust(raw: Mapping[str, Any], place: Place, base: Path, allowed: Allow
     """Reports values of a resolved spec, of which `base` is the folder, that need a permission of the caller."""
     if allowed.everything:
         return
-    _addresses(raw, place, {name for name in env if name not in allowed.env})
-    _sent(raw, place)
-    for path, file in _written(raw):
-        _check_written(path, file, place, base, allowed)
-
-
-def _addresses(raw: Mapping[str, Any], place: Place, env: Set[str]) -> None:
-    """Reports addresses that may load code or read files of options."""
-    for node, key, path in places(raw.get("source"), ("source",)):
+    refused = {name for name in env if name not in allowed.env}
+    given = [*places(raw.get("source"), ("source",))]
+    for node, key, path in given:
         value = node[key]
         for at, one in enumerate(value) if isinstance(value, list) else [(None, value)]:
             where = path if at is None else (*path, at)
             if isinstance(one, str) and not place.locate.is_callers(where):
-                _database(one, where, place, env) if key == ADDRESS else _files(one, where, place)
+                _database(one, where, place, refused) if key == ADDRESS else _files(one, where, place)
+    _sent(raw, place)
+    written = [(REPORT, lookup(raw, REPORT)), *((path, node[key]) for node, key, path in given if key == SNAPSHOT)]
+    for path, file in written:
+        if isinstance(file, str):
+            _check_written(path, file, place, base, allowed)
 
 
 def _database(value: str, path: KeyPath, place: Place, env: Set[str]) -> None:
@@ -56,12 +55,11 @@ def _database(value: str, path: KeyPath, place: Place, env: Set[str]) -> None:
             f"or allow the variable: `--allow-env {variable}`, `build(…, allow_env=[{variable!r}])`",
         )
         place.at(*path).add(make("PG673", message, place.locate.label(path), help=help_))
-
     for wrong in unsafe(value):
         known = allowed_arguments(value)
-        listed = f"the address of this driver may have {one_of(known, 'and')}" if known else ""
+        listed = [f"the address of this driver may have {one_of(known, 'and')}"] if known else []
         message = f"`{path[-1]}` {masked_address(wrong)}; with that a driver could load code or read files"
-        place.at(*path).add(make("PG670", message, place.locate.label(path), help=tuple(filter(None, (listed, _way_out("url"))))))
+        _refuse(message, path, place, *listed, _way_out("url"))
 
 
 def _files(value: str, path: KeyPath, place: Place) -> None:
@@ -70,12 +68,14 @@ def _files(value: str, path: KeyPath, place: Place) -> None:
         return
     if address is None or "::" in value:
         message = f"{masked_address(value)!r} is a chain of addresses, or not an address"
-        help_ = f"write one address; {_way_out('path')}"
-        place.at(*path).add(make("PG670", message, place.locate.label(path), help=help_))
+        _refuse(message, path, place, f"write one address; {_way_out('path')}")
     elif address.scheme not in KNOWN:
-        message = f"a spec may not have an address of the kind `{address.scheme}://`"
         listed = f"allowed are {one_of([f'{scheme}://' for scheme in sorted(KNOWN)], 'and')}"
-        place.at(*path).add(make("PG670", message, place.locate.label(path), help=(listed, _way_out("path"))))
+        _refuse(f"a spec may not have an address of the kind `{address.scheme}://`", path, place, listed, _way_out("path"))
+
+
+def _refuse(message: str, path: KeyPath, place: Place, *help_: str) -> None:
+    place.at(*path).add(make("PG670", message, place.locate.label(path), help=help_))
 
 
 def _way_out(key: str) -> str:
@@ -88,7 +88,7 @@ def _way_out(key: str) -> str:
 def _sent(raw: Mapping[str, Any], place: Place) -> None:
     """Reports values of the environment that are sent to a server that the spec names."""
     locate = place.locate
-    tainted = {path for path, filled in locate.filled.items() if any(each.env for each in filled)}
+    tainted = {path for path, filled in locate.filled.items() if any(each.value.env for each in filled)}
     if not tainted:
         return
     asked, reported = dict[KeyPath, KeyPath](), set[KeyPath]()
@@ -102,8 +102,10 @@ def _sent(raw: Mapping[str, Any], place: Place) -> None:
             asked.setdefault(_source_of(path), path)
     for path in sorted(tainted - reported, key=str):
         address = asked.get(_source_of(path)) if path[0] == "source" else None
-        is_own_place = locate.is_param(path) and _is_place(path)
-        if address is not None and not is_own_place and any(each.env and each.is_text for each in locate.filled[path]):
+        *_, key = (part for part in path if isinstance(part, str))
+        of = str(_source_of(path)[-1])
+        is_own_place = locate.is_param(path) and (key in PLACES or key in own_places({of: None}, of))
+        if address is not None and not is_own_place and any(each.value.env and each.value.is_text for each in locate.filled[path]):
             _report_sent(path, address, place)
 
 
@@ -114,9 +116,7 @@ def _report_sent(path: KeyPath, address: KeyPath, place: Place) -> None:
         f"take the whole address from the environment: `{key}: $address`",
         f"or pass the value by `--set` or `params=`; or allow the variable: `--allow-env {variable}`, `build(…, allow_env=[{variable!r}])`",
     )
-    labels = [place.locate.label(path)]
-    if address != path:
-        labels.append(place.locate.label(address, "the server"))
+    labels = [place.locate.label(path), *([place.locate.label(address, "the server")] if address != path else [])]
     place.at(*path).add(make("PG673", message, *labels, help=help_))
 
 
@@ -134,22 +134,6 @@ def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 def _source_of(path: KeyPath) -> KeyPath:
     """The key path of the innermost source around a value."""
     return next((path[:n] for n in range(len(path) - 1, 0, -1) if path[n - 1] in sources()), path[:1])
-
-
-def _is_place(path: KeyPath) -> bool:
-    names = [key for key in path if isinstance(key, str)]
-    key, of = names[-1], _source_of(path)
-    return key in PLACES or key in own_places({str(of[-1]): None}, str(of[-1]))
-
-
-def _written(raw: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yields the files that a spec writes."""
-    report = lookup(raw, REPORT)
-    if isinstance(report, str):
-        yield REPORT, report
-    for node, key, path in places(raw.get("source"), ("source",)):
-        if key == SNAPSHOT and isinstance(node[key], str):
-            yield path, node[key]
 
 
 def _check_written(path: KeyPath, file: str, place: Place, base: Path, allowed: Allowed) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pipegen.diagnostics.diagnostic import Label
 from pipegen.frozen import dataclass
 from pipegen.ops.buckets import says_bucket, sized
 from pipegen.ops.families.combining import named_by, runs_on
@@ -23,17 +22,11 @@ _VALID = valid_name("")
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One view of an example on one split.
+    """One view of an example on one split."""
 
-    Attributes:
-        suffix: The ending of the names of its features, after an underscore; "" for the only view.
-        branch: The branch of `views` with its steps; `None` without branches.
-        images: The images with this view; `None` for all.
-    """
-
-    suffix: str
-    branch: str | None
-    images: tuple[str, ...] | None = None
+    suffix: str  # the ending of the names of its features, after an underscore; "" for the only view
+    branch: str | None  # the branch of `views` with its steps; `None` without branches
+    images: tuple[str, ...] | None = None  # the images with this view; `None` for all
 
     def shows(self, image: str) -> bool:
         """Tests if an image, with the features aligned with it, has this view."""
@@ -56,7 +49,6 @@ def lanes(spec: PipelineSpec, split: str) -> tuple[Lane, ...]:
 
 
 def _first(spec: PipelineSpec) -> Lane:
-    """The view of a split without branches."""
     name, view = next(iter(branches(spec).items()))
     return Lane("", name, view.images())
 
@@ -87,14 +79,7 @@ def single(spec: PipelineSpec, features: Mapping[str, str] | None = None) -> Pip
 
 def relocated(locate: Locate, spec: PipelineSpec, name: str | None) -> Locate:
     """Maps places of the spec of a branch's view to those of the whole spec."""
-    return locate if name is None else _through(locate, lambda path: relocate(path, spec, name))
-
-
-def _through(locate: Locate, moved: Callable[[KeyPath], KeyPath]) -> Locate:
-    def label(path: KeyPath, text: str = "", *, key: bool = False) -> Label:
-        return locate(moved(path), text, key=key)
-
-    return label
+    return locate if name is None else lambda path, *text, **key: locate(relocate(path, spec, name), *text, **key)
 
 
 def relocate(path: Sequence[str | int], spec: PipelineSpec, name: str | None) -> KeyPath:
@@ -108,10 +93,7 @@ def relocate(path: Sequence[str | int], spec: PipelineSpec, name: str | None) ->
 def arranged(spec: PipelineSpec, present: Sequence[Lane], features: Mapping[str, str]) -> Output:
     """The output of a split: a feature, or a branch of it, becomes its views on that split; missing views are left out.
 
-    Args:
-        spec: The spec.
-        present: The views of the split.
-        features: The features that can have views, each with its image.
+    `present` are the views of the split, and `features` the features that can have views, each with its image.
     """
     names = _Names(spec, present, features)
     output = spec.output
@@ -175,8 +157,7 @@ def _behind(name: str, view: str) -> str:
     return view.removeprefix(name)
 
 
-_NOWHERE = (224, 224)
-"""A placeholder for the size of a bucket without `buckets`, which is an error found elsewhere."""
+_NOWHERE = (224, 224)  # a placeholder for the size of a bucket without `buckets`, which is an error found elsewhere
 
 
 def of_bucket(spec: PipelineSpec, number: int = 0) -> PipelineSpec:
@@ -187,12 +168,9 @@ def of_bucket(spec: PipelineSpec, number: int = 0) -> PipelineSpec:
         return spec
     changes: dict[str, object] = {"transforms": tuple(sized(step, size) for step in spec.transforms)}
     if isinstance(spec.views, dict):
-        changes["views"] = {name: _view(view, size) for name, view in spec.views.items()}
+        steps = {name: tuple(sized(step, size) for step in view.transforms) for name, view in spec.views.items()}
+        changes["views"] = {name: view.model_copy(update={"transforms": steps[name]}) for name, view in spec.views.items()}
     return spec.model_copy(update=changes)
-
-
-def _view(view: View, size: tuple[int, int]) -> View:
-    return view.model_copy(update={"transforms": tuple(sized(step, size) for step in view.transforms)})
 
 
 def bucketed(spec: PipelineSpec, split: str) -> bool:
@@ -202,11 +180,13 @@ def bucketed(spec: PipelineSpec, split: str) -> bool:
     own = branches(spec)
     views = [own[name].transforms for name in dict.fromkeys(lane.branch for lane in lanes(spec, split)) if name is not None]
     steps = [step for steps in (spec.transforms, *views) for step in steps]
-    there = [step for step in steps if runs_on(step, split)]
-    stand_ins = [
-        form for step in steps if not runs_on(step, split) and step.random and step.when is None for form in step.evaluation_form()
-    ]
-    return says_bucket((*there, *stand_ins))
+    replaced = (step for step in steps if not runs_on(step, split) and step.random and step.when is None)
+    return says_bucket((*(s for s in steps if runs_on(s, split)), *(form for step in replaced for form in step.evaluation_form())))
+
+
+def _of_inner(name: str) -> Any:
+    """A method that calls that of the part's own source."""
+    return lambda part, *args: getattr(part.inner, name)(*args)
 
 
 class PartSource(Source):
@@ -234,35 +214,16 @@ class PartSource(Source):
     def described(self) -> Mapping[str, tuple[str, ...]]:
         return {self.adapting.name(name): path for name, path in self.inner.described().items()}
 
-    def has_rows(self) -> bool:
-        return self.inner.has_rows()
-
-    def has_folders(self) -> bool:
-        return self.inner.has_folders()
-
-    def by_class(self) -> bool:
-        return self.inner.by_class()
-
-    def needs_data(self) -> bool:
-        return self.inner.needs_data()
-
-    def unpacked(self, base: Path) -> int:
-        return self.inner.unpacked(base)
-
-    def has_columns(self) -> bool:
-        return self.inner.has_columns()
-
-    def columns_cost(self) -> str:
-        return self.inner.columns_cost()
-
-    def split_names(self) -> tuple[str, ...] | None:
-        return self.inner.split_names()
-
-    def split_method(self) -> Literal["random", "hash"]:
-        return self.inner.split_method()
-
-    def keep_index_in(self, folder: Path | None) -> None:
-        self.inner.keep_index_in(folder)
+    has_rows = _of_inner("has_rows")
+    has_folders = _of_inner("has_folders")
+    by_class = _of_inner("by_class")
+    needs_data = _of_inner("needs_data")
+    unpacked = _of_inner("unpacked")
+    has_columns = _of_inner("has_columns")
+    columns_cost = _of_inner("columns_cost")
+    split_names = _of_inner("split_names")
+    split_method = _of_inner("split_method")
+    keep_index_in = _of_inner("keep_index_in")
 
     def list(self, base: Path, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None) -> Listing:
         return adapted(self.inner.list(base, progress, data), self.adapting)
@@ -294,25 +255,18 @@ def _source(spec: PipelineSpec, name: str) -> Source:
     wanted = PART in _outputs(spec.output) and not any(PART in other.names() for other in (part, *others))
     fill: dict[str, tuple[FeatureType, Any]] = {}
     for feature, value in part.fill.items():
-        known = next((t for other in others for t in [_type_of(other, feature)] if t is not None), None)
+        having = (other for other in others if feature in other.names())
+        types = (other.source.infer().get(other.features.get(feature, feature)) for other in having)
+        known = next((type_ for type_ in types if type_ is not None), None)
         if known is not None:
             fill[feature] = known, value
     if wanted:
         fill[PART] = FeatureType("label", "int64", (), classes=len(names)), names.index(name)
     if not part.features and not fill:
-        source: Source = part.source
-        return source
+        return part.source
     order = tuple(dict.fromkeys((*spec.source.infer(), *part.names(), *fill)))
-    return PartSource(
-        inner=part.source, adapting=Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
-    )
-
-
-def _type_of(part: Any, feature: str) -> FeatureType | None:
-    """The type of a feature of another part, by its name in the mix."""
-    own = part.features.get(feature, feature)
-    found: FeatureType | None = part.source.infer().get(own) if feature in part.names() else None
-    return found
+    adapting = Adapting({own: new for new, own in part.features.items()}, fill, order, names if wanted else ())
+    return PartSource(inner=part.source, adapting=adapting)
 
 
 def _outputs(output: Output) -> Iterator[str]:
@@ -332,7 +286,7 @@ def part_path(name: str) -> KeyPath:
 def relocated_part(locate: Locate, spec: PipelineSpec, name: str) -> Locate:
     """Maps places of a part's joined spec to those of the spec of the mix."""
     own = len(spec.source.mixed()[name].transforms)
-    return _through(locate, lambda path: relocate_part(path, name, own))
+    return lambda path, *text, **key: locate(relocate_part(path, name, own), *text, **key)
 
 
 def relocate_part(path: Sequence[str | int], name: str, own: int) -> KeyPath:

@@ -70,7 +70,7 @@ def keys_named(what: str) -> list[Key]:
     if what == "Extends":
         return [extends]
     if what == "Edits":
-        return [Key(key, _EDITS[key], "optional", text) for key, text in EDITS.items()]
+        return [Key(key, _EDITS[key], "optional", form["description"]) for key, form in EDITS.items()]
     if what == "Params":
         return list(_keys(Param, "NAME."))
     if what == "PipelineSpec":

@@ -11,8 +11,10 @@ from pipegen.spec.peers.converting import (
     by_chance,
     filled,
     is_pair,
+    jittered,
     number,
     one,
+    one_if_equal,
     one_or_pair,
     only,
     pair,
@@ -22,6 +24,7 @@ from pipegen.spec.peers.converting import (
     span,
     step,
     tidy,
+    up_to,
     whole,
     without,
     zero,
@@ -166,15 +169,9 @@ TABLE: dict[str, Callable[..., Steps]] = {
 """Steps whose only argument is a probability, and steps without an equivalent."""
 
 
-def additive_noise(
-    noise_type: Any = "uniform", spatial_mode: Any = "constant", noise_params: Any = None, approximation: Any = 1.0, p: Any = 0.5
-) -> Steps:
-    only(
-        "noise_type",
-        noise_type,
-        "uniform",
-        why="`random_gaussian_noise` and `random_additive_noise` have other distributions, and draw their strength",
-    )
+def additive_noise(noise_type="uniform", spatial_mode="constant", noise_params=None, approximation=1.0, p=0.5) -> Steps:
+    why = "`random_gaussian_noise` and `random_additive_noise` have other distributions, and draw their strength"
+    only("noise_type", noise_type, "uniform", why=why)
     only("spatial_mode", spatial_mode, "constant", why="`random_additive_noise` draws the strength of its noise")
     ranges = (noise_params or {}).get("ranges", [[-0.1, 0.1]])
     if not isinstance(ranges, list) or len(ranges) != 1:
@@ -183,18 +180,18 @@ def additive_noise(
 
 
 def affine(
-    scale: Any = (1.0, 1.0),
-    translate_percent: Any = None,
-    translate_px: Any = None,
-    rotate: Any = 0.0,
-    shear: Any = (0.0, 0.0),
-    interpolation: Any = 1,
-    fit_output: Any = False,
-    keep_ratio: Any = False,
-    balanced_scale: Any = False,
-    border_mode: Any = 0,
-    fill: Any = 0,
-    p: Any = 0.5,
+    scale=(1.0, 1.0),
+    translate_percent=None,
+    translate_px=None,
+    rotate=0.0,
+    shear=(0.0, 0.0),
+    interpolation=1,
+    fit_output=False,
+    keep_ratio=False,
+    balanced_scale=False,
+    border_mode=0,
+    fill=0,
+    p=0.5,
 ) -> Steps:
     only("fit_output", fit_output, False)
     only("balanced_scale", balanced_scale, False)
@@ -206,186 +203,134 @@ def affine(
     slant_x, slant_y = _both("shear", shear, 1)
     wide, high = _both("scale", scale, 1)
     if sum(turn != (0, 0) for turn in (degrees, slant_x, slant_y)) > 1:
-        refuse(
-            "Albumentations turns before it slants, and slants both ways at once; `random_affine` slants along x, along y, then turns",
-            "shear",
-        )
+        why = "Albumentations turns before it slants, and slants both ways at once; `random_affine` slants along x, along y, then turns"
+        refuse(why, "shear")
     moved = {"degrees": zero(*degrees), "x": zero(*x), "y": zero(*y)}
     slants = {"shear_x": zero(-slant_x[1], -slant_x[0]), "shear_y": zero(-slant_y[1], -slant_y[0])}
     together = wide == high and (keep_ratio or wide[0] == wide[1])
     if not together and (any(moved.values()) or any(slants.values())):
-        refuse(
-            "each side is scaled by a number of its own, which is `random_zoom` on its own, or one for both with `keep_ratio: true`",
-            "scale",
-        )
+        why = "each side is scaled by a number of its own, which is `random_zoom` on its own, or one for both with `keep_ratio: true`"
+        refuse(why, "scale")
     if not together:
         return step("random_zoom", p, x=span(*wide), y=span(*high), **warp)
     factor = one(*wide) if wide != (1, 1) else None
     return step("random_affine", p, **{name: value for name, value in {**moved, **slants}.items() if value}, factor=factor, **warp)
 
 
-def at_least_one_b_box_random_crop(height: Any, width: Any, erosion_factor: Any = 0.0, p: Any = 1.0) -> Steps:
+def at_least_one_b_box_random_crop(height, width, erosion_factor=0.0, p=1.0) -> Steps:
     only("erosion_factor", erosion_factor, 0)
     return step("random_crop_around", p, size=size(height, width))
 
 
-def auto_contrast(cutoff: Any = 0, ignore: Any = None, method: Any = "cdf", p: Any = 0.5) -> Steps:
+def auto_contrast(cutoff=0, ignore=None, method="cdf", p=0.5) -> Steps:
     only("cutoff", cutoff, 0, [0, 0])
     only("ignore", ignore, None)
-    only(
-        "method", method, "pil", why="`random_auto_contrast` stretches each channel between its ends as Pillow does, which is `method: pil`"
-    )
+    why = "`random_auto_contrast` stretches each channel between its ends as Pillow does, which is `method: pil`"
+    only("method", method, "pil", why=why)
     return step("random_auto_contrast", p)
 
 
-def blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
+def blur(blur_limit=(3, 7), p=0.5) -> Steps:
     low, high = _sides(blur_limit)
     return step("random_box_blur", p, reach=[(low - 1) // 2, (high - 1) // 2])
 
 
-def clahe(clip_limit: Any = 4.0, tile_grid_size: Any = (8, 8), p: Any = 0.5) -> Steps:
-    limit = pair("clip_limit", clip_limit, 1) if is_pair(clip_limit) else (1, number("clip_limit", clip_limit))
-    rows, columns = pair("tile_grid_size", tile_grid_size, 1)
-    nearest = step("random_clahe", p, limit=span(*limit), tiles=rows if rows == columns else list(tile_grid_size))
+def clahe(clip_limit=4.0, tile_grid_size=(8, 8), p=0.5) -> Steps:
+    limit = span(*up_to("clip_limit", clip_limit, 1))
+    pair("tile_grid_size", tile_grid_size, 1)
+    nearest = step("random_clahe", p, limit=limit, tiles=one_if_equal(*tile_grid_size))
     refuse("Albumentations equalizes the L of LAB, and `random_clahe` the luma", nearest=nearest)
 
 
-def center_crop(
-    height: Any, width: Any, pad_if_needed: Any = False, pad_position: Any = "center", border_mode: Any = 0, fill: Any = 0, p: Any = 1.0
-) -> Steps:
+def center_crop(height, width, pad_if_needed=False, pad_position="center", border_mode=0, fill=0, p=1.0) -> Steps:
     only("pad_if_needed", pad_if_needed, False, why="`pad` before it does that, with `at_least`")
     return step("center_crop", p, size=size(height, width))
 
 
-def channel_dropout(channel_drop_range: Any = (1, 1), fill: Any = 0, p: Any = 0.5) -> Steps:
+def channel_dropout(channel_drop_range=(1, 1), fill=0, p=0.5) -> Steps:
     only("fill", fill, 0)
-    low, high = pair("channel_drop_range", channel_drop_range, 1, 2)
-    return step("random_channel_drop", p, count=low if low == high else [low, high])
+    return step("random_channel_drop", p, count=one_if_equal(*pair("channel_drop_range", channel_drop_range, 1, 2)))
 
 
-def coarse_dropout(
-    num_holes_range: Any = (1, 2), hole_height_range: Any = (0.1, 0.2), hole_width_range: Any = (0.1, 0.2), fill: Any = 0, p: Any = 0.5
-) -> Steps:
-    holes = pair("num_holes_range", num_holes_range, 1)
-    heights = _shares("hole_height_range", hole_height_range)
-    widths = _shares("hole_width_range", hole_width_range)
-    return step(
-        "random_coarse_dropout", p, holes=holes[0] if holes[0] == holes[1] else holes, height=heights, width=widths, fill=_value(fill)
-    )
+def coarse_dropout(num_holes_range=(1, 2), hole_height_range=(0.1, 0.2), hole_width_range=(0.1, 0.2), fill=0, p=0.5) -> Steps:
+    holes = one_if_equal(*pair("num_holes_range", num_holes_range, 1))
+    heights, widths = _shares("hole_height_range", hole_height_range), _shares("hole_width_range", hole_width_range)
+    return step("random_coarse_dropout", p, holes=holes, height=heights, width=widths, fill=_value(fill))
 
 
-def color_jitter(
-    brightness: Any = (0.8, 1.2), contrast: Any = (0.8, 1.2), saturation: Any = (0.8, 1.2), hue: Any = (-0.5, 0.5), p: Any = 0.5
-) -> Steps:
-    hues = around("hue", hue, 0, -0.5, 0.5)
-    named = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
-    steps = [step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (0, [1, 1])]
-    steps += [step("random_hsv", hue_degrees=zero(*hues, 360))] if hues != (0, 0) else []
-    if not steps:
-        refuse("nothing changes")
+def color_jitter(brightness=(0.8, 1.2), contrast=(0.8, 1.2), saturation=(0.8, 1.2), hue=(-0.5, 0.5), p=0.5) -> Steps:
+    steps = jittered(brightness, contrast, saturation, hue, "nothing changes")
     if len(steps) > 1:
         return step("random_order", p, steps=steps)
     ((op, arguments),) = steps[0].items()
     return step(op, p, **arguments)
 
 
-def crop(
-    x_min: Any = 0,
-    y_min: Any = 0,
-    x_max: Any = 1024,
-    y_max: Any = 1024,
-    pad_if_needed: Any = False,
-    pad_position: Any = "center",
-    border_mode: Any = 0,
-    fill: Any = 0,
-    p: Any = 1.0,
-) -> Steps:
+def crop(x_min=0, y_min=0, x_max=1024, y_max=1024, pad_if_needed=False, pad_position="center", border_mode=0, fill=0, p=1.0) -> Steps:
     only("pad_if_needed", pad_if_needed, False)
     top, left, bottom, right = (whole(n, v) for n, v in (("y_min", y_min), ("x_min", x_min), ("y_max", y_max), ("x_max", x_max)))
     return step("crop", p, size=size(bottom - top, right - left), top=top, left=left)
 
 
-def crop_non_empty_mask_if_exists(height: Any, width: Any, ignore_values: Any = None, ignore_channels: Any = None, p: Any = 1.0) -> Steps:
+def crop_non_empty_mask_if_exists(height, width, ignore_values=None, ignore_channels=None, p=1.0) -> Steps:
     only("ignore_channels", ignore_channels, None)
     background = None if ignore_values is None else [0, *[value for value in ignore_values if value != 0]]
     return step("random_crop_around", p, size=size(height, width), background=background)
 
 
-def downscale(scale_range: Any = (0.25, 0.25), interpolation_pair: Any = None, p: Any = 0.5) -> Steps:
-    nearest = step("random_downscale", p, factor=span(*pair("scale_range", scale_range, 0, 1)))
+def downscale(scale_range=(0.25, 0.25), interpolation_pair=None, p=0.5) -> Steps:
+    factor = span(*pair("scale_range", scale_range, 0, 1))
+    nearest = step("random_downscale", p, factor=factor)
     if interpolation_pair is None:
         refuse("OpenCV's nearest is up to a pixel away; its `INTER_NEAREST_EXACT` is pipegen's", "interpolation_pair", nearest)
     ways = {_method(way, "interpolation_pair") for way in interpolation_pair.values()}
     if len(ways) != 1 or not ways <= {"nearest", "bilinear"}:
         refuse("both ways are read `nearest` or `bilinear`", "interpolation_pair", nearest)
-    return step("random_downscale", p, factor=span(*pair("scale_range", scale_range, 0, 1)), method=ways.pop())
+    return step("random_downscale", p, factor=factor, method=ways.pop())
 
 
 def elastic_transform(
-    alpha: Any = 1.0,
-    sigma: Any = 50.0,
-    interpolation: Any = 1,
-    approximate: Any = False,
-    same_dxdy: Any = False,
-    noise_distribution: Any = "gaussian",
-    border_mode: Any = 0,
-    fill: Any = 0,
-    p: Any = 0.5,
+    alpha=1.0, sigma=50.0, interpolation=1, approximate=False, same_dxdy=False, noise_distribution="gaussian", border_mode=0, fill=0, p=0.5
 ) -> Steps:
     only("same_dxdy", same_dxdy, False)
-    only(
-        "noise_distribution",
-        noise_distribution,
-        "uniform",
-        why="`random_elastic` smooths uniform noise, which is `noise_distribution: uniform`",
-    )
+    why = "`random_elastic` smooths uniform noise, which is `noise_distribution: uniform`"
+    only("noise_distribution", noise_distribution, "uniform", why=why)
     strength = number("alpha", alpha)
     return step("random_elastic", p, alpha=[strength, strength], sigma=number("sigma", sigma), **_warp(border_mode, fill, interpolation))
 
 
-def emboss(alpha: Any = (0.2, 0.5), strength: Any = (0.2, 0.7), p: Any = 0.5) -> Steps:
+def emboss(alpha=(0.2, 0.5), strength=(0.2, 0.7), p=0.5) -> Steps:
     return step("random_emboss", p, alpha=pair("alpha", alpha, 0, 1), strength=pair("strength", strength, 0))
 
 
-def equalize(mode: Any = "cv", by_channels: Any = True, mask: Any = None, mask_params: Any = (), p: Any = 0.5) -> Steps:
+def equalize(mode="cv", by_channels=True, mask=None, mask_params=(), p=0.5) -> Steps:
     only("by_channels", by_channels, True)
     only("mask", mask, None)
     return step("random_equalization", p)
 
 
-def erasing(scale: Any = (0.02, 0.33), ratio: Any = (0.3, 3.3), fill: Any = 0, p: Any = 0.5) -> Steps:
+def erasing(scale=(0.02, 0.33), ratio=(0.3, 3.3), fill=0, p=0.5) -> Steps:
     area, ratios = pair("scale", scale, 0, 1), pair("ratio", ratio, 0)
     if area[1] > min(ratios[0], 1 / ratios[1]):
         refuse("areas above the least ratio are left out in Albumentations, and cut at a side in `random_erasing`", "scale")
     return step("random_erasing", p, area=span(*area), aspect_ratio=span(*ratios), fill=_value(fill))
 
 
-def gauss_noise(
-    std_range: Any = (0.2, 0.44), mean_range: Any = (0.0, 0.0), per_channel: Any = True, noise_scale_factor: Any = 1, p: Any = 0.5
-) -> Steps:
+def gauss_noise(std_range=(0.2, 0.44), mean_range=(0.0, 0.0), per_channel=True, noise_scale_factor=1, p=0.5) -> Steps:
     only("mean_range", tuple(mean_range) if is_pair(mean_range) else mean_range, (0, 0), why="noise has a mean of 0")
     only("per_channel", per_channel, True, why="each value gets noise of its own")
     only("noise_scale_factor", noise_scale_factor, 1)
     return step("random_gaussian_noise", p, std=span(*pair("std_range", std_range, 0, 1), 255))
 
 
-def gaussian_blur(blur_limit: Any = 0, sigma_limit: Any = (0.5, 3.0), p: Any = 0.5) -> Steps:
-    low, high = pair("sigma_limit", sigma_limit, 0) if is_pair(sigma_limit) else (0, number("sigma_limit", sigma_limit))
-    made = step("random_gaussian_blur", p, sigma=span(low, high))
+def gaussian_blur(blur_limit=0, sigma_limit=(0.5, 3.0), p=0.5) -> Steps:
+    made = step("random_gaussian_blur", p, sigma=span(*up_to("sigma_limit", sigma_limit, 0)))
     if blur_limit not in (0, [0, 0]):
         refuse("the width of a kernel follows from `sigma`, which is `blur_limit: 0`", "blur_limit", made)
     return made
 
 
-def grid_distortion(
-    num_steps: Any = 5,
-    distort_limit: Any = (-0.3, 0.3),
-    interpolation: Any = 1,
-    normalized: Any = True,
-    p: Any = 0.5,
-    border_mode: Any = 0,
-    fill: Any = 0,
-) -> Steps:
+def grid_distortion(num_steps=5, distort_limit=(-0.3, 0.3), interpolation=1, normalized=True, p=0.5, border_mode=0, fill=0) -> Steps:
     only("normalized", normalized, True, why="a grid fills the image again, which is `normalized: true`")
     low, high = around("distort_limit", distort_limit, 0, -1, 1)
     cells = whole("num_steps", num_steps)
@@ -393,48 +338,34 @@ def grid_distortion(
     refuse("Albumentations' columns are whole pixels wide, with one more for what is left over", nearest=nearest)
 
 
-def grid_dropout(
-    ratio: Any = 0.5,
-    random_offset: Any = True,
-    unit_size_range: Any = None,
-    holes_number_xy: Any = None,
-    shift_xy: Any = (0, 0),
-    fill: Any = 0,
-    p: Any = 0.5,
-) -> Steps:
+def grid_dropout(ratio=0.5, random_offset=True, unit_size_range=None, holes_number_xy=None, shift_xy=(0, 0), fill=0, p=0.5) -> Steps:
     if unit_size_range is not None or holes_number_xy is None:
         refuse("the number of cells, `holes_number_xy`, says how large they are", "unit_size_range")
     only("random_offset", random_offset, True, why="the place of a hole in its cell is drawn")
-    across, down = (whole("holes_number_xy", n) for n in pair("holes_number_xy", holes_number_xy, 1))
-    if across != down:
-        across, down = holes_number_xy
-    cells = across if across == down else [down, across]
-    nearest = step("random_grid_dropout", p, cells=cells, ratio=number("ratio", ratio), fill=_value(fill))
+    pair("holes_number_xy", holes_number_xy, 1)
+    across, down = (whole("holes_number_xy", n) for n in holes_number_xy)
+    nearest = step("random_grid_dropout", p, cells=one_if_equal(down, across), ratio=number("ratio", ratio), fill=_value(fill))
     refuse("Albumentations' holes reach over the ends of their cells", nearest=nearest)
 
 
-def hue_saturation_value(
-    hue_shift_limit: Any = (-20, 20), sat_shift_limit: Any = (-30, 30), val_shift_limit: Any = (-20, 20), p: Any = 0.5
-) -> Steps:
-    hue, sat, val = (
-        around(n, v)
-        for n, v in (("hue_shift_limit", hue_shift_limit), ("sat_shift_limit", sat_shift_limit), ("val_shift_limit", val_shift_limit))
-    )
-    return step("random_hsv", p, hue_degrees=zero(*hue, 2), saturation_delta=zero(*sat), value_delta=zero(*val))
+def hue_saturation_value(hue_shift_limit=(-20, 20), sat_shift_limit=(-30, 30), val_shift_limit=(-20, 20), p=0.5) -> Steps:
+    hue = zero(*around("hue_shift_limit", hue_shift_limit), 2)
+    saturation, value = zero(*around("sat_shift_limit", sat_shift_limit)), zero(*around("val_shift_limit", val_shift_limit))
+    return step("random_hsv", p, hue_degrees=hue, saturation_delta=saturation, value_delta=value)
 
 
-def image_compression(compression_type: Any = "jpeg", quality_range: Any = (99, 100), p: Any = 0.5) -> Steps:
+def image_compression(compression_type="jpeg", quality_range=(99, 100), p=0.5) -> Steps:
     only("compression_type", compression_type, "jpeg")
     nearest = step("random_jpeg", p, quality=pair("quality_range", quality_range, 1, 100))
     refuse("Albumentations encodes red in the place of blue, which JPEG keeps less of", nearest=nearest)
 
 
-def longest_max_size(max_size: Any, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
+def longest_max_size(max_size, max_size_hw=None, interpolation=1, area_for_downscale=None, p=1) -> Steps:
     side = _side(max_size, max_size_hw, area_for_downscale)
     return [step("resize", p, longer_side=side, method=_method(interpolation)), step("pad", size=side)]
 
 
-def median_blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
+def median_blur(blur_limit=(3, 7), p=0.5) -> Steps:
     low, high = _sides(blur_limit)
     if high > 5:
         refuse("`random_median_blur` has sides of 3 and 5", "blur_limit")
@@ -443,19 +374,13 @@ def median_blur(blur_limit: Any = (3, 7), p: Any = 0.5) -> Steps:
     return step("one_of", p, steps=[step("random_median_blur", 1, side=side) for side in (3, 5)])
 
 
-def multiplicative_noise(multiplier: Any = (0.9, 1.1), per_channel: Any = False, elementwise: Any = False, p: Any = 0.5) -> Steps:
+def multiplicative_noise(multiplier=(0.9, 1.1), per_channel=False, elementwise=False, p=0.5) -> Steps:
     only("per_channel", per_channel, False, why="one number is drawn for each image")
     only("elementwise", elementwise, False, why="one number is drawn for each image")
     return step("random_brightness", p, factor=one(*pair("multiplier", multiplier, 0)))
 
 
-def normalize(
-    mean: Any = (0.485, 0.456, 0.406),
-    std: Any = (0.229, 0.224, 0.225),
-    max_pixel_value: Any = 255.0,
-    normalization: Any = "standard",
-    p: Any = 1.0,
-) -> Steps:
+def normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), max_pixel_value=255.0, normalization="standard", p=1.0) -> Steps:
     if normalization == "image_per_channel":
         refuse("`standardize: {statistics: samplewise}` has one mean of an image for all of its channels", "normalization")
     only("normalization", normalization, "standard")
@@ -465,30 +390,21 @@ def normalize(
     return [step("rescale", to=[0, 1]), step("normalize", mean=means, std=stds)]
 
 
-def optical_distortion(
-    distort_limit: Any = (-0.05, 0.05), interpolation: Any = 1, mode: Any = "camera", p: Any = 0.5, border_mode: Any = 0, fill: Any = 0
-) -> Steps:
+def optical_distortion(distort_limit=(-0.05, 0.05), interpolation=1, mode="camera", p=0.5, border_mode=0, fill=0) -> Steps:
     limit = around("distort_limit", distort_limit)
     only("mode", mode, "camera", "fisheye")
     made = step("random_optical_distortion", p, coefficient=zero(*limit), model=mode, **_warp(border_mode, fill, interpolation))
     return made if mode == "fisheye" else refuse("the centre is half a pixel off in Albumentations", "mode", made)
 
 
-def pad(padding: Any = 0, fill: Any = 0, border_mode: Any = 0, p: Any = 1.0) -> Steps:
+def pad(padding=0, fill=0, border_mode=0, p=1.0) -> Steps:
     if is_pair(padding) and len(set(padding)) == 1:
         padding = padding[0]
     return step("pad", p, padding=whole("padding", padding), fill=filled(border_mode, fill, "border_mode"))
 
 
 def pad_if_needed(
-    min_height: Any = 1024,
-    min_width: Any = 1024,
-    pad_height_divisor: Any = None,
-    pad_width_divisor: Any = None,
-    position: Any = "center",
-    border_mode: Any = 0,
-    fill: Any = 0,
-    p: Any = 1.0,
+    min_height=1024, min_width=1024, pad_height_divisor=None, pad_width_divisor=None, position="center", border_mode=0, fill=0, p=1.0
 ) -> Steps:
     if pad_height_divisor is not None or pad_width_divisor is not None:
         refuse("`pad` has a `divisor` for both sides", "pad_height_divisor" if pad_height_divisor is not None else "pad_width_divisor")
@@ -496,7 +412,7 @@ def pad_if_needed(
     return step("pad", p, at_least=size(min_height, min_width), position=position, fill=filled(border_mode, fill, "border_mode"))
 
 
-def pixel_dropout(dropout_prob: Any = 0.01, per_channel: Any = False, drop_value: Any = 0, p: Any = 0.5) -> Steps:
+def pixel_dropout(dropout_prob=0.01, per_channel=False, drop_value=0, p=0.5) -> Steps:
     share = number("dropout_prob", dropout_prob)
     values = set(drop_value) if is_pair(drop_value) else {drop_value}
     if len(values) != 1 or None in values:
@@ -505,25 +421,23 @@ def pixel_dropout(dropout_prob: Any = 0.01, per_channel: Any = False, drop_value
     return step("random_pixel_dropout", p, share=[share, share], value=value, per_channel=True if per_channel else None)
 
 
-def planckian_jitter(mode: Any = "blackbody", temperature_limit: Any = None, sampling_method: Any = "uniform", p: Any = 0.5) -> Steps:
+def planckian_jitter(mode="blackbody", temperature_limit=None, sampling_method="uniform", p=0.5) -> Steps:
     only("sampling_method", sampling_method, "uniform", why="temperatures are uniform")
     only("mode", mode, "blackbody", "cied")
     low, high = pair("temperature_limit", temperature_limit or [3000 if mode == "blackbody" else 4000, 15000])
     light = "blackbody" if mode == "blackbody" else "daylight"
-    ranges = [[tidy(low), 6000], [6000, tidy(high)]]
-    return step(
-        "one_of", p, steps=[step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ranges], weights=[0.4, 0.6]
-    )
+    steps = [step("random_color_temperature", kelvins=kelvins, light=light) for kelvins in ([tidy(low), 6000], [6000, tidy(high)])]
+    return step("one_of", p, steps=steps, weights=[0.4, 0.6])
 
 
-def posterize(num_bits: Any = 4, p: Any = 0.5) -> Steps:
+def posterize(num_bits=4, p=0.5) -> Steps:
     if is_pair(num_bits) and len(num_bits) > 2:
         refuse("all channels keep as many bits", "num_bits")
     bits = one_or_pair("num_bits", num_bits, 1, 7)
     return step("random_posterization", p, bits=[whole("num_bits", bit) for bit in bits])
 
 
-def rgb_shift(r_shift_limit: Any = (-20, 20), g_shift_limit: Any = (-20, 20), b_shift_limit: Any = (-20, 20), p: Any = 0.5) -> Steps:
+def rgb_shift(r_shift_limit=(-20, 20), g_shift_limit=(-20, 20), b_shift_limit=(-20, 20), p=0.5) -> Steps:
     limits = {"red": ("r_shift_limit", r_shift_limit), "green": ("g_shift_limit", g_shift_limit), "blue": ("b_shift_limit", b_shift_limit)}
     ranges = {ours: around(*theirs) for ours, theirs in limits.items()}
     shifts = {ours: zero(*limit, 1 if max(map(abs, limit)) > 1 else 255) for ours, limit in ranges.items()}
@@ -531,11 +445,7 @@ def rgb_shift(r_shift_limit: Any = (-20, 20), g_shift_limit: Any = (-20, 20), b_
 
 
 def random_brightness_contrast(
-    brightness_limit: Any = (-0.2, 0.2),
-    contrast_limit: Any = (-0.2, 0.2),
-    brightness_by_max: Any = True,
-    ensure_safe_range: Any = False,
-    p: Any = 0.5,
+    brightness_limit=(-0.2, 0.2), contrast_limit=(-0.2, 0.2), brightness_by_max=True, ensure_safe_range=False, p=0.5
 ) -> Steps:
     only("brightness_by_max", brightness_by_max, True, why="what is added is a share of the range of values")
     only("ensure_safe_range", ensure_safe_range, False)
@@ -543,58 +453,50 @@ def random_brightness_contrast(
     return step("random_brightness", p, factor=one(1 + contrast[0], 1 + contrast[1]), delta=zero(*bright, 255))
 
 
-def random_crop(
-    height: Any, width: Any, pad_if_needed: Any = False, pad_position: Any = "center", border_mode: Any = 0, fill: Any = 0, p: Any = 1.0
-) -> Steps:
-    padding = "as_needed" if pad_if_needed else None
+def random_crop(height, width, pad_if_needed=False, pad_position="center", border_mode=0, fill=0, p=1.0) -> Steps:
     only("pad_position", pad_position, "center")
-    return step(
-        "random_crop", p, size=size(height, width), padding=padding, fill=filled(border_mode, fill, "border_mode") if padding else None
-    )
+    padded = {"padding": "as_needed", "fill": filled(border_mode, fill, "border_mode")} if pad_if_needed else {}
+    return step("random_crop", p, size=size(height, width), **padded)
 
 
-def random_gamma(gamma_limit: Any = (80, 120), p: Any = 0.5) -> Steps:
-    low, high = pair("gamma_limit", gamma_limit, 1) if is_pair(gamma_limit) else (1, number("gamma_limit", gamma_limit))
+def random_gamma(gamma_limit=(80, 120), p=0.5) -> Steps:
+    low, high = up_to("gamma_limit", gamma_limit, 1)
     return step("random_gamma", p, gamma=one(low / 100, high / 100))
 
 
-def random_grid_shuffle(grid: Any = (3, 3), p: Any = 0.5) -> Steps:
-    rows, columns = (whole("grid", n) for n in grid) if is_pair(grid) else (grid, grid)
-    return step("random_grid_shuffle", p, cells=rows if rows == columns else [rows, columns])
+def random_grid_shuffle(grid=(3, 3), p=0.5) -> Steps:
+    cells = one_if_equal(*(whole("grid", n) for n in grid)) if is_pair(grid) else grid
+    return step("random_grid_shuffle", p, cells=cells)
 
 
-def random_resized_crop(
-    size: Any, scale: Any = (0.08, 1.0), ratio: Any = (0.75, 4 / 3), interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1.0
-) -> Steps:
+def random_resized_crop(size, scale=(0.08, 1.0), ratio=(0.75, 4 / 3), interpolation=1, area_for_downscale=None, p=1.0) -> Steps:
     only("area_for_downscale", area_for_downscale, None)
     side = size[0] if is_pair(size) and size[0] == size[1] else size
     arguments = {"area": span(*pair("scale", scale, 0, 1)), "aspect_ratio": list(pair("ratio", ratio, 0))}
     return step("random_resized_crop", p, size=side, **arguments, method=_method(interpolation))
 
 
-def random_scale(scale_limit: Any = (-0.1, 0.1), interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 0.5) -> Steps:
+def random_scale(scale_limit=(-0.1, 0.1), interpolation=1, area_for_downscale=None, p=0.5) -> Steps:
     low, high = around("scale_limit", scale_limit)
     nearest = step("random_zoom", p, factor=one(1 + low, 1 + high))
     refuse("its images have sizes of their own, and those of `random_zoom` keep theirs", nearest=nearest)
 
 
-def random_tone_curve(scale: Any = 0.1, per_channel: Any = False, p: Any = 0.5) -> Steps:
+def random_tone_curve(scale=0.1, per_channel=False, p=0.5) -> Steps:
     return step("random_tone_curve", p, std=number("scale", scale), per_channel=True if per_channel else None)
 
 
-def resize(height: Any, width: Any, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
+def resize(height, width, interpolation=1, area_for_downscale=None, p=1) -> Steps:
     only("area_for_downscale", area_for_downscale, None)
     return step("resize", p, size=size(height, width), method=_method(interpolation))
 
 
-def rotate(
-    limit: Any = (-90, 90), interpolation: Any = 1, border_mode: Any = 0, crop_border: Any = False, fill: Any = 0, p: Any = 0.5
-) -> Steps:
+def rotate(limit=(-90, 90), interpolation=1, border_mode=0, crop_border=False, fill=0, p=0.5) -> Steps:
     only("crop_border", crop_border, False)
     return step("random_rotation", p, degrees=zero(*around("limit", limit)), **_warp(border_mode, fill, interpolation))
 
 
-def salt_and_pepper(amount: Any = (0.01, 0.06), salt_vs_pepper: Any = (0.4, 0.6), p: Any = 0.5) -> Steps:
+def salt_and_pepper(amount=(0.01, 0.06), salt_vs_pepper=(0.4, 0.6), p=0.5) -> Steps:
     low, high = pair("salt_vs_pepper", salt_vs_pepper, 0, 1)
     if high - low > 0.3:
         refuse("the share of salt is one number", "salt_vs_pepper")
@@ -602,15 +504,15 @@ def salt_and_pepper(amount: Any = (0.01, 0.06), salt_vs_pepper: Any = (0.4, 0.6)
 
 
 def shift_scale_rotate(
-    shift_limit: Any = (-0.0625, 0.0625),
-    scale_limit: Any = (-0.1, 0.1),
-    rotate_limit: Any = (-45, 45),
-    interpolation: Any = 1,
-    border_mode: Any = 0,
-    shift_limit_x: Any = None,
-    shift_limit_y: Any = None,
-    fill: Any = 0,
-    p: Any = 0.5,
+    shift_limit=(-0.0625, 0.0625),
+    scale_limit=(-0.1, 0.1),
+    rotate_limit=(-45, 45),
+    interpolation=1,
+    border_mode=0,
+    shift_limit_x=None,
+    shift_limit_y=None,
+    fill=0,
+    p=0.5,
 ) -> Steps:
     x = around("shift_limit_x", shift_limit if shift_limit_x is None else shift_limit_x, 0, -1, 1)
     y = around("shift_limit_y", shift_limit if shift_limit_y is None else shift_limit_y, 0, -1, 1)
@@ -619,28 +521,27 @@ def shift_scale_rotate(
     return step("random_affine", p, **{name: value for name, value in moved.items() if value}, **_warp(border_mode, fill, interpolation))
 
 
-def smallest_max_size(max_size: Any, max_size_hw: Any = None, interpolation: Any = 1, area_for_downscale: Any = None, p: Any = 1) -> Steps:
+def smallest_max_size(max_size, max_size_hw=None, interpolation=1, area_for_downscale=None, p=1) -> Steps:
     return step("resize", p, shorter_side=_side(max_size, max_size_hw, area_for_downscale), method=_method(interpolation))
 
 
-def solarize(threshold_range: Any = (0.5, 0.5), p: Any = 0.5) -> Steps:
+def solarize(threshold_range=(0.5, 0.5), p=0.5) -> Steps:
     return step("random_solarization", p, threshold=span(*pair("threshold_range", threshold_range, 0, 1), 255))
 
 
-def to_float(max_value: Any = None, p: Any = 1.0) -> Steps:
+def to_float(max_value=None, p=1.0) -> Steps:
     only("p", p, 1)
     return step("rescale", to=[0, 1]) if max_value in (None, 255) else {"rescale": {"scale": 1 / number("max_value", max_value)}}
 
 
-def to_gray(num_output_channels: Any = 3, method: Any = "weighted_average", p: Any = 0.5) -> Steps:
+def to_gray(num_output_channels=3, method="weighted_average", p=0.5) -> Steps:
     only("num_output_channels", num_output_channels, 3, why="a random step keeps the channels")
     only("method", method, "weighted_average", why="gray is the luma")
     return step("random_grayscale", p)
 
 
-def zoom_blur(max_factor: Any = (1, 1.31), step_factor: Any = (0.01, 0.03), p: Any = 0.5) -> Steps:
-    low, high = pair("max_factor", max_factor, 1) if is_pair(max_factor) else (1, number("max_factor", max_factor))
-    nearest = step("random_zoom_blur", p, factor=span(low, high))
+def zoom_blur(max_factor=(1, 1.31), step_factor=(0.01, 0.03), p=0.5) -> Steps:
+    nearest = step("random_zoom_blur", p, factor=span(*up_to("max_factor", max_factor, 1)))
     refuse("Albumentations has as many enlargements as `step_factor` draws, and `random_zoom_blur` has `steps`", nearest=nearest)
 
 

@@ -15,13 +15,7 @@ _FILLS = {"edge": "nearest", "replicate": "nearest", "symmetric": "reflect"}
 
 
 class Unsuited(Exception):
-    """The error of a step, or an argument with its value, without an equivalent.
-
-    Attributes:
-        why: The difference.
-        about: The argument, or "" for the step itself.
-        nearest: The nearest step, if any.
-    """
+    """The error of a step without an equivalent, or of its argument `about`: the difference, and the nearest step, if any."""
 
     def __init__(self, why: str, about: str, nearest: dict[str, Any] | None) -> None:
         super().__init__(why)
@@ -63,7 +57,12 @@ def without(why: str, nearest: str | dict[str, Any] | None = None, arguments: st
     """The refusal of a library's step with these arguments; the name of the nearest step of ours stands for its example."""
 
     def convert(**_: Any) -> Steps:
-        refuse(why, nearest=_example(nearest) if isinstance(nearest, str) else nearest)
+        if not isinstance(nearest, str):
+            refuse(why, nearest=nearest)
+        import yaml
+
+        example = yaml.safe_load(transforms()[nearest].examples[0].yaml)
+        refuse(why, nearest={example: {}} if isinstance(example, str) else dict(example))
 
     names = arguments.split()
     convert.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in names])  # type: ignore[attr-defined]
@@ -129,6 +128,25 @@ def span(low: float, high: float, times: float = 1) -> list[float]:
     return [tidy(low * times), tidy(high * times)]
 
 
+def up_to(about: str, value: Any, least: float, most: float = float("inf")) -> tuple[float, float]:
+    """A pair; a number is its upper end, above `least`."""
+    return pair(about, value if is_pair(value) else [least, value], least, most)
+
+
+def one_if_equal(first: Any, second: Any) -> Any:
+    """One value for two directions, such as a `size`; a list if they differ."""
+    return first if first == second else [first, second]
+
+
+def jittered(brightness: Any, contrast: Any, saturation: Any, hue: Any, nothing: str) -> list[dict[str, Any]]:
+    """The steps of a colour jitter, where 0 changes nothing; refuses one that does nothing at all."""
+    named = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
+    steps = [step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (0, [1, 1])]
+    hues = around("hue", hue, 0, -0.5, 0.5)
+    steps += [step("random_hsv", hue_degrees=zero(*hues, 360))] if hues != (0, 0) else []
+    return steps or refuse(nothing)
+
+
 def tidy(value: float) -> float:
     """A number without rounding noise, as an integer if it is one."""
     return int(value) if float(value).is_integer() else round(value, 6)
@@ -143,14 +161,8 @@ def filled(mode: Any, value: Any = 0, about: str = "fill_mode") -> Any:
         if len(set(values)) != 1:
             refuse("a step fills with one value for all channels", "fill")
         return {"constant": tidy(number("fill", values[0]))}
-    only(
-        about,
-        mode,
-        "nearest",
-        "reflect",
-        "wrap",
-        why="a step fills with `reflect` (the edge pixel repeated), `nearest`, `wrap` or a constant",
-    )
+    why = "a step fills with `reflect` (the edge pixel repeated), `nearest`, `wrap` or a constant"
+    only(about, mode, "nearest", "reflect", "wrap", why=why)
     return mode
 
 
@@ -165,8 +177,7 @@ def read_between(value: Any, about: str = "interpolation") -> str:
 
 def size(height: Any, width: Any) -> Any:
     """A `size`: one number if both sides are equal."""
-    height, width = whole("height", height), whole("width", width)
-    return height if height == width else [height, width]
+    return one_if_equal(whole("height", height), whole("width", width))
 
 
 def _plain(value: Any) -> Any:
@@ -178,10 +189,3 @@ def _plain(value: Any) -> Any:
 def _same(value: Any, default: Any) -> bool:
     default = default.model_dump() if hasattr(default, "model_dump") else default
     return value == (list(default) if isinstance(default, tuple) else default) and not isinstance(value, bool | None)
-
-
-def _example(op: str) -> dict[str, Any]:
-    import yaml
-
-    example = yaml.safe_load(transforms()[op].examples[0].yaml)
-    return {example: {}} if isinstance(example, str) else dict(example)

@@ -12,6 +12,7 @@ from pipegen.spec.peers.converting import (
     is_pair,
     number,
     one,
+    one_if_equal,
     only,
     pair,
     read_between,
@@ -20,6 +21,7 @@ from pipegen.spec.peers.converting import (
     span,
     step,
     tidy,
+    up_to,
     whole,
     without,
     zero,
@@ -90,74 +92,65 @@ TABLE: dict[str, Callable[..., Steps]] = {
 """Steps whose only argument is a probability, and steps without an equivalent."""
 
 
-def auto_contrast(value_range: Any = (0, 255)) -> Steps:
+def auto_contrast(value_range=(0, 255)) -> Steps:
     _bytes(value_range)
     return step("auto_contrast")
 
 
-def center_crop(height: Any, width: Any) -> Steps:
+def center_crop(height, width) -> Steps:
     return step("center_crop", size=size(height, width))
 
 
-def contrast_limited_adaptive_histogram_equalization(
-    value_range: Any = (0, 255), clip_limit: Any = 4.0, tile_grid_size: Any = (8, 8)
-) -> Steps:
-    nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=_tiles(tile_grid_size))
+def contrast_limited_adaptive_histogram_equalization(value_range=(0, 255), clip_limit=4.0, tile_grid_size=(8, 8)) -> Steps:
+    tiles = one_if_equal(*(whole("tile_grid_size", n) for n in tile_grid_size))
+    nearest = step("clahe", limit=number("clip_limit", clip_limit), tiles=tiles)
     refuse("Keras equalizes each channel on its own, and `clahe` the luma", nearest=nearest)
 
 
-def equalization(value_range: Any = (0, 255), bins: Any = 256) -> Steps:
+def equalization(value_range=(0, 255), bins=256) -> Steps:
     _bytes(value_range)
     only("bins", bins, 256)
     return step("equalization")
 
 
-def random_brightness(factor: Any, value_range: Any = (0, 255)) -> Steps:
-    low, high = around("factor", factor, 0, -1, 1)
-    return step("random_brightness", delta=zero(low, high, _width(value_range)))
+def random_brightness(factor, value_range=(0, 255)) -> Steps:
+    darkest, brightest = pair("value_range", value_range)
+    return step("random_brightness", delta=zero(*around("factor", factor, 0, -1, 1), brightest - darkest))
 
 
-def random_contrast(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_contrast(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
     return step("random_contrast", factor=one(1 - low, 1 + high))
 
 
-def random_color_degeneration(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_color_degeneration(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, -1, 1)
     return step("random_saturation", factor=one(1 - high, 1 - low))
 
 
 def random_color_jitter(
-    value_range: Any = (0, 255),
-    brightness_factor: Any = None,
-    contrast_factor: Any = None,
-    saturation_factor: Any = None,
-    hue_factor: Any = None,
+    value_range=(0, 255), brightness_factor=None, contrast_factor=None, saturation_factor=None, hue_factor=None
 ) -> Steps:
-    found: list[Any] = []
-    if brightness_factor is not None:
-        found.append(random_brightness(brightness_factor, value_range))
-    if contrast_factor is not None:
-        found.append(random_contrast(contrast_factor, value_range))
     if saturation_factor is not None:
         random_saturation(saturation_factor, about="saturation_factor")
-    if hue_factor is not None:
-        found.append(random_hue(hue_factor, value_range, about="hue_factor"))
+    found: list[Any] = [] if brightness_factor is None else [random_brightness(brightness_factor, value_range)]
+    found += [] if contrast_factor is None else [random_contrast(contrast_factor)]
+    found += [] if hue_factor is None else [random_hue(hue_factor, about="hue_factor")]
     return found or refuse("no argument is given, so that it does nothing")
 
 
-def random_crop(height: Any, width: Any) -> Steps:
+def random_crop(height, width) -> Steps:
     return step("random_crop", size=size(height, width))
 
 
-def random_flip(mode: Any = "horizontal_and_vertical") -> Steps:
+def random_flip(mode="horizontal_and_vertical") -> Steps:
     only("mode", mode, "horizontal", "vertical", "horizontal_and_vertical")
     if mode == "horizontal_and_vertical":
         return step("random_rotation", 0.5, degrees=[180, 180])
     return step("random_flip", axis=mode)
 
 
-def random_gaussian_blur(factor: Any = 1.0, kernel_size: Any = 3, sigma: Any = 1.0, value_range: Any = (0, 255)) -> Steps:
+def random_gaussian_blur(factor=1.0, kernel_size=3, sigma=1.0, value_range=(0, 255)) -> Steps:
     low, high = around("sigma", sigma, 0, 0, 1)
     sides = {kernel_size} if not is_pair(kernel_size) else {*kernel_size}
     if low != high:
@@ -167,73 +160,59 @@ def random_gaussian_blur(factor: Any = 1.0, kernel_size: Any = 3, sigma: Any = 1
     return step("random_gaussian_blur", _share(factor), sigma=[low, high])
 
 
-def gaussian_noise(stddev: Any) -> Steps:
+def gaussian_noise(stddev) -> Steps:
     std = tidy(number("stddev", stddev) * 255)
     return step("random_gaussian_noise", std=[std, std])
 
 
-def random_grayscale(factor: Any = 0.5) -> Steps:
+def random_grayscale(factor=0.5) -> Steps:
     return step("random_grayscale", tidy(number("factor", factor)))
 
 
-def random_hue(factor: Any, value_range: Any = (0, 255), about: str = "factor") -> Steps:
+def random_hue(factor, value_range=(0, 255), about: str = "factor") -> Steps:
     low, high = around(about, factor, 0, 0, 1)
     if is_pair(factor) and low > 0:
         refuse("Keras turns by it one way or the other, which is two ranges", about)
     return step("random_hsv", hue_degrees=tidy(high * 180))
 
 
-def random_invert(factor: Any = 1.0, value_range: Any = (0, 255)) -> Steps:
+def random_invert(factor=1.0, value_range=(0, 255)) -> Steps:
     return step("random_invert", _share(factor))
 
 
-def random_posterization(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_posterization(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, 1, 8)
     low, high = whole("factor", low), whole("factor", high)
     return step("random_posterization", bits=[low, max(low, high - 1)])
 
 
-def random_rotation(factor: Any, fill_mode: Any = "reflect", interpolation: Any = "bilinear", fill_value: Any = 0.0) -> Steps:
-    low, high = around("factor", factor, 0, -1, 1)
-    return step("random_rotation", degrees=zero(low, high, 360), **_warp(fill_mode, fill_value, interpolation))
+def random_rotation(factor, fill_mode="reflect", interpolation="bilinear", fill_value=0.0) -> Steps:
+    degrees = zero(*around("factor", factor, 0, -1, 1), 360)
+    return step("random_rotation", degrees=degrees, **_warp(fill_mode, fill_value, interpolation))
 
 
-def random_saturation(factor: Any, value_range: Any = (0, 255), about: str = "factor") -> Steps:
-    refuse(
-        "Keras multiplies the S of HSV by `f / (1 - f)`, so that 0.5 changes nothing; `random_saturation` mixes with gray, and 1 does",
-        about,
-    )
+def random_saturation(factor, value_range=(0, 255), about: str = "factor") -> Steps:
+    why = "Keras multiplies the S of HSV by `f / (1 - f)`, so that 0.5 changes nothing; `random_saturation` mixes with gray, and 1 does"
+    refuse(why, about)
 
 
-def random_sharpness(factor: Any, value_range: Any = (0, 255)) -> Steps:
+def random_sharpness(factor, value_range=(0, 255)) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
     return step("random_sharpness", factor=one(2 * low, 2 * high))
 
 
-def random_shear(
-    x_factor: Any = 0.0, y_factor: Any = 0.0, interpolation: Any = "bilinear", fill_mode: Any = "reflect", fill_value: Any = 0.0
-) -> Steps:
-    refuse(
-        "Keras slants about the top left corner, by slopes; `random_shear` about the centre, by angles",
-        "x_factor" if x_factor else "y_factor",
-    )
+def random_shear(x_factor=0.0, y_factor=0.0, interpolation="bilinear", fill_mode="reflect", fill_value=0.0) -> Steps:
+    why = "Keras slants about the top left corner, by slopes; `random_shear` about the centre, by angles"
+    refuse(why, "x_factor" if x_factor else "y_factor")
 
 
-def random_translation(
-    height_factor: Any, width_factor: Any, fill_mode: Any = "reflect", interpolation: Any = "bilinear", fill_value: Any = 0.0
-) -> Steps:
+def random_translation(height_factor, width_factor, fill_mode="reflect", interpolation="bilinear", fill_value=0.0) -> Steps:
     x = zero(*around("width_factor", width_factor, 0, -1, 1))
     y = zero(*around("height_factor", height_factor, 0, -1, 1))
     return step("random_translation", x=x, y=y, **_warp(fill_mode, fill_value, interpolation))
 
 
-def random_zoom(
-    height_factor: Any,
-    width_factor: Any = None,
-    fill_mode: Any = "reflect",
-    interpolation: Any = "bilinear",
-    fill_value: Any = 0.0,
-) -> Steps:
+def random_zoom(height_factor, width_factor=None, fill_mode="reflect", interpolation="bilinear", fill_value=0.0) -> Steps:
     y = _enlarged("height_factor", height_factor)
     warp = _warp(fill_mode, fill_value, interpolation)
     if width_factor is None:
@@ -241,7 +220,7 @@ def random_zoom(
     return step("random_zoom", x=_enlarged("width_factor", width_factor), y=y, **warp)
 
 
-def rescaling(scale: Any, offset: Any = 0.0) -> Steps:
+def rescaling(scale, offset=0.0) -> Steps:
     scale, offset = number("scale", scale), number("offset", offset)
     for to in ([0, 1], [-1, 1]):
         if abs(scale - (to[1] - to[0]) / 255) < 1e-9 and offset == to[0]:
@@ -250,14 +229,14 @@ def rescaling(scale: Any, offset: Any = 0.0) -> Steps:
 
 
 def resizing(
-    height: Any,
-    width: Any,
-    interpolation: Any = "bilinear",
-    crop_to_aspect_ratio: Any = False,
-    pad_to_aspect_ratio: Any = False,
-    fill_mode: Any = "constant",
-    fill_value: Any = 0.0,
-    antialias: Any = False,
+    height,
+    width,
+    interpolation="bilinear",
+    crop_to_aspect_ratio=False,
+    pad_to_aspect_ratio=False,
+    fill_mode="constant",
+    fill_value=0.0,
+    antialias=False,
 ) -> Steps:
     mode = "crop" if crop_to_aspect_ratio else "pad" if pad_to_aspect_ratio else "stretch"
     fill = filled(fill_mode, fill_value) if mode == "pad" else None
@@ -266,52 +245,40 @@ def resizing(
     return step("resize", size=size(height, width), method=method, mode=mode, fill=fill, antialias=True if antialias else None)
 
 
-def normalization(axis: Any = -1, mean: Any = None, variance: Any = None, invert: Any = False) -> Steps:
+def normalization(axis=-1, mean=None, variance=None, invert=False) -> Steps:
     only("invert", invert, False)
     if mean is None and variance is None:
         return step("standardize", statistics="featurewise")
     roots = [tidy(number("variance", v) ** 0.5) for v in (variance if is_pair(variance) else [variance])]
-    means = list(mean) if is_pair(mean) else [mean]
-    return step("normalize", mean=[number("mean", m) for m in means], std=roots)
+    return step("normalize", mean=[number("mean", m) for m in (mean if is_pair(mean) else [mean])], std=roots)
 
 
-def solarization(addition_factor: Any = 0.0, threshold_factor: Any = 0.0, value_range: Any = (0, 255)) -> Steps:
+def solarization(addition_factor=0.0, threshold_factor=0.0, value_range=(0, 255)) -> Steps:
     _bytes(value_range)
-    low, high = pair("threshold_factor", threshold_factor if is_pair(threshold_factor) else [0, threshold_factor], 0, 1)
-    least, most = pair("addition_factor", addition_factor if is_pair(addition_factor) else [0, addition_factor], 0, 1)
+    low, high = up_to("threshold_factor", threshold_factor, 0, 1)
+    least, most = up_to("addition_factor", addition_factor, 0, 1)
     turned = step("random_solarization", threshold=[low, tidy(high * 255)])
     return [step("random_brightness", delta=[least, tidy(most * 255)]), turned] if most else turned
 
 
-def mix_up(alpha: Any = 0.2) -> Steps:
+def mix_up(alpha=0.2) -> Steps:
     return step("mixup", alpha=number("alpha", alpha))
 
 
-def cut_mix(factor: Any = 1.0) -> Steps:
+def cut_mix(factor=1.0) -> Steps:
     low, high = around("factor", factor, 0, 0, 1)
     if low != high:
-        refuse(
-            "Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one", "factor"
-        )
+        why = "Keras draws the parameter of its Beta distribution, and a number means from 0 to it; a pair of equal numbers is one"
+        refuse(why, "factor")
     return step("cutmix", alpha=high)
-
-
-def _tiles(grid: Any) -> Any:
-    rows, columns = (whole("tile_grid_size", n) for n in grid)
-    return rows if rows == columns else [rows, columns]
 
 
 def _bytes(value_range: Any) -> None:
     only("value_range", list(value_range), [0, 255], why="the step works on bytes")
 
 
-def _width(value_range: Any) -> float:
-    low, high = pair("value_range", value_range)
-    return high - low
-
-
 def _share(factor: Any) -> float:
-    """Returns how often a layer does something that does it as often as a number says which it draws first."""
+    """The probability of a layer that first draws a probability from a range."""
     low, high = around("factor", factor, 0, 0, 1)
     return tidy((low + high) / 2)
 
@@ -321,14 +288,10 @@ def _warp(fill_mode: Any, fill_value: Any, interpolation: Any) -> dict[str, Any]
 
 
 def _enlarged(about: str, factor: Any) -> list[float]:
-    """Returns by how much a step enlarges where Keras shows more by a factor: the ends agree, and what is between nearly."""
+    """The enlargement of a step for Keras' factor, which shows more: the ends agree, and what is between nearly."""
     low, high = around(about, factor, 0)
     if low <= -1 or high > 1:
         refuse("Keras takes factors above -1 and up to 1", about)
-    if (1 + high) / (1 + low) > _WIDEST:
+    if (1 + high) / (1 + low) > 1.9:  # up to it a step that draws the inverse spreads zooms nearly alike
         refuse("factors of a range this wide are spread otherwise than those of `random_zoom`, which enlarges by 1 / (1 + factor)", about)
     return span(1 / (1 + high), 1 / (1 + low))
-
-
-_WIDEST = 1.9
-"""Of zooms, the largest over the smallest: up to it a step that draws the inverse spreads them nearly alike."""

@@ -12,6 +12,7 @@ from pipegen.spec.peers.converting import (
     by_chance,
     filled,
     is_pair,
+    jittered,
     number,
     one,
     one_or_pair,
@@ -68,46 +69,32 @@ TABLE: dict[str, Callable[..., Steps]] = {
 """Steps whose only argument is a probability, and steps without an equivalent."""
 
 
-def aug_mix(
-    severity: Any = 3,
-    mixture_width: Any = 3,
-    chain_depth: Any = -1,
-    alpha: Any = 1.0,
-    all_ops: Any = True,
-    interpolation: Any = "bilinear",
-    fill: Any = None,
-) -> Steps:
+def aug_mix(severity=3, mixture_width=3, chain_depth=-1, alpha=1.0, all_ops=True, interpolation="bilinear", fill=None) -> Steps:
     only("all_ops", all_ops, False, why="`aug_mix` has the nine operations of the paper, which is `all_ops: false`")
     depth = [1, 3] if chain_depth == -1 else [chain_depth, chain_depth]
     return step("aug_mix", magnitude=severity, chains=mixture_width, depth=depth, alpha=alpha, **_warp(fill, interpolation))
 
 
-def auto_augment(policy: Any = "imagenet", interpolation: Any = "nearest", fill: Any = None) -> Steps:
+def auto_augment(policy="imagenet", interpolation="nearest", fill=None) -> Steps:
     name = str(policy).rpartition(".")[2].lower()
     only("policy", name, "imagenet", "cifar10", "svhn")
     return step("auto_augment", policy=name, **_warp(fill, interpolation))
 
 
-def center_crop(size: Any) -> Steps:
+def center_crop(size) -> Steps:
     return step("center_crop", size=_size(size))
 
 
-def color_jitter(brightness: Any = None, contrast: Any = None, saturation: Any = None, hue: Any = None) -> Steps:
-    named = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
-    steps = [
-        step(f"random_{name}", factor=one(*around(name, value, 1, 0))) for name, value in named.items() if value not in (None, 0, [1, 1])
-    ]
-    steps += [step("random_hsv", hue_degrees=zero(*around("hue", hue, 0, -0.5, 0.5), 360))] if hue not in (None, 0, [0, 0]) else []
-    if not steps:
-        refuse("no argument is given, so that it does nothing")
+def color_jitter(brightness=None, contrast=None, saturation=None, hue=None) -> Steps:
+    steps = jittered(brightness or 0, contrast or 0, saturation or 0, hue or 0, "no argument is given, so that it does nothing")
     return step("random_order", steps=steps) if len(steps) > 1 else steps[0]
 
 
-def cut_mix(alpha: Any = 1.0, num_classes: Any = None, labels_getter: Any = "default") -> Steps:
+def cut_mix(alpha=1.0, num_classes=None, labels_getter="default") -> Steps:
     return step("cutmix", alpha=number("alpha", alpha))
 
 
-def elastic_transform(alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = "bilinear", fill: Any = 0) -> Steps:
+def elastic_transform(alpha=50.0, sigma=5.0, interpolation="bilinear", fill=0) -> Steps:
     for about, value in (("alpha", alpha), ("sigma", sigma)):
         if is_pair(value) and value[0] != value[1]:
             refuse("it is alike across and down", about)
@@ -115,7 +102,7 @@ def elastic_transform(alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = 
     return step("random_elastic", alpha=[tidy(strength / 2)] * 2, sigma=width, **_warp(fill, interpolation))
 
 
-def gaussian_blur(kernel_size: Any, sigma: Any = (0.1, 2.0)) -> Steps:
+def gaussian_blur(kernel_size, sigma=(0.1, 2.0)) -> Steps:
     low, high = one_or_pair("sigma", sigma, 0)
     sides = list(kernel_size) if is_pair(kernel_size) else [kernel_size]
     if not all(isinstance(side, int) and side >= 6 * high + 1 for side in sides):
@@ -123,70 +110,54 @@ def gaussian_blur(kernel_size: Any, sigma: Any = (0.1, 2.0)) -> Steps:
     return step("random_gaussian_blur", sigma=span(low, high))
 
 
-def gaussian_noise(mean: Any = 0.0, sigma: Any = 0.1, clip: Any = True) -> Steps:
+def gaussian_noise(mean=0.0, sigma=0.1, clip=True) -> Steps:
     only("mean", mean, 0)
     only("clip", clip, True)
     std = tidy(number("sigma", sigma) * 255)
     return step("random_gaussian_noise", std=[std, std])
 
 
-def grayscale(num_output_channels: Any = 1) -> Steps:
+def grayscale(num_output_channels=1) -> Steps:
     return step("grayscale", channels=whole("num_output_channels", num_output_channels))
 
 
-def jpeg(quality: Any) -> Steps:
+def jpeg(quality) -> Steps:
     return step("random_jpeg", quality=one_or_pair("quality", quality, 1, 100))
 
 
-def mix_up(alpha: Any = 1.0, num_classes: Any = None, labels_getter: Any = "default") -> Steps:
+def mix_up(alpha=1.0, num_classes=None, labels_getter="default") -> Steps:
     return step("mixup", alpha=number("alpha", alpha))
 
 
-def normalize(mean: Any, std: Any) -> Steps:
+def normalize(mean, std) -> Steps:
     means, stds = ([number(n, one) for one in (v if is_pair(v) else [v])] for n, v in (("mean", mean), ("std", std)))
     return [step("rescale", to=[0, 1]), step("normalize", mean=means, std=stds)]
 
 
-def pad(padding: Any, fill: Any = 0, padding_mode: Any = "constant") -> Steps:
+def pad(padding, fill=0, padding_mode="constant") -> Steps:
     if is_pair(padding) and len(set(padding)) == 1:
         padding = padding[0]
     return step("pad", padding=whole("padding", padding), fill=_outside(padding_mode, fill))
 
 
-def rand_augment(
-    num_ops: Any = 2, magnitude: Any = 9, num_magnitude_bins: Any = 31, interpolation: Any = "nearest", fill: Any = None
-) -> Steps:
+def rand_augment(num_ops=2, magnitude=9, num_magnitude_bins=31, interpolation="nearest", fill=None) -> Steps:
     most = whole("num_magnitude_bins", num_magnitude_bins) - 1
     return step("rand_augment", num_ops=num_ops, magnitude=magnitude, max_magnitude=most, **_warp(fill, interpolation))
 
 
-def random_adjust_sharpness(sharpness_factor: Any, p: Any = 0.5) -> Steps:
+def random_adjust_sharpness(sharpness_factor, p=0.5) -> Steps:
     factor = number("sharpness_factor", sharpness_factor)
     return step("random_sharpness", p, factor=[factor, factor])
 
 
-def random_affine(
-    degrees: Any,
-    translate: Any = None,
-    scale: Any = None,
-    shear: Any = None,
-    interpolation: Any = "nearest",
-    fill: Any = 0,
-    center: Any = None,
-) -> Steps:
+def random_affine(degrees, translate=None, scale=None, shear=None, interpolation="nearest", fill=0, center=None) -> Steps:
     only("center", center, None)
     x, y = (0.0, 0.0) if translate is None else (number("translate", part) for part in translate)
     slants = around("shear", shear or 0) if not is_pair(shear) or len(shear) == 2 else tuple(shear[:2])
     down = tuple(shear[2:]) if is_pair(shear) and len(shear) == 4 else (0, 0)
     left, right = around("degrees", degrees)  # clockwise there, and so are slants
-    moved: dict[str, Any] = {
-        "degrees": zero(-right, -left),
-        "x": x,
-        "y": y,
-        "shear_x": zero(-slants[1], -slants[0]),
-        "shear_y": zero(*down),
-    }
-    if moved["shear_y"]:
+    moved: dict[str, Any] = {"degrees": zero(-right, -left), "x": x, "y": y, "shear_x": zero(-slants[1], -slants[0])}
+    if zero(*down):
         refuse("`random_affine` slants along x first, torchvision along y", "shear")
     factor = one(*pair("scale", scale, 0)) if scale is not None else None
     return step("random_affine", **{name: value for name, value in moved.items() if value}, factor=factor, **_warp(fill, interpolation))
@@ -196,7 +167,7 @@ def random_channel_permutation() -> Steps:
     return step("random_channel_shuffle")
 
 
-def random_crop(size: Any, padding: Any = None, pad_if_needed: Any = False, fill: Any = 0, padding_mode: Any = "constant") -> Steps:
+def random_crop(size, padding=None, pad_if_needed=False, fill=0, padding_mode="constant") -> Steps:
     if padding is not None and pad_if_needed:
         refuse("a crop pads by so many pixels or as needed", "pad_if_needed")
     if is_pair(padding):
@@ -206,53 +177,47 @@ def random_crop(size: Any, padding: Any = None, pad_if_needed: Any = False, fill
     return step("random_crop", size=_size(size), padding=around_it, fill=_outside(padding_mode, fill) if around_it else None)
 
 
-def random_erasing(p: Any = 0.5, scale: Any = (0.02, 0.33), ratio: Any = (0.3, 3.3), value: Any = 0) -> Steps:
+def random_erasing(p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0) -> Steps:
     if isinstance(value, str):
         refuse("a hole is filled with one value", "value")
     return step("random_erasing", p, area=pair("scale", scale, 0, 1), aspect_ratio=pair("ratio", ratio, 0), fill=filled("constant", value))
 
 
-def random_photometric_distort(
-    brightness: Any = (0.875, 1.125), contrast: Any = (0.5, 1.5), saturation: Any = (0.5, 1.5), hue: Any = (-0.05, 0.05), p: Any = 0.5
-) -> Steps:
+def random_photometric_distort(brightness=(0.875, 1.125), contrast=(0.5, 1.5), saturation=(0.5, 1.5), hue=(-0.05, 0.05), p=0.5) -> Steps:
     factors = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
     arguments: dict[str, Any] = {f"{name}_factor": list(pair(name, value, 0)) for name, value in factors.items()}
     return step("random_photometric_distort", **arguments, hue_degrees=span(*pair("hue", hue, -0.5, 0.5), 360), each=number("p", p))
 
 
-def random_posterize(bits: Any, p: Any = 0.5) -> Steps:
+def random_posterize(bits, p=0.5) -> Steps:
     return step("random_posterization", p, bits=[whole("bits", bits)] * 2)
 
 
-def random_resized_crop(
-    size: Any, scale: Any = (0.08, 1.0), ratio: Any = (0.75, 4 / 3), interpolation: Any = "bilinear", antialias: Any = True
-) -> Steps:
+def random_resized_crop(size, scale=(0.08, 1.0), ratio=(0.75, 4 / 3), interpolation="bilinear", antialias=True) -> Steps:
     arguments: dict[str, Any] = {"area": span(*pair("scale", scale, 0, 1)), "aspect_ratio": list(pair("ratio", ratio, 0))}
     return step(
         "random_resized_crop", size=_size(size), **arguments, method=read_between(interpolation), antialias=True if antialias else None
     )
 
 
-def random_rotation(degrees: Any, interpolation: Any = "nearest", expand: Any = False, center: Any = None, fill: Any = 0) -> Steps:
+def random_rotation(degrees, interpolation="nearest", expand=False, center=None, fill=0) -> Steps:
     only("expand", expand, False)
     only("center", center, None)
     return step("random_rotation", degrees=zero(*around("degrees", degrees)), **_warp(fill, interpolation))
 
 
-def random_solarize(threshold: Any, p: Any = 0.5) -> Steps:
+def random_solarize(threshold, p=0.5) -> Steps:
     level = number("threshold", threshold)
     return step("random_solarization", p, threshold=[level, level])
 
 
-def resize(size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Steps:
+def resize(size, interpolation="bilinear", max_size=None, antialias=True) -> Steps:
     only("max_size", max_size, None)
-    side = (
-        {"size": _size(size)} if is_pair(size) and len(size) == 2 else {"shorter_side": size[0] if is_pair(size) else whole("size", size)}
-    )
+    side = {"size" if is_pair(size) and len(size) == 2 else "shorter_side": _size(size)}
     return step("resize", **side, method=read_between(interpolation), antialias=True if antialias else None)
 
 
-def trivial_augment_wide(num_magnitude_bins: Any = 31, interpolation: Any = "nearest", fill: Any = None) -> Steps:
+def trivial_augment_wide(num_magnitude_bins=31, interpolation="nearest", fill=None) -> Steps:
     only("num_magnitude_bins", num_magnitude_bins, 31)
     return step("trivial_augment", **_warp(fill, interpolation))
 

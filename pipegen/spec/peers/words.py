@@ -11,8 +11,9 @@ from typing import Any
 
 from pipegen.diagnostics.foreign import plain, rows
 from pipegen.frozen import dataclass
+from pipegen.spec.expect import is_long
 from pipegen.spec.peers.converting import Steps, Unsuited
-from pipegen.spec.templates import accepts, is_long
+from pipegen.spec.templates import accepts
 
 LIBRARIES = ("keras", "torchvision", "albumentations")
 _PREFIXES = {"keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "albumentations": ("a",)}
@@ -21,31 +22,18 @@ _PREFIXES = {"keras": ("layers",), "torchvision": ("transforms", "v2", "t"), "al
 
 @dataclass(frozen=True)
 class Meaning:
-    """The equivalent of a step of one library.
+    """The equivalent of a step of one library."""
 
-    Attributes:
-        library: The library's name.
-        steps: The steps of a spec; none without an equivalent.
-        remark: A small or apparent difference.
-        why: The difference, without an equivalent.
-        about: The argument with the difference, if it is one.
-        value: The value of that argument.
-        nearest: The nearest step, without an equivalent.
-        lacking: Missing arguments without a default; the steps are then an example.
-        strange: Arguments that the library's step does not have.
-        arguments: The arguments of the library's step.
-    """
-
-    library: str
-    steps: tuple[dict[str, Any], ...] = ()
-    remark: str = ""
-    why: str = ""
-    about: str = ""
-    value: Any = None
-    nearest: dict[str, Any] | None = None
-    lacking: tuple[str, ...] = ()
-    strange: tuple[str, ...] = ()
-    arguments: tuple[str, ...] = ()
+    library: str  # the library's name
+    steps: tuple[dict[str, Any], ...] = ()  # the steps of a spec; none without an equivalent
+    remark: str = ""  # a small or apparent difference
+    why: str = ""  # the difference, without an equivalent
+    about: str = ""  # the argument with the difference, if it is one
+    value: Any = None  # the value of that argument
+    nearest: dict[str, Any] | None = None  # the nearest step, without an equivalent
+    lacking: tuple[str, ...] = ()  # missing arguments without a default; the steps are then an example
+    strange: tuple[str, ...] = ()  # arguments that the library's step does not have
+    arguments: tuple[str, ...] = ()  # the arguments of the library's step
 
 
 def meanings(word: str, given: Any) -> list[Meaning]:
@@ -85,13 +73,9 @@ def _having(word: str) -> list[str]:
     before, _, last = word.rpartition(".")
     if not before and last.islower() and ("_" not in last or rows(last, "step")):
         return []
-    named = [library for library in LIBRARIES if not before or _is_prefix(library, before)]
-    return [library for library in named if plain(last) in _functions(library)]
-
-
-def _is_prefix(library: str, before: str) -> bool:
     parts = [plain(part) for part in before.split(".")]
-    return library in parts or parts[-1] in _PREFIXES[library]
+    named = [library for library in LIBRARIES if not before or library in parts or parts[-1] in _PREFIXES[library]]
+    return [library for library in named if plain(last) in _functions(library)]
 
 
 def _module(library: str) -> Any:
@@ -138,7 +122,6 @@ def _meaning(library: str, name: str, given: Any) -> Meaning:
 
 
 def _named(library: str, name: str, parameters: list[inspect.Parameter], given: Any) -> Meaning:
-    """The meaning of a library's step with arguments by name."""
     module, function = _module(library), _functions(library)[plain(name)]
     remark = _by_letters(module.REMARKS).get(plain(name), "")
     known = {plain(p.name): p.name for p in parameters}
