@@ -11,15 +11,14 @@ from pipegen.migrate.amounts import expression
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.functions import permission
 from pipegen.migrate.groups import Written
 from pipegen.migrate.homes import array_stands, constants, of_function, stands
-from pipegen.migrate.labels import folder_below, weighted
+from pipegen.migrate.labels import folder_below, hold_table_numbers, weighted
 from pipegen.migrate.nodes import Row, names_in
-from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources
+from pipegen.migrate.steps import permission
 from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
-from pipegen.migrate.whole_numbers import hold_table_numbers
+from pipegen.migrate.write_spec import params_of, sides
 
 
 @dataclass

@@ -6,9 +6,9 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from pipegen.migrate.collected import Collected, Use
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import of_function
+from pipegen.migrate.interpret import Collected, Use
 from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, lies_in, names_in, start, stored_in, targets_of
 from pipegen.migrate.values import Flow, Frame
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipegen.migrate.nodes import Function
-from pipegen.migrate.texts import lines_of
+from pipegen.migrate.reading import lines_of
 
 
 @dataclass

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.interpret import Collected
 from pipegen.migrate.nodes import (
     Function,
     Row,

@@ -5,15 +5,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from pipegen.migrate.calling import is_undecorated
 from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, names_in, parameters, targets_of
 from pipegen.migrate.scopes import CHANGING, Assignment, Changers, changed_objects
-from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, told, unknown
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluator import Evaluator
+from pipegen.migrate.values import (
+    Const,
+    Dotted,
+    Evaluator,
+    Flow,
+    Frame,
+    Instance,
+    Local,
+    Options,
+    Record,
+    Table,
+    Unknown,
+    Value,
+    told,
+    unknown,
+)
 
 _LATE = (1 << 30, 0)
 _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slots__")

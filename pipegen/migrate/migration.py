@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from pipegen.migrate.collected import Collected
 from pipegen.migrate.findings import Findings, report_text
 from pipegen.migrate.groups import Group, Written
+from pipegen.migrate.hoisting import collect_once
+from pipegen.migrate.interpret import Collected
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.nodes import name_of
-from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
-from pipegen.migrate.repeated import collect_once
+from pipegen.migrate.reading import Code, cell_mark, cell_source, patch_name, plain_text, read_code, restored, unified, with_sources
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
-from pipegen.migrate.texts import patch_name, plain_text, restored, unified, with_sources
 from pipegen.migrate.values import Unknown
 from pipegen.migrate.write_spec import Writer
 from pipegen.phases.compilation import inspect

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import math
 
-from pipegen.migrate.collected import Collected, ModelCall
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
+from pipegen.migrate.interpret import Collected, ModelCall
 from pipegen.migrate.nodes import Row, called
 from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments

@@ -8,13 +8,13 @@ import re
 from typing import cast
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.collected import ModelCall
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.interpret import ModelCall
 from pipegen.migrate.nodes import called, end, name_of, start
+from pipegen.migrate.reading import lines_of
 from pipegen.migrate.signatures import DROPPED, STEPS
-from pipegen.migrate.texts import lines_of
 from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, origins_of, plain
 
 _ARGUMENTS = {"training": "steps_per_epoch", "validation": "validation_steps", "evaluation": "steps"}

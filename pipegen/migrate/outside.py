@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import ast
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.arithmetic import KnownPath
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Row, called
-from pipegen.migrate.values import Const, Dotted, Frame, Options, Parser, Seq, Unknown, Value, derived, origins_of, plain, setting
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluator import Evaluator
+from pipegen.migrate.values import (
+    Const,
+    Dotted,
+    Evaluator,
+    Frame,
+    Options,
+    Parser,
+    Seq,
+    Unknown,
+    Value,
+    derived,
+    origins_of,
+    plain,
+    setting,
+)
 
 _FLAGS = {
     "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),

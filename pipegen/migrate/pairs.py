@@ -7,13 +7,13 @@ import posixpath
 import re
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.collected import Collected, PairUse, Use
+from pipegen.migrate.calling import hands_on, passing_loop
 from pipegen.migrate.homes import of_function
+from pipegen.migrate.interpret import Collected, PairUse, Use
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.nodes import Function, end, flattened, start
 from pipegen.migrate.removal import is_read_elsewhere
-from pipegen.migrate.unrolling import hands_on, passing_loop
 from pipegen.migrate.uses import UseEdits, access, is_dropped
 from pipegen.migrate.values import Const, Flow, Generator, Unknown, Zipped, certain, same
 

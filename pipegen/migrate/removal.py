@@ -6,11 +6,11 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function
+from pipegen.migrate.interpret import Collected
 from pipegen.migrate.nodes import Function, Row, targets_of
 from pipegen.migrate.signatures import FLOWS, is_keras
 from pipegen.migrate.values import Flow, Frame, Generator

@@ -10,22 +10,20 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pipegen.migrate.build_call import BuildCall, hint
-from pipegen.migrate.collected import Collected
-from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.draws import ENDLESS, Draws, goes_on, going_on, is_first, is_next, loops_around, region_of
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import Group, Written
+from pipegen.migrate.groups import Display, Group, Written, displays_of
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
 from pipegen.migrate.homes import home_of, late_home, waiting_name
+from pipegen.migrate.interpret import Collected
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.nodes import Function
 from pipegen.migrate.pairs import edit_pair
 from pipegen.migrate.reading import Code
-from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
+from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of, round_of, varies
 from pipegen.migrate.removal import Removal, exchange_imports
-from pipegen.migrate.rounds import round_of, varies
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.uses import REPLACED, UseEdits, access
 from pipegen.migrate.values import Flow, certain

@@ -6,11 +6,11 @@ import ast
 from dataclasses import dataclass
 from typing import cast
 
-from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.draws import Draws, goes_on, going_on, is_first, is_next, region_of
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function, stands
+from pipegen.migrate.interpret import Collected, PairUse, Use
 from pipegen.migrate.model_calls import drops, edit_model_call
 from pipegen.migrate.nodes import names_in
 from pipegen.migrate.values import Unknown, certain

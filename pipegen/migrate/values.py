@@ -1,4 +1,4 @@
-"""Known values of expressions: plain values, objects of Keras or pandas, or unknown, with the reason."""
+"""Known values of expressions: plain values, objects of Keras or pandas, or unknown, with the reason; what evaluates them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import ast
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.scopes import Binding, Scope
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable
+
+    from pipegen.migrate.nodes import Position
+    from pipegen.migrate.scopes import Assignment, Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,3 +379,49 @@ def same(a: Value, b: Value) -> bool:
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         return isinstance(a, Dotted) and isinstance(b, Dotted) and a.name == b.name
     return type(left) is type(right) and bool(left == right) and set(origins_of(a)) == set(origins_of(b))
+
+
+class Declared(Protocol):
+    """Values that a program gets from outside: options, flags and environment; see `Outside`."""
+
+    def option(self, name: str, line: int, *, fixed: bool = False) -> Value: ...
+
+    def flag(self, name: str, line: int) -> Value: ...
+
+    def environment(self, name: Value, default: Value, line: int) -> Value: ...
+
+
+class Evaluator(Protocol):
+    """Evaluates expressions of one parsed file; see `FileEvaluator`."""
+
+    whole: frozenset[int]
+    module: Frame
+    calls: Counter[str]
+    called: dict[int, Frame]
+    objects: dict[int, list[Instance]]
+    rounds: dict[tuple[int, int], list[Frame] | None]
+
+    @property
+    def assignments(self) -> Callable[[ast.ClassDef], dict[str, list[Assignment]]]: ...
+
+    @property
+    def given_below(self) -> Callable[[ast.ClassDef], frozenset[str]]: ...
+
+    @property
+    def outside(self) -> Declared: ...
+
+    def is_assigned(self, name: str) -> bool: ...
+
+    def frame(
+        self, node: Node, parent: Frame, args: dict[str, Value], *, call: ast.AST | None = None, caller: Frame | None = None
+    ) -> Frame: ...
+
+    def inner_frame(self, node: Node, parent: Frame, args: dict[str, Value]) -> Frame: ...
+
+    def value(self, node: ast.expr, frame: Frame) -> Value: ...
+
+    def name(self, name: str, at: Position, frame: Frame, *, inside: bool = True) -> Value: ...
+
+    def returned(self, function: Local, call: ast.Call, frame: Frame) -> tuple[Frame | None, Value]: ...
+
+    def is_too_deep(self, node: ast.AST, frame: Frame) -> bool: ...

@@ -1,17 +1,18 @@
-"""Text of a spec for a group of iterators."""
+"""Text of a spec for a group of iterators; its params, and remarks about those that the command line or the environment may change."""
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 
-from pipegen.migrate.amounts import Knobs, Step
+from pipegen.migrate.amounts import Knob, Knobs, Step
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
 from pipegen.migrate.labels import WITHOUT_CLASSES, class_mode, names_folders, weighted
-from pipegen.migrate.settings import is_square, report_settings, seeded_flow
+from pipegen.migrate.nodes import Row
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.steps import Steps
-from pipegen.migrate.values import Flow, Generator, Unknown, origins_of, reason_of
+from pipegen.migrate.steps import RANDOM, Steps
+from pipegen.migrate.values import Flow, Generator, Seq, Table, Unknown, origins_of, plain, reason_of
 
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
@@ -50,9 +51,10 @@ class Writer:
         batch = self._batch()
         order = self._order()
         report_settings(self.group, tuple(self.params), tuple(self.knobs.found), self.findings)
+        file = self.file if self.file.isprintable() else ascii(self.file)  # a control character would end the comment
         lines = [
             "# yaml-language-server: $schema=pipegen.schema.json",
-            f"# Written by `pipegen migrate {_shown(self.file)}`. Paths are relative to this file.",
+            f"# Written by `pipegen migrate {file}`. Paths are relative to this file.",
             "pipegen: 1",
             "params:",
             *(f"  {name}: {text}" for name, text in self.params.items()),
@@ -208,7 +210,7 @@ class Writer:
 
     def _output(self) -> list[str]:
         mode = class_mode(self.group.first)
-        labels = Sources(self.group).labelled()
+        labels, classes = Sources(self.group).labelled(), self.group.first.get("classes")
         lines = []
         if mode in ("input", "input_image"):
             lines.append("x: image, y: image")
@@ -216,7 +218,7 @@ class Writer:
             lines.append("x: image, y: mask")
         elif mode is None and any(names_folders(flow) for flow in self.group.parts.values()):
             lines.append("x: image, y: null")  # the folders are classes of the source, which the model does not receive
-        elif labels and mode == "binary" and self._has_more_than_two():
+        elif labels and mode == "binary" and isinstance(classes, (list, tuple)) and len(classes) > 2:
             message = "`class_mode='binary'` of more than two classes gave their indices as floats; the spec gives integers"
             self.findings.add("PG624", self.group.first.line, message, "use the loss `sparse_categorical_crossentropy`")
         elif labels and isinstance(mode, str) and mode in _ENCODINGS:
@@ -236,12 +238,89 @@ class Writer:
             lines.append("dtype: float16")
         return [f"output: {{{', '.join(lines)}}}"] if lines else []
 
-    def _has_more_than_two(self) -> bool:
-        """True if the code names more than two classes."""
-        classes = self.group.first.get("classes")
-        return isinstance(classes, (list, tuple)) and len(classes) > 2
+
+_ONCE = ("batch_size", "target_size", "seed", "color_mode", "interpolation", "keep_aspect_ratio", "class_mode")
+"""Arguments of iterators that a spec has once for all splits."""
+_UNWRITTEN = ("save_to_dir", "save_prefix", "save_format", "validate_filenames", "ignore_class_split")
+"""Arguments of iterators that have no form in a spec."""
 
 
-def _shown(name: str) -> str:
-    """A file's name in a comment, without control characters, which would end it."""
-    return name if name.isprintable() else ascii(name)
+def report_settings(group: Group, params: tuple[str, ...], knobs: tuple[Knob, ...], findings: Findings) -> None:
+    """Reports the default of each argument that may change at run time, and its place in the spec."""
+    told: set[tuple[str, ...]] = set()
+    things: dict[int, Flow | Generator] = {id(f): f for f in group.flows}
+    things.update({id(f.generator): f.generator for f in group.flows if isinstance(f.generator, Generator)})
+    for thing in things.values():
+        for name, argument in thing.args.items():
+            origins = origins_of(argument.value)
+            own = [knob.param for knob in knobs if knob.argument == name and thing is group.first.generator]
+            here = params_of(group, thing, name, params) if isinstance(thing, Flow) else own
+            key = (name, *origins, *(here if name in ("directory", "dataframe") else ()))
+            if not origins or key in told or name in _UNWRITTEN:
+                continue
+            told.add(key)
+            known = argument.value.path if isinstance(argument.value, Table) else plain(argument.value)
+            shown = "known" if isinstance(known, Unknown) else repr(str(known) if isinstance(known, str) else known)
+            message = f"`{name}` is {shown} unless {' or '.join(origins)} says otherwise"
+            findings.add("PG613", argument.node.lineno, message, _help(group, thing, name, here))
+
+
+def _help(group: Group, thing: Flow | Generator, name: str, here: list[str]) -> str:
+    """Place of an argument in the spec, or what replaces it there."""
+    if here:
+        given = ", ".join(f'"{param}": …' for param in here)
+        return f"the spec has it as the default of `{'` and `'.join(here)}`: `params={{{given}}}` gives another"
+    own = thing is group.first or thing is group.first.generator
+    if not own and isinstance(thing, Generator) and name in RANDOM:
+        return "the spec augments the training split only, so it does not have this value"
+    if not own and (isinstance(thing, Generator) or name in _ONCE):
+        model = group.first.generator if isinstance(thing, Generator) and isinstance(group.first.generator, Generator) else group.first
+        return f"the spec has one value for every split, that of line {model.line}"
+    return "the spec has this value: if you run the code with another one, change it there"
+
+
+def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) -> list[str]:
+    """Params of a spec that hold an argument of one of its iterators."""
+    split = next((s for s, f in (*group.parts.items(), *group.masks.items()) if f is flow), "")
+    if argument == "directory":
+        what = "masks" if flow in group.masks.values() else "images"
+        names = [what, f"{split}_{what}"] if group.masks or flow.method == "flow_from_dataframe" else ["data", split]
+    elif argument == "dataframe":
+        names = ["table", f"{split}_table"]
+    elif argument == "seed":
+        names = ["seed"] if flow is seeded_flow(group) else []
+    elif flow is group.first:
+        names = {"target_size": ["size", "height", "width"], "batch_size": ["batch"]}.get(argument, [])
+    else:
+        names = []
+    return [name for name in names if name in params]
+
+
+def seeded_flow(group: Group) -> Flow | None:
+    """Iterator whose seed is the spec's."""
+    for flow in group.parts.values():
+        seed = flow.get("seed")
+        if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0:
+            return flow
+    return None
+
+
+def is_square(flow: Flow) -> bool:
+    """True if the images of an iterator are square, whatever its options are at run time."""
+    if "target_size" not in flow.args or sides(flow) is not None:
+        return True
+    argument = flow.args["target_size"]
+    value, known = argument.value, plain(argument.value)
+    if isinstance(known, Unknown):
+        return isinstance(argument.node, Row) and len(argument.node.elts) != 2
+    if not isinstance(known, (list, tuple)) or len(known) < 2 or known[0] != known[1]:
+        return not isinstance(known, (list, tuple)) or len(known) < 2
+    return not origins_of(value) or (isinstance(value, Seq) and value.items[0] is value.items[1])
+
+
+def sides(flow: Flow) -> ast.expr | None:
+    """Expression for both height and width, if there is one."""
+    size = flow.args["target_size"].node if "target_size" in flow.args else None
+    if not isinstance(size, Row) or len(size.elts) != 2 or ast.dump(size.elts[0]) != ast.dump(size.elts[1]):
+        return None
+    return size.elts[0]
