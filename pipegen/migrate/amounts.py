@@ -8,9 +8,10 @@ from dataclasses import field
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.known import origins_of, reason_of
 from pipegen.migrate.nodes import Row
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Dotted, Generator, Local, Unknown, origins_of, plain, reason_of
+from pipegen.migrate.values import Dotted, Generator, Local, Unknown, plain
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
 NOT_KNOWN = "not known from the code"
@@ -72,18 +73,19 @@ def expression(knob: Knob, node: ast.expr, text: str, *, inside: bool) -> tuple[
         text: The text of the node.
         inside: True for such a dict.
     """
+    item = knob.item
     if inside:
-        text, grouped = f'{text}["{knob.argument}"]', True
-    elif knob.item is not None and isinstance(node, Row):
-        node = node.elts[knob.item]
-        return node, knob.form.format(_grouped(node, ast.unparse(node)) if knob.form != "{}" else ast.unparse(node))
-    else:
-        grouped = knob.form == "{}" and knob.item is None
-    text = text if grouped else _grouped(node, text)
-    return node, knob.form.format(text if knob.item is None else f"{text}[{knob.item}]")
+        text = f'{text}["{knob.argument}"]'
+    elif item is not None and isinstance(node, Row):
+        node, item = node.elts[item], None
+        text = ast.unparse(node)
+    if not inside and (knob.form != "{}" or item is not None):
+        text = grouped(node, text)
+    return node, knob.form.format(text if item is None else f"{text}[{item}]")
 
 
-def _grouped(node: ast.expr, text: str) -> str:
+def grouped(node: ast.expr, text: str) -> str:
+    """Text of an expression, in brackets if an attribute of it needs them."""
     return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)) else f"({text})"
 
 

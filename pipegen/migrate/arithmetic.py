@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, certain, derived, plain, unknown
+from pipegen.migrate.known import certain, derived, unknown
+from pipegen.migrate.values import Flow, Generator, Local, Map, Seq, Unknown, Value, plain
 
 _LONGEST = 10_000
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -41,7 +42,7 @@ def combine(op: ast.operator, left: Value, right: Value, line: int) -> Value:
         if isinstance(side, Unknown):
             return unknown(side, "it is computed at run time", line)
     if isinstance(op, ast.Div) and isinstance(a, KnownPath) and isinstance(b, str):
-        return derived(KnownPath(join(a, b)), left, right)
+        return derived(KnownPath(posixpath.join(a, b)), left, right)
     if type(op) not in _OPERATORS or not _small(op, a, b):
         return Unknown("it is computed at run time", line)
     try:
@@ -111,11 +112,6 @@ def negate(op: ast.unaryop, value: Value, line: int) -> Value:
     return Unknown("it is computed at run time", line)
 
 
-def join(*parts: str) -> str:
-    """`os.path.join` with forward slashes, the same wherever the tool runs."""
-    return posixpath.join(*parts)
-
-
 _JOINS = ("os.path.join", "posixpath.join")
 _SEQUENCES = ("builtins.tuple", "builtins.list")
 _PLAIN: dict[str, Callable[[Any], Any]] = {
@@ -140,9 +136,9 @@ def plain_call(name: str, values: list[Value], node: ast.Call) -> Value:
         return bad if bad is not None and bad.line else unknown
     texts, first = all(isinstance(g, str) for g in given), given[0] if len(given) == 1 else None
     if is_path and texts:
-        return derived(KnownPath(join(*given) if given else "."), *values)
+        return derived(KnownPath(posixpath.join(*given) if given else "."), *values)
     if name in _JOINS and texts and given:
-        return derived(join(*given), *values)
+        return derived(posixpath.join(*given), *values)
     if name in _TEXTS and isinstance(first, (str, int)):
         return derived(str(first), *values)
     if name in _SEQUENCES and len(values) == 1 and isinstance(values[0], Seq):
@@ -163,7 +159,7 @@ def plain_method(owner: Value, name: str, values: list[Value], node: ast.Call) -
             if plainly and all(isinstance(g, (str, int)) for g in given):
                 return derived(text.format(*given), owner, *values)
     if isinstance(text, KnownPath) and name == "joinpath" and all(isinstance(g, str) for g in given) and len(values) == len(node.args):
-        return derived(KnownPath(join(text, *given)), owner, *values)
+        return derived(KnownPath(posixpath.join(text, *given)), owner, *values)
     return unknown(owner, f"it is the result of `.{name}(…)`", node.lineno)
 
 

@@ -7,17 +7,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipegen.migrate.amounts import expression
+from pipegen.migrate.amounts import expression, grouped
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Written
 from pipegen.migrate.homes import array_stands, constants, of_function, stands
+from pipegen.migrate.known import origins_of
 from pipegen.migrate.labels import folder_below, hold_table_numbers, weighted
 from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import permission
-from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, plain
 from pipegen.migrate.write_spec import params_of, sides
 
 
@@ -89,25 +90,18 @@ class BuildCall:
         if not all(array_stands(self.evaluator, node, flow, self.home) for node in arrays):
             self._missing(flow, "arrays")
             return None
-        image = f'"image": {self._image(flow)}'
+        node = flow.args["x"].node
+        image = f'"image": {self.edits.source(node)}'
+        if hold_table_numbers(self.evaluator, node, flow.frame):  # integers from a table are cast, as Keras did
+            image = f'"image": {grouped(node, self.edits.source(node))}.astype("float32")'
         if flow.known("y") is None:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
         name = Sources(self.written.group).given_labels()
         if name == "label" and isinstance(value, OneHot):
-            inner = flow.args["y"].node
-            label = f"{label}.argmax(axis=1)" if isinstance(inner, (ast.Name, ast.Attribute, ast.Call)) else f"({label}).argmax(axis=1)"
+            label = f"{grouped(flow.args['y'].node, label)}.argmax(axis=1)"
         weight = f', "weight": {self.edits.source(flow.args["sample_weight"].node)}' if weighted(flow) else ""
         return f'{{{image}, "{name}": {label}{weight}}}'
-
-    def _image(self, flow: Flow) -> str:
-        """Array of images; integers from a table are cast, as Keras did."""
-        node = flow.args["x"].node
-        text = self.edits.source(node)
-        if not hold_table_numbers(self.evaluator, node, flow.frame):
-            return text
-        plain_enough = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-        return f'{text}.astype("float32")' if plain_enough else f'({text}).astype("float32")'
 
     def _params(self) -> str:
         """Params that are known only at run time, or may change then, if their expression is valid here."""

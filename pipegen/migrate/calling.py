@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
+from pipegen.migrate.known import Evaluator, certain, origins_of, setting, told
 from pipegen.migrate.nodes import (
     DEFINITIONS,
     Comprehension,
@@ -18,33 +18,14 @@ from pipegen.migrate.nodes import (
     names_in,
     targets_of,
 )
-from pipegen.migrate.values import (
-    Argument,
-    Const,
-    Evaluator,
-    Frame,
-    Map,
-    Seq,
-    Unknown,
-    Value,
-    Zipped,
-    certain,
-    origins_of,
-    plain,
-    setting,
-    told,
-)
+from pipegen.migrate.values import Argument, Const, Frame, Map, Seq, Unknown, Value, Zipped, plain
 
 
 def defaults(evaluator: Evaluator, node: Function, parent: Frame) -> dict[str, Value]:
     """Defaults of a function's parameters, as values that a caller may replace; omits unknown ones."""
-    found = {}
-    for name, default in defaults_of(node.args):
-        value = evaluator.value(default, parent)
-        known = plain(value)
-        if known is not None and not isinstance(known, (Unknown, dict)):
-            found[name] = setting(value, f"the caller of `{shown_name(node, parent)}`")
-    return found
+    values = {name: evaluator.value(default, parent) for name, default in defaults_of(node.args)}
+    known = {name: value for name, value in values.items() if not isinstance(plain(value), (Unknown, dict, type(None)))}
+    return {name: setting(value, f"the caller of `{shown_name(node, parent)}`") for name, value in known.items()}
 
 
 def bind(
@@ -55,34 +36,25 @@ def bind(
     With `method`, the first parameter is the object itself and takes no argument.
     """
     names = [a.arg for a in (*spec.posonlyargs, *spec.args)][int(method) :]
-    if len(spec.defaults) > len(names):
+    if len(spec.defaults) > len(names) or any(isinstance(arg, ast.Starred) for arg in call.args):
         return None
-    bound: dict[str, Value] = {}
-    rest: list[Value] = []
-    for i, arg in enumerate(call.args):
-        if isinstance(arg, ast.Starred):
-            return None
-        if i < len(names):
-            bound[names[i]] = evaluator.value(arg, frame)
-        else:
-            rest.append(evaluator.value(arg, frame))
+    given = [evaluator.value(arg, frame) for arg in call.args]
+    bound = dict(zip(names, given, strict=False))
     extra: dict[str, Value] = {}
     known = {*names, *(a.arg for a in spec.kwonlyargs)}
     for keyword in call.keywords:
         value = evaluator.value(keyword.value, frame)
-        if keyword.arg is None:
-            if not isinstance(value, Map):
-                return None
-            for key, inner in value.items.items():
-                (bound if key in known else extra)[key] = inner
-        else:
-            (bound if keyword.arg in known else extra)[keyword.arg] = value
+        if keyword.arg is None and not isinstance(value, Map):
+            return None
+        unpacked = value.items if keyword.arg is None and isinstance(value, Map) else {keyword.arg or "": value}
+        for key, inner in unpacked.items():
+            (bound if key in known else extra)[key] = inner
     for name, default in defaults_of(spec):
         bound.setdefault(name, evaluator.value(default, home))
     if spec.kwarg is not None:
         bound[spec.kwarg.arg] = Map(extra)
     if spec.vararg is not None:
-        bound[spec.vararg.arg] = Seq(tuple(rest))
+        bound[spec.vararg.arg] = Seq(tuple(given[len(names) :]))
     return bound
 
 
@@ -256,9 +228,7 @@ def _rounds(evaluator: Evaluator, node: Comprehension | ast.For, frame: Frame) -
     if items is None or not 0 < len(items) <= _MOST_ROUNDS:
         return None
     bound = [_bound(target, item) for item in items]
-    if any(b is None for b in bound):
-        return None
-    return [evaluator.inner_frame(node, frame, args) for args in bound if args is not None]
+    return None if None in bound else [evaluator.inner_frame(node, frame, args or {}) for args in bound]
 
 
 def _items(evaluator: Evaluator, node: ast.expr, frame: Frame) -> list[Value] | None:
@@ -279,17 +249,16 @@ def _by_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> list[Value] 
         owner = evaluator.value(node.func.value, frame)
         if not isinstance(owner, Map):
             return None
-        pairs: Iterator[tuple[str, Value]] = iter(owner.items.items())
-        kind = node.func.attr
-        return [Const(key) if kind == "keys" else value if kind == "values" else Seq((Const(key), value)) for key, value in pairs]
+        if node.func.attr == "items":
+            return [Seq((Const(key), value)) for key, value in owner.items.items()]
+        return [Const(key) for key in owner.items] if node.func.attr == "keys" else list(owner.items.values())
     name = getattr(evaluator.value(node.func, frame), "name", "")
     if name == "builtins.enumerate" and len(node.args) == 1:
         inner = _items(evaluator, node.args[0], frame)
         return None if inner is None else [Seq((Const(i), item)) for i, item in enumerate(inner)]
     if name == "builtins.zip" and node.args:
         parts = [_items(evaluator, a, frame) for a in node.args]
-        known = [p for p in parts if p is not None]
-        return [Seq(items) for items in zip(*known, strict=False)] if len(known) == len(parts) else None
+        return None if None in parts else [Seq(items) for items in zip(*(p or [] for p in parts), strict=False)]
     if name == "builtins.range" and len(node.args) == 1:
         count = certain(evaluator.value(node.args[0], frame))
         return [Const(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_ROUNDS else None
@@ -302,22 +271,15 @@ def _bound(target: ast.expr, item: Value) -> dict[str, Value] | None:
         return {target.id: item}
     if not isinstance(target, Row) or not isinstance(item, Seq) or len(item.items) != len(target.elts):
         return None
-    found: dict[str, Value] = {}
-    for inner, value in zip(target.elts, item.items, strict=True):
-        bound = _bound(inner, value)
-        if bound is None:
-            return None
-        found.update(bound)
-    return found
+    parts = [_bound(inner, value) for inner, value in zip(target.elts, item.items, strict=True)]
+    return None if None in parts else {name: value for part in parts for name, value in (part or {}).items()}
 
 
 def makes_several(node: ast.For, calls: frozenset[str]) -> bool:
     """True if each round of a loop makes its own object with one of these functions or methods, and none ends the loop."""
     inside = [n for statement in node.body for n in ast.walk(statement)]
-    if (
-        any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside)
-        or getattr(getattr(node.iter, "func", None), "id", "") == "range"
-    ):
+    ends = any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom)) for n in inside)
+    if ends or getattr(getattr(node.iter, "func", None), "id", "") == "range":
         return False
     made = names_in(node.target)
     for _ in range(3):

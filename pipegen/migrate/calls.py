@@ -8,6 +8,7 @@ from typing import cast
 
 from pipegen.migrate.arithmetic import plain_call, plain_method
 from pipegen.migrate.calling import arguments, bind
+from pipegen.migrate.known import Evaluator, certain, origins_of, picked, unknown
 from pipegen.migrate.labels import are_several, of_arrays, of_call, of_rows
 from pipegen.migrate.members import is_plain_class
 from pipegen.migrate.nodes import flattened
@@ -16,7 +17,6 @@ from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS, is_keras
 from pipegen.migrate.values import (
     Const,
     Dotted,
-    Evaluator,
     Flow,
     Frame,
     Generator,
@@ -33,11 +33,7 @@ from pipegen.migrate.values import (
     Unknown,
     Value,
     Zipped,
-    certain,
-    origins_of,
-    picked,
     plain,
-    unknown,
 )
 
 _MOST_CLASSES = 20
@@ -48,14 +44,15 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     if isinstance(node.func, ast.Attribute) and node.func.attr in FLOWS:
         owner = evaluator.value(node.func.value, frame)
         if isinstance(owner, Generator) or (node.func.attr != "flow" and not isinstance(owner, (Dotted, Local))):
-            return _flow(evaluator, node, frame, owner)
-    labels = of_call(evaluator, node, frame)
-    if labels is not None:
+            args, wrong = arguments(evaluator, node, frame, FLOWS[node.func.attr])
+            generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is not an ImageDataGenerator", node.lineno)
+            return Flow(node.lineno, args, node, frame, wrong, node.func.attr, generator)
+    if (labels := of_call(evaluator, node, frame)) is not None:
         return labels
     function = evaluator.value(node.func, frame)
+    if isinstance(function, Local) and isinstance(function.node, ast.ClassDef):
+        return _instance(evaluator, node, frame, function)
     if isinstance(function, Local):
-        if isinstance(function.node, ast.ClassDef):
-            return _instance(evaluator, node, frame, function)
         return evaluator.returned(function, node, frame)[1]
     if isinstance(function, RecordType):
         return _of_record_type(evaluator, node, frame, function)
@@ -64,13 +61,6 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     if isinstance(node.func, ast.Attribute):
         return _method(evaluator, node, frame)
     return Unknown("it is the result of a call", node.lineno)
-
-
-def _flow(evaluator: Evaluator, node: ast.Call, frame: Frame, owner: Value) -> Flow:
-    method = cast("ast.Attribute", node.func).attr
-    args, wrong = arguments(evaluator, node, frame, FLOWS[method])
-    generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is not an ImageDataGenerator", node.lineno)
-    return Flow(node.lineno, args, node, frame, wrong, method, generator)
 
 
 def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:
@@ -132,12 +122,16 @@ def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value
     """Evaluates `dict(…)` of keywords and an optional dict."""
     if len(values) != len(node.args) or len(values) > 1 or not all(isinstance(v, Map) for v in values):
         return None
-    names = {k.arg or "" for k in node.keywords}
-    found, more = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, tuple(names))
-    if "**" in found or more:
-        return None
+    found = _keywords(evaluator, node, frame)
     start = cast("Map", values[0]).items if values else {}
-    return Map({**start, **{key: argument.value for key, argument in found.items()}})
+    return None if found is None else Map({**start, **found})
+
+
+def _keywords(evaluator: Evaluator, node: ast.Call, frame: Frame) -> dict[str, Value] | None:
+    """Keywords of a call, also of a known dict; `None` if they are not all known by name."""
+    names = tuple({k.arg or "" for k in node.keywords})
+    found, wrong = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, names)
+    return None if "**" in found or wrong else {name: argument.value for name, argument in found.items()}
 
 
 def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
@@ -153,9 +147,6 @@ def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     return plain_method(owner, name, values, node)
 
 
-_NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace")
-
-
 def _made(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value | None:
     """Object of a class of the file, if its attributes can be followed; else `None`."""
     definition = cast("ast.ClassDef", of.node)
@@ -165,25 +156,23 @@ def _made(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Valu
     if not is_plain_class(evaluator, of):
         return None
     constructor = next((m for m in definition.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+    seen = evaluator.objects.setdefault(id(of.node), [])
+    if constructor is None and (node.args or node.keywords):
+        return None
     if constructor is None:
-        return _seen(evaluator, Instance(of)) if not node.args and not node.keywords else None
+        seen.append(Instance(of))
+        return seen[-1]
     args = bind(evaluator, constructor.args, node, frame, of.frame, method=True)
     if constructor.decorator_list or args is None or evaluator.is_too_deep(constructor, frame):
         return None
-    inner = evaluator.frame(definition, of.frame, {})
-    made = evaluator.frame(constructor, inner, args, call=node, caller=frame)
+    made = evaluator.frame(constructor, evaluator.frame(definition, of.frame, {}), args, call=node, caller=frame)
     made.depth = max(made.depth, frame.depth + 1)
-    found = _seen(evaluator, Instance(of, made))
+    found = Instance(of, made)
+    seen.append(found)
     for statement in flattened(constructor.body):
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             evaluator.value(statement.value, made)  # a method that sets attributes is called before they are read
     return found
-
-
-def _seen(evaluator: Evaluator, made: Instance) -> Instance:
-    """Registers an object with the evaluator and returns it."""
-    evaluator.objects.setdefault(id(made.of.node), []).append(made)
-    return made
 
 
 def _fields(evaluator: Evaluator, of: Local) -> list[tuple[str, Value | None]] | None:
@@ -229,11 +218,10 @@ def _record(
     given, wrong = arguments(evaluator, node, frame, names)
     if "**" in given or wrong or len(node.args) > len(names):
         return None
-    items = {name: given[name].value if name in given else default for name, default in fields}
-    changed = evaluator.assignments(definition) if definition is not None else {}
     missing = Unknown("no value is given", node.lineno)
-    unsure = Unknown("a method assigns it, too", node.lineno)
-    return Record({name: unsure if name in changed else value if value is not None else missing for name, value in items.items()})
+    items: dict[str, Value] = {name: given[name].value if name in given else default or missing for name, default in fields}
+    changed = evaluator.assignments(definition) if definition is not None else {}
+    return Record({**items, **{name: Unknown("a method assigns it, too", node.lineno) for name in items if name in changed}})
 
 
 def _of_standard_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value | None:
@@ -242,10 +230,9 @@ def _of_standard_library(evaluator: Evaluator, node: ast.Call, frame: Frame, nam
     if parts[-2:-1] == ["flags"] and parts[-1].startswith("DEFINE_") and values:
         flag = certain(values[0])
         return Record({"value": evaluator.outside.flag(flag, node.lineno)}) if isinstance(flag, str) else None
-    if name in _NAMESPACES and not node.args:
-        names = tuple(k.arg or "" for k in node.keywords)
-        given, wrong = arguments(evaluator, node, frame, names)
-        return None if "**" in given or wrong else Record({key: argument.value for key, argument in given.items()})
+    if name in ("types.SimpleNamespace", "argparse.Namespace") and not node.args:
+        given = _keywords(evaluator, node, frame)
+        return None if given is None else Record(given)
     if name != "collections.namedtuple" or len(node.args) != 2 or any(k.arg != "defaults" for k in node.keywords):
         return None
     told = plain(evaluator.value(node.args[1], frame))
@@ -258,8 +245,8 @@ def _of_standard_library(evaluator: Evaluator, node: ast.Call, frame: Frame, nam
 
 def _of_record_type(evaluator: Evaluator, node: ast.Call, frame: Frame, of: RecordType) -> Value:
     """Object of a named tuple's type."""
-    missing = len(of.names) - len(of.defaults)
-    fields: list[tuple[str, Value | None]] = [(name, of.defaults[i - missing] if i >= missing else None) for i, name in enumerate(of.names)]
+    defaults = (*[None] * (len(of.names) - len(of.defaults)), *of.defaults)
+    fields = list(zip(of.names, defaults, strict=True))
     return _record(evaluator, node, frame, fields) or Unknown("its fields are not followed", node.lineno)
 
 

@@ -121,7 +121,9 @@ class Draws:
             self._placed.add((name, id(place)))
             text = f"{name} = {dataset}{ENDLESS}"
             if isinstance(place, Function):
-                self.edits.before(_first_statement(place), text)
+                first = place.body[0]
+                documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(place.body) > 1
+                self.edits.before(place.body[1] if documented else first, text)
             else:
                 self.edits.after(place, text)
         return name
@@ -166,13 +168,6 @@ def _binding_frame(name: str, frame: Frame) -> Frame | None:
         if name in here.scope.bindings and here is of_function(here):
             return here
     return None
-
-
-def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
-    """First statement of a function after its docstring."""
-    first = function.body[0]
-    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
-    return function.body[1] if documented else first
 
 
 def loops_around(flow: Flow) -> list[ast.stmt]:

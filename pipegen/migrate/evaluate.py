@@ -12,31 +12,13 @@ from typing import cast
 from pipegen.migrate.arithmetic import combine, compare, either, negate, text_of
 from pipegen.migrate.calling import bind, comprehension, defaults, first_round, handed_on, is_undecorated, returned_last, rounds, shown_name
 from pipegen.migrate.calls import call_value, subscript
+from pipegen.migrate.known import certain, same, told, unknown
 from pipegen.migrate.members import assignments_of, attribute, attributes_from_outside, given_below
 from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
 from pipegen.migrate.outside import Outside
 from pipegen.migrate.scopes import ALWAYS, Binding, Node, changers_of, scope_of
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import (
-    Const,
-    Dotted,
-    Flow,
-    Frame,
-    Generator,
-    Instance,
-    Local,
-    Map,
-    Parser,
-    Seq,
-    Table,
-    Unknown,
-    Value,
-    Zipped,
-    certain,
-    same,
-    told,
-    unknown,
-)
+from pipegen.migrate.values import Const, Dotted, Flow, Frame, Generator, Instance, Local, Map, Parser, Seq, Table, Unknown, Value, Zipped
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
@@ -243,7 +225,8 @@ class FileEvaluator:
             return Local(cast("ast.FunctionDef", binding.node), frame)
         if binding.kind == "param":
             in_loop = isinstance(frame.scope.node, (Comprehension, ast.For))
-            how = "gets its value in a loop" if in_loop else f"is an argument of `{_called(frame)}`"
+            function = getattr(frame.scope.node, "name", "a function")
+            how = "gets its value in a loop" if in_loop else f"is an argument of `{function}`"
             return frame.args.get(binding.name, Unknown(f"`{binding.name}` {how}", line or start(frame.scope.node)[0]))
         if binding.kind == "value" and binding.value is not None:
             value = self.value(binding.value, frame)
@@ -288,20 +271,16 @@ class FileEvaluator:
         handed = handed_on(self, body, inner) if yields and not returns else None
         if handed is not None:
             return inner, handed
-        last = None if yields else returned_last(self, body, inner)
+        if yields:
+            return inner, Unknown(f"`{node.name}` is a generator", call.lineno)
+        last = returned_last(self, body, inner)
         if last is None:
-            return inner, Unknown(
-                f"`{node.name}` has several `return` statements" if not yields else f"`{node.name}` is a generator", call.lineno
-            )
+            return inner, Unknown(f"`{node.name}` has several `return` statements", call.lineno)
         return inner, self.value(last.value, inner) if last.value is not None else Const(None)
 
     def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
         """True if a call is not followed: it is recursive, or there are too many frames."""
         return len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH or any(here.scope.node is node for here in frame.outward)
-
-
-def _called(frame: Frame) -> str:
-    return getattr(frame.scope.node, "name", "a function")
 
 
 _UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)

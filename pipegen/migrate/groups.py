@@ -9,10 +9,11 @@ from typing import Any, cast
 from pipegen.frozen import dataclass
 from pipegen.migrate.amounts import Knob
 from pipegen.migrate.interpret import Collected
+from pipegen.migrate.known import certain, origins_of
 from pipegen.migrate.nodes import Comprehension, called
 from pipegen.migrate.pairs import Pair, folder_of, pairs_of
 from pipegen.migrate.steps import augments
-from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, certain, origins_of, plain
+from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, plain
 
 _ROLES = {"training": "train", "validation": "validation"}
 

@@ -17,26 +17,11 @@ from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.groups import Display, Group, displays_of, group_flows
 from pipegen.migrate.homes import of_function, up_to_function
 from pipegen.migrate.interpret import Collected, PairUse, Use, collect
+from pipegen.migrate.known import origins_of, same
 from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
 from pipegen.migrate.refusals import owner_of
 from pipegen.migrate.steps import RANDOM
-from pipegen.migrate.values import (
-    Argument,
-    Dotted,
-    Flow,
-    Frame,
-    Generator,
-    Local,
-    Seq,
-    Setting,
-    Table,
-    Unknown,
-    Value,
-    Zipped,
-    origins_of,
-    plain,
-    same,
-)
+from pipegen.migrate.values import Argument, Dotted, Flow, Frame, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, plain
 
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")
@@ -229,13 +214,9 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
         blocks = (*statement.body, *statement.orelse)
         return _only_reads(found, statement.test, frame) and all(_is_missed_by_none(found, s, frame) for s in blocks)
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        stored = [
-            n
-            for t in targets_of(statement)
-            for n in ast.walk(t)
-            if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store)
-        ]
-        return not stored and (statement.value is None or _only_reads(found, statement.value, frame))
+        parts = (n for t in targets_of(statement) for n in ast.walk(t))
+        changes = any(isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store) for n in parts)
+        return not changes and (statement.value is None or _only_reads(found, statement.value, frame))
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant) or called(statement.value) in _HARMLESS
     if isinstance(statement, ast.Return):
@@ -245,18 +226,14 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
 
 def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
     """True if the calls in an expression only make generators and iterators, or compute values from their arguments."""
-    return all(_call_only_reads(found, n, frame) for n in ast.walk(node) if isinstance(n, ast.Call))
-
-
-def _call_only_reads(found: Collected, call: ast.Call, frame: Frame) -> bool:
-    if isinstance(found.evaluator.value(call, frame), (Flow, Generator, Zipped, Seq)):
-        return True
-    function = found.evaluator.value(call.func, frame)
-    if isinstance(function, Dotted):
-        return function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
-    if isinstance(function, Local):
-        return False
-    return isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+        made, function = found.evaluator.value(call, frame), found.evaluator.value(call.func, frame)
+        reads = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not isinstance(function, Local)
+        if isinstance(function, Dotted):
+            reads = function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
+        if not reads and not isinstance(made, (Flow, Generator, Zipped, Seq)):
+            return False
+    return True
 
 
 def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
@@ -318,8 +295,7 @@ def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Seq
         if not isinstance(function, Local) or isinstance(function.node, ast.ClassDef):
             return None
         put = _Put(function, function.node.args, call, of_function(frame), outside)
-        found = put.visit(found)
-        frame = caller
+        found, frame = put.visit(found), caller
         if put.failed:
             return None
     here = of_function(frame)
@@ -402,8 +378,7 @@ def _repeated(found: Collected, group: Group) -> list[ast.AST]:
         return []
     if not all(_alike(flow, other) for flow in shared for other in found.flows if other.node is flow.node):
         return []
-    inside = [node for node in (_function_of(found, flow) for flow in shared) if node is not None]
-    if inside:
+    if inside := [node for node in (_function_of(found, flow) for flow in shared) if node is not None]:
         return inside
     parts = any(f.node is g.node for f in group.flows for g in group.flows if f is not g)
     if parts or hoisted(found, group, needed=owner_of(group, found) is None) is not None:
@@ -414,18 +389,13 @@ def _repeated(found: Collected, group: Group) -> list[ast.AST]:
 def _alike(flow: Flow, other: Flow) -> bool:
     """True if two iterators of the same code differ only in values that the call of `build` can pass."""
     one, two = flow.generator, other.generator
-    if not _equal_but(flow.args, other.args, _GIVEN):
-        return False
-    if not isinstance(one, Generator) or not isinstance(two, Generator):
-        return one is two
-    return one is two or (one.node is two.node and _equal_but(one.args, two.args, _KNOBS))
+    both = isinstance(one, Generator) and isinstance(two, Generator) and one.node is two.node and _equal_but(one.args, two.args, _KNOBS)
+    return _equal_but(flow.args, other.args, _GIVEN) and (one is two or both)
 
 
 def _equal_but(one: dict[str, Argument], other: dict[str, Argument], names: tuple[str, ...]) -> bool:
     """True if arguments are equal, apart from those of some names."""
-    if set(one) != set(other):
-        return False
-    return all(same(one[n].value, other[n].value) or one[n].value is other[n].value for n in one if n not in names)
+    return set(one) == set(other) and all(same(one[n].value, other[n].value) for n in one if n not in names)
 
 
 def _function_of(found: Collected, flow: Flow) -> ast.AST | None:

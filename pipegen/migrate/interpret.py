@@ -9,9 +9,10 @@ from typing import Literal, cast
 from pipegen.migrate.arithmetic import truth_of
 from pipegen.migrate.calling import makes_several, reached, rounds, taken_side
 from pipegen.migrate.evaluate import FileEvaluator
+from pipegen.migrate.known import certain
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, plain
 
 UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
 
@@ -132,8 +133,12 @@ _MOST_FRAMES = 500
 def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
     """Collects from a parsed file; functions and loops in `whole` are walked once, for all their calls."""
     evaluator = FileEvaluator(tree, whole)
-    mentions = _mentions(tree)
-    walker = _Walker(Collected(evaluator), _concerned(mentions))
+    mentions: dict[str, set[str]] = {}
+    """Names mentioned by each function of the file, and by each class in its methods."""
+    for inner in ast.walk(tree):
+        if isinstance(inner, DEFINITIONS):
+            mentions.setdefault(inner.name, set()).update(filter(None, map(name_of, ast.walk(inner))))
+    walker = _Walker(Collected(evaluator), mentions)
     for statement in tree.body:
         walker.visit(statement, evaluator.module, ())
     waited: set[int] = set()
@@ -141,9 +146,9 @@ def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
         node, frame = walker.pending.pop(0)
         if id(node) in walker.entered:
             continue
-        if id(node) not in waited and any(
-            _names_of(node, frame) & mentions[n.name] for n, _ in walker.pending if n.name in walker.concerned
-        ):
+        around = frame.scope.node
+        names = {node.name, around.name} if isinstance(around, ast.ClassDef) else {node.name}  # by which code can call it
+        if id(node) not in waited and any(names & mentions[n.name] for n, _ in walker.pending if n.name in walker.concerned):
             waited.add(id(node))  # its calls come first, and have the arguments
             walker.pending.append((node, frame))
             continue
@@ -154,34 +159,14 @@ def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
     return walker.found
 
 
-def _names_of(node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> set[str]:
-    """Names by which code can call a function: its own and, for a method, its class."""
-    around = frame.scope.node
-    return {node.name, around.name} if isinstance(around, ast.ClassDef) else {node.name}
-
-
-def _mentions(tree: ast.Module) -> dict[str, set[str]]:
-    """Names mentioned by each function of a file, and by each class in its methods."""
-    mentions: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, DEFINITIONS):
-            mentions.setdefault(node.name, set()).update(filter(None, map(name_of, ast.walk(node))))
-    return mentions
-
-
-def _concerned(mentions: dict[str, set[str]]) -> set[str]:
-    """Functions that handle generators, or call one that does: they are followed at each call."""
-    names = {"ImageDataGenerator", *FLOWS}
-    while more := {name for name, inner in mentions.items() if inner & names} - names:
-        names |= more
-    return names
-
-
 class _Walker:
-    def __init__(self, found: Collected, concerned: set[str]) -> None:
+    def __init__(self, found: Collected, mentions: dict[str, set[str]]) -> None:
         self.found = found
-        self.concerned = concerned
-        self.calls = frozenset(concerned - {"ImageDataGenerator"})
+        self.concerned = {"ImageDataGenerator", *FLOWS}
+        """Functions that handle generators, or call one that does: they are followed at each call."""
+        while more := {name for name, inner in mentions.items() if inner & self.concerned} - self.concerned:
+            self.concerned |= more
+        self.calls = frozenset(self.concerned - {"ImageDataGenerator"})
         self.values = found.evaluator
         self.pending: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Frame]] = []
         self.lambdas: list[tuple[ast.Lambda, Frame]] = []
@@ -206,12 +191,12 @@ class _Walker:
         """Walks through the statements of a call; True if the call certainly ends there."""
         for statement in statements:
             taken = taken_side(self.values, statement, frame) if frame.args else None
-            if taken is None or not isinstance(statement, ast.If):
-                self.visit(statement, frame, ())
-            else:
+            if taken is not None and isinstance(statement, ast.If):
                 self.visit(statement.test, frame, (statement,))
                 if self._run(taken, frame):
                     return True
+            else:
+                self.visit(statement, frame, ())
             if isinstance(statement, (ast.Return, ast.Raise)):
                 return True
         return False
@@ -369,15 +354,15 @@ class _Walker:
             return
         if kind == "call":
             call = cast("ast.Call", about)
-            found = self._model_call(call, node, frame)
-            if found is None:
-                callee = self.values.value(call.func, frame)
-                if isinstance(callee, Local) and not isinstance(callee.node, ast.ClassDef):
-                    return  # the function is followed instead
+            argument = self._model_call(call, node, frame)
+            callee = self.values.value(call.func, frame)
+            if argument is not None:
+                kind, name = "model", argument
+            elif isinstance(callee, Local) and not isinstance(callee.node, ast.ClassDef):
+                return  # the function is followed instead
+            else:
                 name = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else called(call)
                 kind = name if name in ("len", "next", "zip") else "other"
-            else:
-                kind, name = "model", found
         if isinstance(thing, Flow):
             self.found.uses.append(Use(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
         else:
@@ -396,10 +381,8 @@ class _Walker:
 
 def named_arguments(call: ast.Call) -> dict[str, ast.expr]:
     """Arguments of a call of `fit` or similar, by their names in Keras 3."""
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    order = (
-        FIT_GENERATOR if method == "fit_generator" else FIT if method == "fit" else ("x", "steps" if method.endswith("_generator") else "y")
-    )
+    method = called(call)
+    order = {"fit": FIT, "fit_generator": FIT_GENERATOR}.get(method, ("x", "steps" if method.endswith("_generator") else "y"))
     found = {name: arg for name, arg in zip(order, call.args, strict=False) if not isinstance(arg, ast.Starred)}
     for keyword in call.keywords:
         if keyword.arg is not None:

@@ -6,9 +6,10 @@ import ast
 from functools import partial
 from typing import Any
 
+from pipegen.migrate.known import Evaluator
 from pipegen.migrate.nodes import Row, called, start
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import ClassIndices, Dotted, Evaluator, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, Value
+from pipegen.migrate.values import ClassIndices, Dotted, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, Value
 
 _KEEPING = ("array", "asarray", "astype", "copy", "concatenate")
 """Functions of NumPy and methods of arrays that keep the form of labels."""

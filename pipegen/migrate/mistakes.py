@@ -8,10 +8,11 @@ import math
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
 from pipegen.migrate.interpret import Collected, ModelCall
+from pipegen.migrate.known import is_number, origins_of, reason_of, same
 from pipegen.migrate.nodes import Row, called
 from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
-from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, is_number, origins_of, plain, reason_of, same
+from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
 _TOGETHER = "in one spec with a feature for each, a mask always moves with its image"

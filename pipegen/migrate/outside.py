@@ -8,22 +8,9 @@ from typing import Any
 
 from pipegen.frozen import dataclass
 from pipegen.migrate.arithmetic import KnownPath
+from pipegen.migrate.known import Evaluator, derived, origins_of, setting
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Row, called
-from pipegen.migrate.values import (
-    Const,
-    Dotted,
-    Evaluator,
-    Frame,
-    Options,
-    Parser,
-    Seq,
-    Unknown,
-    Value,
-    derived,
-    origins_of,
-    plain,
-    setting,
-)
+from pipegen.migrate.values import Const, Dotted, Frame, Options, Parser, Seq, Unknown, Value, plain
 
 _FLAGS = {
     "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),

@@ -10,12 +10,13 @@ from pipegen.frozen import dataclass
 from pipegen.migrate.calling import hands_on, passing_loop
 from pipegen.migrate.homes import of_function
 from pipegen.migrate.interpret import Collected, PairUse, Use
+from pipegen.migrate.known import certain, same
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.nodes import Function, end, flattened, start
 from pipegen.migrate.removal import is_read_elsewhere
 from pipegen.migrate.uses import UseEdits, access, is_dropped
-from pipegen.migrate.values import Const, Flow, Generator, Unknown, Zipped, certain, same
+from pipegen.migrate.values import Const, Flow, Generator, Unknown, Zipped
 
 _MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
 """Names of iterators and folders of masks."""

@@ -209,20 +209,15 @@ class Removal:
         statement, frame = self.found.statements.get(id(generator), (None, generator.frame))
         if statement is None:
             statement = self._holder(generator)
-        if statement is None or self._is_read(statement, frame):
+        owners = [call.func.value for _, call in self.found.fits if isinstance(call.func, ast.Attribute)]
+        own = (*owners, *(flow.node for flow in self.done), *self.gone)  # the exchanged calls, and those of `fit`
+        known = frozenset(id(n) for root in own for n in ast.walk(root))
+        if statement is None or is_read_elsewhere(self.found.evaluator, statement, frame, known):
             return
         self.edits.delete(statement)
         calls = [call for owner, call in self.found.fits if owner is generator]
         for statement in (n for n in ast.walk(self.edits.tree) if isinstance(n, ast.Expr) and n.value in calls):
             self.edits.delete(statement)
-
-    def _is_read(self, statement: ast.stmt, frame: Frame) -> bool:
-        """True if code other than the exchanged calls and `fit` reads the variable of a statement."""
-        calls = [call for _, call in self.found.fits]
-        owners = [c.func.value for c in calls if isinstance(c.func, ast.Attribute)]
-        replaced = [f.node for f in self.done]
-        known = frozenset(id(n) for root in (*owners, *replaced, *self.gone) for n in ast.walk(root))
-        return is_read_elsewhere(self.found.evaluator, statement, frame, known)
 
     def _holder(self, generator: Generator) -> ast.stmt | None:
         """Assignment of a dict or a list of only unneeded generators."""

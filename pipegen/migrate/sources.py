@@ -8,9 +8,10 @@ from typing import Any, cast
 from pipegen.migrate.amounts import Knob, Knobs, is_open, number, varies
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group, data_key
+from pipegen.migrate.known import is_number
 from pipegen.migrate.labels import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, form_of, takes_share, weighted
 from pipegen.migrate.pairs import folder_of
-from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown, is_number
+from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown
 from pipegen.spec.compose import flow_scalar
 
 _KEY = "'([^/]+)[.][^./]+$'"

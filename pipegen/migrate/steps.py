@@ -10,9 +10,10 @@ from typing import get_args
 
 from pipegen.migrate.amounts import Amounts, Knob, Step, is_open, number, varies
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.known import is_number
 from pipegen.migrate.nodes import flattened
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, is_number
+from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value
 from pipegen.ops.transforms.whiten import LARGEST
 
 _FILLS = ("nearest", "reflect", "wrap")
@@ -206,8 +207,9 @@ class Steps(Geometry):
         """Steps on values, which run on every split."""
         self.found = []
         given, name = self.generator.argument("preprocessing_function"), "rescale"
-        none = given is None or (isinstance(given, Const) and given.value is None)
-        function = None if none else function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
+        function = None
+        if given is not None and not (isinstance(given, Const) and given.value is None):
+            function = function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
         if function is not None and function.text.startswith("python:"):
             self.found.append(Step("cast: {dtype: float32}", "the dtype that Keras passed to the function"))
         rescale = None

@@ -11,9 +11,10 @@ from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function, stands
 from pipegen.migrate.interpret import Collected, PairUse, Use
+from pipegen.migrate.known import certain
 from pipegen.migrate.model_calls import drops, edit_model_call
 from pipegen.migrate.nodes import names_in
-from pipegen.migrate.values import Unknown, certain
+from pipegen.migrate.values import Unknown
 
 MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pipegen.migrate.amounts import Knob, Knobs, Step
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
+from pipegen.migrate.known import origins_of, reason_of
 from pipegen.migrate.labels import WITHOUT_CLASSES, class_mode, names_folders, weighted
 from pipegen.migrate.nodes import Row
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.steps import RANDOM, Steps
-from pipegen.migrate.values import Flow, Generator, Seq, Table, Unknown, origins_of, plain, reason_of
+from pipegen.migrate.values import Flow, Generator, Seq, Table, Unknown, plain
 
 _METHODS = {
     "nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "box": "area", "hamming": "bilinear",
@@ -47,9 +48,7 @@ class Writer:
     def text(self) -> str:
         """The spec."""
         source = Sources(self.group, self.findings, self.params, self.knobs).lines()
-        steps = self._steps()
-        batch = self._batch()
-        order = self._order()
+        steps, batch, order = self._steps(), self._batch(), self._order()
         report_settings(self.group, tuple(self.params), tuple(self.knobs.found), self.findings)
         file = self.file if self.file.isprintable() else ascii(self.file)  # a control character would end the comment
         lines = [
@@ -70,16 +69,9 @@ class Writer:
 
     def _steps(self) -> list[Step]:
         flow = self.group.first
-        for each in self.group.parts.values():
-            if "**" in each.args:
-                self._report_unpacked(each)
-            if each.get("save_to_dir") is not None:
-                message = "`save_to_dir` is left out: no images are written while the model trains"
-                help_ = "`pipegen export` writes augmented images with their random numbers"
-                self.findings.add("PG630", each.line_of("save_to_dir"), message, help_)
-        self._report_unknown()
-        self._report_differences()
-        self._report_missing_files()
+        for split, each in self.group.parts.items():
+            self._report_unknown(split, each)
+            self._report_differences(split, each)
         size, steps = self._resize(flow)
         generator = flow.generator
         if not isinstance(generator, Generator):
@@ -102,48 +94,44 @@ class Writer:
     def _report_unpacked(self, thing: Generator | Flow) -> None:
         argument = thing.args["**"]
         reason = argument.value.reason if isinstance(argument.value, Unknown) else "it is not a dict"
-        message = f"the unpacked arguments are not known: {reason}"
-        self.findings.add("PG610", argument.node.lineno, message, "add them by hand")
+        self.findings.add("PG610", argument.node.lineno, f"the unpacked arguments are not known: {reason}", "add them by hand")
 
-    def _report_unknown(self) -> None:
-        """Reports unknown arguments of the iterators that are not reported elsewhere."""
-        for split, flow in self.group.parts.items():
-            for name, default in _DEFAULTS.items():
-                value = flow.known(name)
-                if isinstance(value, Unknown):
-                    message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
-                    self.findings.add("PG610", flow.line_of(name), message, f"the spec assumes {default}: check if that is right")
+    def _report_unknown(self, split: str, flow: Flow) -> None:
+        """Reports unknown arguments of an iterator that are not reported elsewhere."""
+        if "**" in flow.args:
+            self._report_unpacked(flow)
+        for name, default in _DEFAULTS.items():
+            value = flow.known(name)
+            if isinstance(value, Unknown):
+                message = f"`{name}` of the {split} data is not known: {reason_of(value)}"
+                self.findings.add("PG610", flow.line_of(name), message, f"the spec assumes {default}: check if that is right")
 
-    def _report_differences(self) -> None:
-        """Reports arguments that differ between splits, which a spec has only once."""
-        sources = Sources(self.group)
+    def _report_differences(self, split: str, flow: Flow) -> None:
+        """Reports arguments that the spec has for every split alike, or not at all."""
         first = self.group.first
-        for split, flow in self.group.parts.items():
-            for name, default in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
-                if flow.get(name, default) != first.get(name, default):
-                    message = f"the {split} data has another `{name}`; the spec has that of line {first.line} for every split"
-                    self.findings.add("PG623", flow.line, message)
-            if flow not in sources.left_out() and class_mode(flow) != class_mode(first) and flow.method != "flow":
-                message = f"the {split} data has another `class_mode`; the spec has that of line {first.line} for every split"
-                self.findings.add("PG624", flow.line, message)
-
-    def _report_missing_files(self) -> None:
-        """Reports table rows whose file is missing."""
-        for split, flow in self.group.parts.items():
-            if flow.method == "flow_from_dataframe" and flow.get("validate_filenames", True):
-                message = f"Keras dropped rows of the {split} table without an image, with a warning; now they are an error"
-                self.findings.add("PG620", flow.line, message, "`errors: {missing: drop}` drops them with a warning, as before")
+        every = f"the spec has that of line {first.line} for every split"
+        for name, default in (("color_mode", "rgb"), ("interpolation", "nearest"), ("keep_aspect_ratio", False)):
+            if flow.get(name, default) != first.get(name, default):
+                self.findings.add("PG623", flow.line, f"the {split} data has another `{name}`; {every}")
+        if class_mode(flow) != class_mode(first) and flow.method != "flow" and flow not in Sources(self.group).left_out():
+            self.findings.add("PG624", flow.line, f"the {split} data has another `class_mode`; {every}")
+        if flow.method == "flow_from_dataframe" and flow.get("validate_filenames", True):
+            message = f"Keras dropped rows of the {split} table without an image, with a warning; now they are an error"
+            self.findings.add("PG620", flow.line, message, "`errors: {missing: drop}` drops them with a warning, as before")
+        if flow.get("save_to_dir") is not None:
+            message = "`save_to_dir` is left out: no images are written while the model trains"
+            help_ = "`pipegen export` writes augmented images with their random numbers"
+            self.findings.add("PG630", flow.line_of("save_to_dir"), message, help_)
 
     def _resize(self, flow: Flow) -> tuple[tuple[int, int] | None, list[Step]]:
         if self.group.method == "flow":
             return None, []
-        steps = []
-        mode = flow.get("color_mode", "rgb")
+        steps, mode = [], flow.get("color_mode", "rgb")
         if mode in ("grayscale", "rgba"):
             steps.append(Step(f"decode: {{channels: {1 if mode == 'grayscale' else 4}}}"))
         elif mode != "rgb":
-            message = f"`color_mode={mode!r}` has no equivalent yet"
-            self.findings.add("PG630", flow.line_of("color_mode"), message, "the spec gives three channels")
+            message, help_ = f"`color_mode={mode!r}` has no equivalent yet", "the spec gives three channels"
+            self.findings.add("PG630", flow.line_of("color_mode"), message, help_)
         message = "a JPEG is rotated upright by its EXIF orientation, which Keras ignored"
         self.findings.add("PG623", flow.line, message, "`- decode: {exif: ignore}` as the first step also ignores it")
         size = self._size(flow)
@@ -172,14 +160,12 @@ class Writer:
                 self.findings.add("PG623", flow.line, "the splits have different `target_size`; the spec has the training data's")
             return int(value[0]), int(value[1])
         reason = value.reason if isinstance(value, Unknown) else f"{value!r} is not a pair of integers"
-        message = f"`target_size` is not known: {reason}"
-        self.findings.add("PG610", flow.line_of("target_size"), message, "the spec has 224 by 224: put the size there")
+        help_ = "the spec has 224 by 224: put the size there"
+        self.findings.add("PG610", flow.line_of("target_size"), f"`target_size` is not known: {reason}", help_)
         return 224, 224
 
     def _order(self) -> list[str]:
-        train = self.group.parts.get("train")
-        lines = []
-        seeded = seeded_flow(self.group)
+        lines, train, seeded = [], self.group.parts.get("train"), seeded_flow(self.group)
         if seeded is not None and origins_of(seeded.argument("seed")):
             self.params["seed"] = f"{{type: int, default: {seeded.get('seed')}, min: 0}}"
             lines.append("seed: $seed")
@@ -194,8 +180,8 @@ class Writer:
         value = flow.known("batch_size", 32)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             reason = value.reason if isinstance(value, Unknown) else f"{value!r} is not a size"
-            message = f"`batch_size` is not known: {reason}"
-            self.findings.add("PG610", flow.line_of("batch_size"), message, "the spec has 32: put the size there")
+            help_ = "the spec has 32: put the size there"
+            self.findings.add("PG610", flow.line_of("batch_size"), f"`batch_size` is not known: {reason}", help_)
             value = 32
         for split, other in self.group.parts.items():
             size = other.get("batch_size", 32)
@@ -298,11 +284,8 @@ def params_of(group: Group, flow: Flow, argument: str, params: tuple[str, ...]) 
 
 def seeded_flow(group: Group) -> Flow | None:
     """Iterator whose seed is the spec's."""
-    for flow in group.parts.values():
-        seed = flow.get("seed")
-        if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0:
-            return flow
-    return None
+    seeds = ((flow, flow.get("seed")) for flow in group.parts.values())
+    return next((flow for flow, seed in seeds if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0), None)
 
 
 def is_square(flow: Flow) -> bool:
