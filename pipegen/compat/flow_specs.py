@@ -20,16 +20,7 @@ _MOST = 64
 
 
 def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dict[str, Any]) -> list[Any]:
-    """Makes the steps of `width_shift_range` and `height_shift_range`.
-
-    Args:
-        generator: The generator.
-        size: (height, width) of the images, if known.
-        reading: `fill` and `interpolation`.
-
-    Raises:
-        UnsupportedArgument: For a shift that a spec cannot express.
-    """
+    """Makes the steps of both shifts, for images of `size` (height, width), with the fill and interpolation of `reading`."""
     height, width = size if size is not None else (None, None)
     shifts = {
         "y": ("height_shift_range", generator.height_shift_range, height),
@@ -45,8 +36,10 @@ def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dic
             continue
         if is_choice(given):
             steps += _choice(argument, axis, given, side, reading)
+        elif (distance := float(given)) < 1:
+            ranges[axis] = abs(distance)
         else:
-            ranges[axis] = _fraction(argument, float(given), side)
+            ranges[axis] = distance / _side(argument, f"{distance:g} pixels are", side)
     return [{"random_translation": {**ranges, **reading}}, *steps] if ranges else steps
 
 
@@ -64,13 +57,6 @@ def is_choice(given: Any) -> bool:
     if isinstance(given, (int, np.integer)):
         return int(given) > 0
     return not isinstance(given, (float, np.floating))
-
-
-def _fraction(argument: str, distance: float, side: int | None) -> float:
-    """Maximum of a range, as a fraction of the side."""
-    if distance < 1:
-        return abs(distance)
-    return distance / _side(argument, f"{distance:g} pixels are", side)
 
 
 def _side(argument: str, what: str, side: int | None) -> int:
@@ -105,11 +91,7 @@ _MOVES = ("rotation_range", "width_shift_range", "height_shift_range", "shear_ra
 def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: int, *, measured: bool = False) -> list[Any]:
     """Makes the steps after the resize: geometry, channel shift, flips, brightness, and those of `standardize`.
 
-    Args:
-        generator: The generator.
-        size: (height, width) of the images, if known.
-        channels: Their number of channels.
-        measured: Whether the pipeline may measure statistics that are not fitted, on its training split.
+    `size` is (height, width), if known. With `measured`, the pipeline may measure statistics that are not fitted, on its training split.
 
     Raises:
         UnsupportedArgument: For the first argument that a spec cannot express.
@@ -140,7 +122,10 @@ def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any
         beside = moves and not generator.channel_shift_range  # same fill, for one resampling and no lint about two fills
         steps.append({"random_flip": {"axis": axis, **(_reading(generator) if beside else {})}})
     if generator.brightness_range is not None:
-        steps.append({"random_brightness": {"factor": _factors(generator.brightness_range)}})
+        low, high = sorted(float(v) for v in generator.brightness_range)
+        if low < 0:
+            raise UnsupportedArgument("brightness_range", f"the factor {low:g} is below 0", "use factors from 0 on; 1 changes nothing")
+        steps.append({"random_brightness": {"factor": [low, high]}})
     return steps
 
 
@@ -157,7 +142,9 @@ def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) 
     if not generator.zca_whitening or generator.featurewise_std_normalization:  # else the whitening subtracts the mean
         steps += _featurewise(generator, channels, measured=measured)
     if generator.zca_whitening:
-        steps.append({"whiten": {"center": "channel", "epsilon": _epsilon(generator.zca_epsilon)}})
+        if not 0 < (epsilon := generator.zca_epsilon) <= 1:
+            raise UnsupportedArgument("zca_epsilon", f"it must be above 0 and at most 1 in a spec, got {epsilon!r}", "leave it at 1e-6")
+        steps.append({"whiten": {"center": "channel", "epsilon": float(epsilon)}})
     return steps
 
 
@@ -209,19 +196,6 @@ def _reading(generator: Arguments) -> dict[str, Any]:
         raise UnsupportedArgument("interpolation_order", f"specs do not support splines of order {order}", "use 0 or 1")
     fill: Any = {"constant": float(generator.cval)} if mode == "constant" else _FILLS[mode]
     return {"fill": fill} if order == 1 else {"fill": fill, "interpolation": _INTERPOLATION[order]}
-
-
-def _factors(given: Any) -> list[float]:
-    low, high = sorted(float(v) for v in given)
-    if low < 0:
-        raise UnsupportedArgument("brightness_range", f"the factor {low:g} is below 0", "use factors from 0 on; 1 changes nothing")
-    return [low, high]
-
-
-def _epsilon(given: Any) -> float:
-    if not 0 < given <= 1:
-        raise UnsupportedArgument("zca_epsilon", f"it must be above 0 and at most 1 in a spec, got {given!r}", "leave it at 1e-6")
-    return float(given)
 
 
 def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -> list[float]:
@@ -303,23 +277,13 @@ def rows_spec(
 ) -> dict[str, Any]:
     """Makes the spec of a flow over rows. It returns row numbers, by which targets are looked up, so that any array can be a target.
 
-    The row number is a label, since labels have 64 bits, and float32 tensors cannot count beyond 2^24.
-
-    Args:
-        generator: The generator.
-        source: The kind of source.
-        image: Its feature of images.
-        count: The number of rows.
-        shape: (height, width, channels) of the images before the augmentation.
-        batches: `batch_size`, `shuffle` and `seed`.
-        reading: The steps before the augmentation.
-        validates: Whether the rows are for validation, neither augmented nor shuffled.
+    The row number is a label, since labels have 64 bits, and float32 tensors cannot count beyond 2^24. Before the augmentation, images have
+    the `shape` (height, width, channels), made by the steps of `reading`. Rows for validation are neither augmented nor shuffled.
     """
     height, width, channels = shape
     generator = handing(generator)
     steps = fixed_steps(generator, channels) if validates else image_steps(generator, (height, width), channels)
-    row = {"kind": "label", "classes": count}
-    found = {source: {"features": {"image": image, "row": row}}}
+    found = {source: {"features": {"image": image, "row": {"kind": "label", "classes": count}}}}
     order = {**batches, "shuffle": batches["shuffle"] and not validates}
     spec = sections(generator, found, [*reading, *steps], **order)
     spec["output"] = {**spec["output"], "y": "row"}
@@ -362,19 +326,13 @@ def reading_steps(
         decode["channels"] = channels_of(color_mode)
     if color_mode == "grayscale" and is_deep(files):
         decode["bits"] = 16
-    height, width = size
-    plain = interpolation == "nearest" and not keep_aspect_ratio  # a spec's own `nearest` is Pillow's
-    method = "nearest" if plain else {"pillow": _as_installed(interpolation)}
-    resize = {"size": [int(height), int(width)], **({"mode": "crop"} if keep_aspect_ratio else {}), "method": method}
-    return [{"decode": decode}, {"resize": resize}]
-
-
-def _as_installed(interpolation: str) -> str | dict[str, Any]:
-    """Name in a spec of a filter of the installed Pillow."""
     import PIL
 
     earlier = interpolation != "nearest" and int(PIL.__version__.partition(".")[0]) < CHOOSES_PASS
-    return {"filter": interpolation, "before": CHOOSES_PASS} if earlier else interpolation
+    pillow = {"pillow": {"filter": interpolation, "before": CHOOSES_PASS} if earlier else interpolation}
+    method = "nearest" if interpolation == "nearest" and not keep_aspect_ratio else pillow  # a spec's own `nearest` is Pillow's
+    resize = {"size": [int(side) for side in size], **({"mode": "crop"} if keep_aspect_ratio else {}), "method": method}
+    return [{"decode": decode}, {"resize": resize}]
 
 
 class Described(Arguments):

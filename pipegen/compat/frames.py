@@ -100,12 +100,7 @@ def read_frame(
 
 
 def without_old_words(class_mode: str | None, **given: bool | None) -> str | None:
-    """Replaces a deprecated class mode; warns of it, and of each keyword without effect since keras-preprocessing 1.1.
-
-    Args:
-        class_mode: As given.
-        **given: `has_ext`, `sort` and `drop_duplicates`, `None` if not given.
-    """
+    """Replaces a deprecated class mode; warns of it, and of each of `OLD_WORDS`, which have no effect since keras-preprocessing 1.1."""
     for name, value in given.items():
         if value is not None:
             warn(f"`{name}` has no effect, as in Keras: {OLD_WORDS[name]}", DeprecationWarning)

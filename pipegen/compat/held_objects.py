@@ -55,10 +55,11 @@ def function_steps(function: Any) -> list[Any]:
     preset = preset_of(function)
     if preset is not None:
         return [{"normalize": {"preset": preset}}]
-    name = _HANDED if isinstance(function, Handed) else _importable(function)
-    if name is None:
-        called = getattr(function, "__qualname__", None) or repr(function)
-        why = f"a spec names a function by its module, but {called!r} cannot be imported from one"
+    module, called = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", None) or ""
+    named = module != "__main__" and all(map(_NAME.fullmatch, (module, called))) and "." not in called
+    name = _HANDED if isinstance(function, Handed) else f"{module}:{called}"
+    if name != _HANDED and not (named and getattr(sys.modules.get(module), called, None) is function):
+        why = f"a spec names a function by its module, but {called or repr(function)!r} cannot be imported from one"
         raise UnsupportedArgument("preprocessing_function", why, "move it to a module of its own; flows take any function")
     return [{"cast": {"dtype": "float32"}}, {"python": {"function": name}}]
 
@@ -123,11 +124,3 @@ def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> 
         return (np.moveaxis(given, 0, -1) if first else given).astype(np.float32)
 
     return called
-
-
-def _importable(function: Any) -> str | None:
-    """Name `module:function` from which a function can be imported, or `None`."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    if not module or not name or module == "__main__" or _NAME.fullmatch(module) is None or _NAME.fullmatch(name) is None or "." in name:
-        return None
-    return f"{module}:{name}" if getattr(sys.modules.get(module), name, None) is function else None

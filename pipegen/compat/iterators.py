@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
 from pipegen.compat.flow_specs import UNLABELLED, channels_of, reading_steps, rows_of, rows_spec, seed_of
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
 from pipegen.compat.held_objects import handing
-from pipegen.compat.iterator import CompiledIterator
 from pipegen.errors import SpecError
 
 if TYPE_CHECKING:

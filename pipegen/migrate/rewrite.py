@@ -149,16 +149,11 @@ class Rewriter:
         if quiet:
             return False
         self.compat = True
-        message = (
-            f"this code is not edited: each round of the loop in line {loop.lineno} makes a new iterator, but a pipeline that is built"
-        )
-        help_ = "`pipegen.compat` has the class, and draws other numbers in each round, as in Keras; or build once before the loop, and"
-        line = min(f.line for f in group.flows)
-        message, help_ = (
-            f"{message} in each round would draw the same numbers again",
-            f"{help_} loop over `pipe.train`, which counts its epochs",
-        )
-        self.findings.add("PG615", line, message, help_)
+        message = f"this code is not edited: each round of the loop in line {loop.lineno} makes a new iterator"
+        message += ", but a pipeline that is built in each round would draw the same numbers again"
+        help_ = "`pipegen.compat` has the class, and draws other numbers in each round, as in Keras"
+        help_ += "; or build once before the loop, and loop over `pipe.train`, which counts its epochs"
+        self.findings.add("PG615", min(f.line for f in group.flows), message, help_)
         self._in_no_spec(group)
         return False
 
