@@ -16,9 +16,8 @@ from pipegen.backend.datasets.numpy_batches import owned_arrays
 from pipegen.backend.datasets.pipeline_dataset import Explains
 from pipegen.backend.process.devices import GeneratedInTurn
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
-from pipegen.compat.flow_specs import Described, check_subset
+from pipegen.compat.flow_specs import Described, check_subset, with_function, with_matrix
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
-from pipegen.compat.held_objects import with_function, with_matrix
 from pipegen.compat.images import Saving
 
 if TYPE_CHECKING:

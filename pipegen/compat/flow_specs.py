@@ -1,19 +1,136 @@
-"""Specs of flows: a generator's steps, with the source, the batches and the output of a flow."""
+"""Specs of flows: a generator's steps, also those of objects that a spec cannot contain, with the source, the batches and the output."""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import pipegen
 from pipegen.compat.checks import UnsupportedArgument, warn
 from pipegen.compat.frames import files_below, is_deep
 from pipegen.compat.generator_arguments import Arguments, name_of
-from pipegen.compat.held_objects import function_steps, handing
 from pipegen.compat.images import RESAMPLING
 from pipegen.files import write_whole
+from pipegen.frozen import dataclass
+from pipegen.ops.arguments.arithmetic import PRESETS
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.lowering.resizing import CHOOSES_PASS
+
+if TYPE_CHECKING:
+    from pipegen.compat.images import Array
+
+
+_G = TypeVar("_G", bound="Arguments")
+_APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_HANDED = "flow:preprocessing_function"
+"""Placeholder in a flow's spec for a function that cannot be imported."""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A function that is passed to a pipeline of this process as an object, not by name."""
+
+    function: Callable[[Array], Array]
+
+    def __call__(self, image: Array) -> Array:
+        return self.function(image)
+
+
+def preset_of(function: Any) -> str | None:
+    """Finds the preset for a `preprocess_input` of Keras."""
+    found = _APPLICATION.search(getattr(function, "__module__", None) or "")
+    if found is None or getattr(function, "__name__", "") != "preprocess_input":
+        return None
+    preset = {"imagenet_utils": "caffe"}.get(found[1], found[1])
+    return preset if preset in PRESETS else None
+
+
+def function_steps(function: Any) -> list[Any]:
+    """Makes the steps for a `preprocessing_function`.
+
+    Raises:
+        UnsupportedArgument: For one that a spec cannot name: a lambda, a nested function, or one of the main program.
+    """
+    preset = preset_of(function)
+    if preset is not None:
+        return [{"normalize": {"preset": preset}}]
+    module, called = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", None) or ""
+    named = module != "__main__" and all(map(_NAME.fullmatch, (module, called))) and "." not in called
+    name = _HANDED if isinstance(function, Handed) else f"{module}:{called}"
+    if name != _HANDED and not (named and getattr(sys.modules.get(module), called, None) is function):
+        why = f"a spec names a function by its module, but {called or repr(function)!r} cannot be imported from one"
+        raise UnsupportedArgument("preprocessing_function", why, "move it to a module of its own; flows take any function")
+    return [{"cast": {"dtype": "float32"}}, {"python": {"function": name}}]
+
+
+def handing(generator: _G) -> _G:
+    """Copies a generator for a flow's spec, in which the function need not be importable."""
+    function = generator.preprocessing_function
+    if function is None or preset_of(function) is not None:
+        return generator
+    copied = copy(generator)
+    copied.preprocessing_function = Handed(function)
+    return copied
+
+
+def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) -> Mapping[str, Any] | pipegen.Spec:
+    """Puts the generator's function into a flow's spec; without a function the spec is unchanged.
+
+    Its results are not cached, since it may draw random numbers.
+    """
+    function = generator.preprocessing_function
+    if function is None or preset_of(function) is not None:
+        return spec
+    loaded = pipegen.load(spec, runtime={"cache": "none"})
+    steps = tuple(s.handed(_channels_last(generator, function)) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
+    return replace(loaded, model=loaded.model.model_copy(update={"transforms": steps}))
+
+
+def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) -> pipegen.Spec:
+    """Puts the generator's matrix, and its mean if there is one, into the step `whiten` of a flow's spec.
+
+    Raises:
+        SpecError: When the spec is wrong.
+    """
+    import numpy as np
+
+    from pipegen.ops.arguments.learned import Fitted, Whitening
+    from pipegen.plan.fitting_plans import learning_steps
+
+    loaded = pipegen.load(spec)
+    ((index, step),) = learning_steps(loaded.model)
+    matrix = np.asarray(generator.zca_whitening_matrix, np.float32)
+    if generator.data_format == "channels_first":
+        order = np.arange(len(matrix)).reshape(channels, -1).T.reshape(-1)  # the flow has channels last
+        matrix = matrix[np.ix_(order, order)]
+    mean: Array = np.zeros(len(matrix))
+    if generator.mean is not None and not generator.featurewise_std_normalization:  # else another step has centred already
+        mean = np.resize(np.asarray(generator.mean, np.float64).reshape(-1), len(matrix))
+    numbers = Whitening.of(0, float(generator.zca_epsilon), mean, np.ascontiguousarray(matrix), np.zeros(0))
+    steps: list[Any] = list(loaded.model.transforms)
+    steps[index] = step.with_numbers(Fitted({"image": numbers}, 0, "taken from the generator", given=True))
+    return replace(loaded, model=loaded.model.model_copy(update={"transforms": tuple(steps)}))
+
+
+def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Wraps a function for the pipeline, which calls it with channels last and takes float32."""
+    import numpy as np
+
+    first = generator.data_format == "channels_first"
+
+    def called(image: Array) -> Array:
+        given = np.asarray(function(np.moveaxis(image, -1, 0) if first else image))
+        return (np.moveaxis(given, 0, -1) if first else given).astype(np.float32)
+
+    return called
+
 
 _MOST = 64
 """Maximal number of single distances of a shift: each is a step, and all are compiled."""

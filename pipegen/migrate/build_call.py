@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipegen.migrate.amounts import expression, grouped
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
@@ -17,7 +16,7 @@ from pipegen.migrate.known import origins_of
 from pipegen.migrate.labels import folder_below, hold_table_numbers, weighted
 from pipegen.migrate.nodes import Row, names_in
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.steps import permission
+from pipegen.migrate.steps import expression, grouped, permission
 from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, plain
 from pipegen.migrate.write_spec import params_of, sides
 
@@ -131,7 +130,6 @@ class BuildCall:
         self.findings.add("PG615", argument.line, message, f'add it to the call of `build`: `params={{"{param}": …}}`')
 
     def _knobs(self) -> Iterator[tuple[str, str]]:
-        """Arguments of the constructor."""
         generator = self.written.group.first.generator
         if not isinstance(generator, Generator):
             return
@@ -174,7 +172,6 @@ class BuildCall:
                     self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
 
     def _paths(self, flow: Flow) -> Iterator[tuple[str, str]]:
-        """Folders and tables."""
         group, declared = self.written.group, self.written.params
         for param in params_of(group, flow, "directory", declared):
             text = self._text(flow, "directory") if self._varies(flow, "directory") else ""
@@ -189,7 +186,6 @@ class BuildCall:
                     yield param, self._source(node, frame)
 
     def _numbers(self, flow: Flow) -> Iterator[tuple[str, str]]:
-        """Sizes and the seed."""
         for argument in ("target_size", "batch_size", "seed"):
             names = params_of(self.written.group, flow, argument, self.written.params)
             if names and self._varies(flow, argument):

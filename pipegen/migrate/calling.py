@@ -97,7 +97,6 @@ def returned_last(evaluator: Evaluator, body: list[ast.stmt], frame: Frame) -> a
 
 
 def _ends(statement: ast.AST) -> bool:
-    """True if a statement may end its function."""
     if isinstance(statement, DEFINITIONS):
         return False
     inner = (n for n in ast.iter_child_nodes(statement) if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case)))
@@ -324,7 +323,6 @@ def _branches(statement: ast.stmt, calls: frozenset[str]) -> bool:
 
 
 def _continues(node: ast.AST) -> bool:
-    """True if a statement may continue the loop around it."""
     if isinstance(node, Loop):
         return any(map(_continues, node.orelse))
     return isinstance(node, ast.Continue) or any(map(_continues, ast.iter_child_nodes(node)))

@@ -6,9 +6,8 @@ import ast
 from dataclasses import replace
 from typing import cast
 
-from pipegen.migrate.arithmetic import plain_call, plain_method
 from pipegen.migrate.calling import arguments, bind
-from pipegen.migrate.known import Evaluator, certain, origins_of, picked, unknown
+from pipegen.migrate.known import Evaluator, certain, origins_of, picked, plain_call, plain_method, unknown
 from pipegen.migrate.labels import are_several, of_arrays, of_call, of_rows
 from pipegen.migrate.members import is_plain_class
 from pipegen.migrate.nodes import flattened
@@ -55,7 +54,9 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     if isinstance(function, Local):
         return evaluator.returned(function, node, frame)[1]
     if isinstance(function, RecordType):
-        return _of_record_type(evaluator, node, frame, function)
+        defaults = (*[None] * (len(function.names) - len(function.defaults)), *function.defaults)
+        made = _record(evaluator, node, frame, list(zip(function.names, defaults, strict=True)))
+        return made or Unknown("its fields are not followed", node.lineno)
     if isinstance(function, Dotted):
         return _of_library(evaluator, node, frame, function.name)
     if isinstance(node.func, ast.Attribute):
@@ -114,17 +115,12 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -
         first, second = values
         if isinstance(first, Flow) and isinstance(second, Flow) and first is not second:
             return Zipped((first, second), node, frame)
-    made = _dict(evaluator, node, frame, values) if name == "builtins.dict" else None
-    return made if made is not None else plain_call(name, values, node)
-
-
-def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Map | None:
-    """Evaluates `dict(…)` of keywords and an optional dict."""
-    if len(values) != len(node.args) or len(values) > 1 or not all(isinstance(v, Map) for v in values):
-        return None
-    found = _keywords(evaluator, node, frame)
-    start = cast("Map", values[0]).items if values else {}
-    return None if found is None else Map({**start, **found})
+    starts = [value.items for value in values if isinstance(value, Map)]
+    if name == "builtins.dict" and len(starts) == len(node.args) <= 1:
+        found = _keywords(evaluator, node, frame)
+        if found is not None:
+            return Map({**(starts[0] if starts else {}), **found})
+    return plain_call(name, values, node)
 
 
 def _keywords(evaluator: Evaluator, node: ast.Call, frame: Frame) -> dict[str, Value] | None:
@@ -213,7 +209,6 @@ def _default(evaluator: Evaluator, node: ast.expr | None, inner: Frame) -> Value
 def _record(
     evaluator: Evaluator, node: ast.Call, frame: Frame, fields: list[tuple[str, Value | None]], definition: ast.ClassDef | None = None
 ) -> Value | None:
-    """Object that a call makes from these fields."""
     names = tuple(name for name, _ in fields)
     given, wrong = arguments(evaluator, node, frame, names)
     if "**" in given or wrong or len(node.args) > len(names):
@@ -241,13 +236,6 @@ def _of_standard_library(evaluator: Evaluator, node: ast.Call, frame: Frame, nam
     if not names or not all(isinstance(n, str) for n in names) or not isinstance(defaults, Seq) or len(defaults.items) > len(names):
         return None
     return RecordType(names, defaults.items)
-
-
-def _of_record_type(evaluator: Evaluator, node: ast.Call, frame: Frame, of: RecordType) -> Value:
-    """Object of a named tuple's type."""
-    defaults = (*[None] * (len(of.names) - len(of.defaults)), *of.defaults)
-    fields = list(zip(of.names, defaults, strict=True))
-    return _record(evaluator, node, frame, fields) or Unknown("its fields are not followed", node.lineno)
 
 
 _HARMLESS = ("dtype", "encoding", "engine", "low_memory", "usecols")

@@ -64,10 +64,9 @@ def _is_drawn_anew(found: Collected, use: Use) -> bool:
     region = region_of(use)
     if region is None:
         return False
-    if not isinstance(region, Loop):
-        others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and lies_in(u.node, region)}
-        if len(others) > 1:
-            return False
+    others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and lies_in(u.node, region)}
+    if not isinstance(region, Loop) and len(others) > 1:
+        return False
     targets = [region.target] if isinstance(region, (ast.For, ast.AsyncFor)) else []
     targets += [g.target for g in region.generators] if isinstance(region, Comprehension) else []
     names = names_in(*targets)

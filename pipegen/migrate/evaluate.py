@@ -9,10 +9,9 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import cast
 
-from pipegen.migrate.arithmetic import combine, compare, either, negate, text_of
 from pipegen.migrate.calling import bind, comprehension, defaults, first_round, handed_on, is_undecorated, returned_last, rounds, shown_name
 from pipegen.migrate.calls import call_value, subscript
-from pipegen.migrate.known import certain, same, told, unknown
+from pipegen.migrate.known import certain, combine, compare, either, negate, same, text_of, told, unknown
 from pipegen.migrate.members import assignments_of, attribute, attributes_from_outside, given_below
 from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
 from pipegen.migrate.outside import Outside
@@ -189,7 +188,9 @@ class FileEvaluator:
         elif base and all(b.kind == "import" for b in base):
             chosen = imported(name, base)
         else:
-            chosen = self._agreed(name, base, at, frame)
+            values = [self._one(b, frame) for b in base]
+            several = Unknown(f"`{name}` is assigned {len(base)} times, and it is not certain which one counts", at[0])
+            chosen = values[0] if values and all(same(values[0], v) for v in values[1:]) else several
         once = inside and frame.scope.is_once(at)  # then nothing later in the text runs earlier
         changes = [b for b in bindings if b.kind == "changed" and b.after > where]
         changes = [b for b in changes if not inside or b.after <= at or b.after == ALWAYS or not (b.straight or once)]
@@ -209,13 +210,6 @@ class FileEvaluator:
             taken = bool(tests) and not any(isinstance(test, Unknown) for test, _ in tests)
             found.append(replace(binding, straight=True) if taken else binding)
         return found
-
-    def _agreed(self, name: str, base: list[Binding], at: Position, frame: Frame) -> Value:
-        """Value on which all assignments agree."""
-        values = [self._one(b, frame) for b in base]
-        if values and all(same(values[0], v) for v in values[1:]):
-            return values[0]
-        return Unknown(f"`{name}` is assigned {len(base)} times, and it is not certain which one counts", at[0])
 
     def _one(self, binding: Binding, frame: Frame) -> Value:
         line = binding.after[0]
@@ -331,7 +325,6 @@ def filled(evaluator: FileEvaluator, value: Value, changes: list[Binding], frame
 
 
 def _changed(evaluator: FileEvaluator, held: Map | Seq, change: Binding, frame: Frame) -> Map | Seq | None:
-    """Value after one change."""
     if change.value is None:
         return None
     if change.key is not None:

@@ -181,9 +181,8 @@ def migration_page(code: str) -> MigrationPage:
     """
     from importlib.resources import files
 
-    known = RULES[code]
-    resource = files("pipegen.migrate") / "rules" / f"{known.code}.md"
-    return parse_migration_page(known.code, resource.read_text(encoding="utf-8"))
+    known = RULES[code].code
+    return parse_migration_page(known, (files("pipegen.migrate") / "rules" / f"{known}.md").read_text(encoding="utf-8"))
 
 
 def parse_migration_page(code: str, text: str) -> MigrationPage:

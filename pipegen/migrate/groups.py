@@ -7,12 +7,11 @@ from dataclasses import field
 from typing import Any, cast
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.amounts import Knob
 from pipegen.migrate.interpret import Collected
 from pipegen.migrate.known import certain, origins_of
 from pipegen.migrate.nodes import Comprehension, called
 from pipegen.migrate.pairs import Pair, folder_of, pairs_of
-from pipegen.migrate.steps import augments
+from pipegen.migrate.steps import Knob, augments
 from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, plain
 
 _ROLES = {"training": "train", "validation": "validation"}
@@ -80,9 +79,10 @@ def group_flows(found: Collected) -> list[Group]:
         home.parts[role], home.masks[role], home.zips[role] = pair.image, pair.mask, pair.zipped
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
-            used = [(u.name, u.flow) for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
-            if used:  # pairs have their own groups
-                _join(groups, {("validation" if name == "validation_data" else "train"): flow for name, flow in used}, id(call.node))
+            used = [u for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
+            parts = {("validation" if u.name == "validation_data" else "train"): u.of for u in used if isinstance(u.of, Flow)}
+            if parts:  # pairs have their own groups
+                _join(groups, parts, id(call.node))
     for flow in found.flows:
         if any(flow in g.flows for g in groups):
             continue
@@ -100,7 +100,6 @@ def group_flows(found: Collected) -> list[Group]:
 
 
 def _added(groups: list[Group]) -> Group:
-    """A new group, appended to the groups."""
     groups.append(Group())
     return groups[-1]
 
@@ -123,7 +122,7 @@ def _role_of_pair(found: Collected, pair: Pair) -> str:
     subset = pair.image.get("subset")
     if isinstance(subset, str) and subset in _ROLES:
         return _ROLES[subset]
-    uses = [u for u in found.pair_uses if u.pair is pair.zipped and u.kind == "model"]
+    uses = [u for u in found.uses_of(pair.zipped) if u.kind == "model"]
     if any(u.name == "validation_data" for u in uses):
         return "validation"
     methods = {called(u.outer) for u in uses}

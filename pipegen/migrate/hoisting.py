@@ -16,7 +16,7 @@ from pipegen.migrate.calling import passing_loop
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.groups import Display, Group, displays_of, group_flows
 from pipegen.migrate.homes import of_function, up_to_function
-from pipegen.migrate.interpret import Collected, PairUse, Use, collect
+from pipegen.migrate.interpret import Collected, Use, collect
 from pipegen.migrate.known import origins_of, same
 from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
 from pipegen.migrate.refusals import owner_of
@@ -58,29 +58,27 @@ class Hoisted:
     displays: list[Display] = field(default_factory=list)
     nodes: dict[int, ast.expr] = field(default_factory=dict)
     pairs: list[tuple[Zipped, Zipped]] = field(default_factory=list)
-    _gone: list[Use] = field(default_factory=list)
-    _gone_pairs: list[PairUse] = field(default_factory=list)
+    _before: tuple[list[Flow], list[Zipped], list[Use]] = field(init=False)
 
-    def apply(self, found: Collected, *, back: bool = False) -> None:
-        """Replaces the iterators in the results, or undoes that."""
-        if back:
-            found.uses += self._gone
-            found.pair_uses += self._gone_pairs
-        elif self.pairs:  # what the functions do with pairs is removed together with them
-            self._gone = [u for u in found.uses if u.kind == "zip" and any(u.flow is old for old, _ in self.moved)]
-            self._gone_pairs = [u for u in found.pair_uses if of_function(u.frame).scope.node in self.makers]
-            found.uses = [u for u in found.uses if u not in self._gone]
-            found.pair_uses = [u for u in found.pair_uses if u not in self._gone_pairs]
-        for before, after in ((b, a) if back else (a, b) for a, b in self.pairs):
-            found.pairs = [after if p is before else p for p in found.pairs]
-            for pair_use in found.pair_uses:
-                pair_use.pair = after if pair_use.pair is before else pair_use.pair
-        for old, new in ((b, a) if back else (a, b) for a, b in self.moved):
-            found.flows = [new if f is old else f for f in found.flows]
-            for use in found.uses:
-                use.flow = new if use.flow is old else use.flow
-            if id(old) in found.names:
-                found.names[id(new)] = found.names[id(old)]
+    def apply(self, found: Collected) -> None:
+        """Replaces the iterators in the results."""
+        self._before = found.flows, found.pairs, found.uses
+        new: dict[int, Flow | Zipped] = {id(old): after for old, after in self.moved}
+        new.update({id(old): after for old, after in self.pairs})
+        found.flows = [cast("Flow", new.get(id(f), f)) for f in found.flows]
+        found.pairs = [cast("Zipped", new.get(id(p), p)) for p in found.pairs]
+        gone = [u for u in found.uses if self.pairs and self._goes(u)]  # what the functions do with pairs is removed together with them
+        found.uses = [replace(u, of=new.get(id(u.of), u.of)) for u in found.uses if u not in gone]
+        found.names.update({id(after): found.names[id(old)] for old, after in self.moved if id(old) in found.names})
+
+    def undo(self, found: Collected) -> None:
+        """Puts the iterators back."""
+        found.flows, found.pairs, found.uses = self._before
+
+    def _goes(self, use: Use) -> bool:
+        if isinstance(use.of, Zipped):
+            return of_function(use.frame).scope.node in self.makers
+        return use.kind == "zip" and any(use.of is old for old, _ in self.moved)
 
     def texts(self) -> dict[int, str]:
         """Texts of expressions that are not in the source, and of their parts, by id."""
@@ -394,7 +392,6 @@ def _alike(flow: Flow, other: Flow) -> bool:
 
 
 def _equal_but(one: dict[str, Argument], other: dict[str, Argument], names: tuple[str, ...]) -> bool:
-    """True if arguments are equal, apart from those of some names."""
     return set(one) == set(other) and all(same(one[n].value, other[n].value) for n in one if n not in names)
 
 

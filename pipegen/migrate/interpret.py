@@ -6,10 +6,9 @@ import ast
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from pipegen.migrate.arithmetic import truth_of
 from pipegen.migrate.calling import makes_several, reached, rounds, taken_side
 from pipegen.migrate.evaluate import FileEvaluator
-from pipegen.migrate.known import certain
+from pipegen.migrate.known import certain, truth_of
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
 from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, plain
@@ -18,22 +17,8 @@ UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "z
 
 
 @dataclass(eq=False)
-class _AnyUse:
-    kind: UseKind
-    name: str
-    node: ast.expr
-    outer: ast.AST
-    frame: Frame
-
-    @property
-    def line(self) -> int:
-        """Line of the use."""
-        return self.node.lineno
-
-
-@dataclass(eq=False)
-class Use(_AnyUse):
-    """One use of an iterator.
+class Use:
+    """One use of an iterator, or of two joined by `zip`.
 
     Attributes:
         kind: `model`: an argument of `fit` or similar; `member`, `method`: of the iterator; `other`: anything else.
@@ -42,14 +27,22 @@ class Use(_AnyUse):
         outer: The expression or statement that uses it: the call, the attribute, the loop.
     """
 
-    flow: Flow
+    kind: UseKind
+    name: str
+    node: ast.expr
+    outer: ast.AST
+    frame: Frame
+    of: Flow | Zipped
 
+    @property
+    def flow(self) -> Flow:
+        """The iterator of a use that is not one of a pair."""
+        return cast("Flow", self.of)
 
-@dataclass(eq=False)
-class PairUse(_AnyUse):
-    """A use of two iterators joined by `zip`, in `pair`; otherwise like `Use`."""
-
-    pair: Zipped
+    @property
+    def line(self) -> int:
+        """Line of the use."""
+        return self.node.lineno
 
 
 @dataclass(eq=False)
@@ -72,7 +65,6 @@ class Collected:
     uses: list[Use] = field(default_factory=list)
     pairs: list[Zipped] = field(default_factory=list)
     """Pairs of iterators joined by `zip`."""
-    pair_uses: list[PairUse] = field(default_factory=list)
     calls: list[ModelCall] = field(default_factory=list)
     fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
     members: list[tuple[Generator, str, int]] = field(default_factory=list)
@@ -88,19 +80,16 @@ class Collected:
     """Objects kept alive, since the ids of their nodes are stored."""
     unsure: dict[int, ast.Attribute] = field(default_factory=dict)
     """Attributes of unknown values that may be iterators, by the node's id."""
-
     sites: dict[int, list[tuple[ast.Call, Frame]]] = field(default_factory=dict)
     """Calls of functions of the file that return an iterator, outermost first, each with its frame, by the iterator's id."""
 
-    def uses_of(self, flow: Flow) -> list[Use]:
-        """The uses of one iterator."""
-        return [u for u in self.uses if u.flow is flow]
+    def uses_of(self, thing: Flow | Zipped) -> list[Use]:
+        """The uses of one iterator, or of one pair."""
+        return [u for u in self.uses if u.of is thing]
 
-    def served_by(self, use: Use | PairUse) -> list[Flow | Zipped]:
+    def served_by(self, use: Use) -> list[Flow | Zipped]:
         """Iterators or pairs at the place of a use: several if a loop or function runs several times."""
-        uses: list[Use | PairUse] = [*self.uses, *self.pair_uses]
-        here = {id(thing): thing for u in uses if u.node is use.node for thing in ((u.flow if isinstance(u, Use) else u.pair),)}
-        return list(here.values())
+        return list({id(u.of): u.of for u in self.uses if u.node is use.node}.values())
 
     def is_drawn_from(self, flow: Flow) -> bool:
         """True if code takes single batches from an iterator."""
@@ -238,7 +227,6 @@ class _Walker:
         return False
 
     def _is_concerned(self, node: ast.AST) -> bool:
-        """True if a function handles generators, or calls one that does."""
         if isinstance(node, ast.Lambda):
             return bool({name_of(n) for n in ast.walk(node)} & self.concerned)
         return getattr(node, "name", "") in self.concerned
@@ -363,10 +351,7 @@ class _Walker:
             else:
                 name = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else called(call)
                 kind = name if name in ("len", "next", "zip") else "other"
-        if isinstance(thing, Flow):
-            self.found.uses.append(Use(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
-        else:
-            self.found.pair_uses.append(PairUse(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
+        self.found.uses.append(Use(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
 
     def _model_call(self, call: ast.Call, node: ast.expr, frame: Frame) -> str | None:
         """Argument of `fit` or similar that a node is; `None` for other calls."""

@@ -39,7 +39,6 @@ def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
 
 
 def _is_encoder(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
-    """True for a `LabelEncoder`, or a variable of one."""
     if isinstance(node, ast.Call):
         return getattr(evaluator.value(node.func, frame), "name", "") in _ENCODERS
     bindings, around = frame.bound(node.id) if isinstance(node, ast.Name) else ([], frame)

@@ -74,7 +74,6 @@ class Leftovers:
                 self._call(call, call.func.attr)
 
     def _attribute(self, node: ast.Attribute, *, called: bool) -> None:
-        """Reports a member or method of a possible iterator."""
         name = node.attr
         forms = _METHODS if called else _MEMBERS
         if name not in forms:

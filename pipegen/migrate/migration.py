@@ -129,7 +129,6 @@ def _check(result: Migration) -> None:
 
 
 def _without_flow(found: Collected, findings: Findings) -> None:
-    """Reports generators without known iterators."""
     for generator in found.generators:
         if not any(f.generator is generator or getattr(f.generator, "node", None) is generator.node for f in found.flows):
             message = "this ImageDataGenerator has no iterator in this file"
@@ -146,7 +145,6 @@ def _without_flow(found: Collected, findings: Findings) -> None:
 
 
 def _assigned(found: Collected, findings: Findings) -> None:
-    """Reports assignments to attributes of generators."""
     for _, name, line in found.assigned:
         message = f"`{name}` is assigned to the generator after it was made"
         help_ = "the spec has the value of the constructor: check which one is right"

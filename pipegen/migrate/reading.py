@@ -114,13 +114,11 @@ def _parse(code: Code) -> None:
             warnings.simplefilter("ignore")
             code.tree = ast.parse(code.text)
     except SyntaxError as error:
-        line = min(error.lineno or 0, len(code.text.splitlines()))
-        what = f"{error.msg}"
+        problem, how = "invalid Python 3", "correct the line"
         if _PYTHON_2.search(code.text):
-            help_ = "convert it first, with a tool such as `2to3`, then run `pipegen migrate` again"
-            code.findings.add("PG602", line, f"this is Python 2, which cannot be read as Python 3: {what}", help_)
-        else:
-            code.findings.add("PG602", line, f"invalid Python 3: {what}", "correct the line, then run `pipegen migrate` again")
+            problem, how = "this is Python 2, which cannot be read as Python 3", "convert it first, with a tool such as `2to3`"
+        line = min(error.lineno or 0, len(code.text.splitlines()))
+        code.findings.add("PG602", line, f"{problem}: {error.msg}", f"{how}, then run `pipegen migrate` again")
     except (ValueError, RecursionError, MemoryError) as error:
         code.findings.add("PG601", 0, f"the code cannot be parsed: {_first_line(error) or type(error).__name__}")
 

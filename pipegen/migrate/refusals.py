@@ -68,7 +68,6 @@ class Refusals:
         return alone and all(begins_in(u.node, *block) for u in self.found.uses_of(flow))
 
     def _of_left_out(self) -> str:
-        """Problem of iterators that become `predict_on`; empty if there is none."""
         left_out = Sources(self.group).left_out()
         if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
             return "one of its iterators has labels, and another has none"
@@ -92,7 +91,6 @@ class Refusals:
         return "its generator is changed after it was made" if changed else ""
 
     def _of_uses(self) -> str:
-        """Problem of the iterators' data or uses; empty if there is none."""
         flows = self.group.flows
         if self.group.masks:
             problems = (problem_of(self.found, zipped, self.group.parts[s], self.group.masks[s]) for s, zipped in self.group.zips.items())
@@ -142,7 +140,6 @@ def owner_of(group: Group, found: Collected) -> str | None:
 
 
 def _has_self(frame: Frame) -> bool:
-    """True for a method whose object is called `self`."""
     args = getattr(frame.scope.node, "args", None)
     return isinstance(args, ast.arguments) and bool(args.args) and args.args[0].arg == "self"
 
@@ -174,8 +171,7 @@ def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, c
     for loop in (n for n in ast.walk(tree) if isinstance(n, Loop)):
         calls = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Call) and called(n) == function.name]
         counter = [] if isinstance(loop, ast.While) or called(loop.iter) not in ("range", "trange", "count") else [loop.target]
-        changing = _bound(loop) - names_in(*counter)
-        if any(not names_in(*given_to(n)) & changing for n in calls):
+        if any(not names_in(*given_to(n)) & (_bound(loop) - names_in(*counter)) for n in calls):
             return loop
     return None
 
@@ -187,7 +183,6 @@ def varies(flow: Flow) -> bool:
 
 
 def _bound(loop: Loop) -> set[str]:
-    """Names that a loop assigns."""
     targets = [] if isinstance(loop, ast.While) else [loop.target]
     return set().union(*map(stored_in, (*targets, *loop.body)))
 

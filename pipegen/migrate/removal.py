@@ -200,7 +200,6 @@ class Removal:
                 self._take_out(generator)
 
     def _is_done(self, generator: Generator) -> bool:
-        """True if all uses of a generator are gone."""
         flows = [f for f in self.found.flows if f.generator is generator]
         others = any(owner is generator and name not in FLOWS for owner, name, _ in self.found.members)
         return bool(flows) and all(f in self.done for f in flows) and not others

@@ -74,7 +74,7 @@ class Rewriter:
                     self.edits.delete(function)
                     self.gone += [function]
                 return
-            move.apply(self.found, back=True)
+            move.undo(self.found)
         self._edit(written)
 
     def _edit(self, written: Written, move: Hoisted | None = None) -> bool:

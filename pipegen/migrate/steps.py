@@ -5,24 +5,228 @@ from __future__ import annotations
 import ast
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import field
 from typing import get_args
 
-from pipegen.migrate.amounts import Amounts, Knob, Step, is_open, number, varies
+from pipegen.frozen import dataclass
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.known import is_number
-from pipegen.migrate.nodes import flattened
+from pipegen.migrate.known import is_number, origins_of, reason_of
+from pipegen.migrate.nodes import Row, flattened
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value
+from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, plain
 from pipegen.ops.transforms.whiten import LARGEST
 
-_FILLS = ("nearest", "reflect", "wrap")
-_ORDERS = {0: "nearest", 3: "bicubic"}
+_LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
+NOT_KNOWN = "not known from the code"
+_READING = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Tuple, ast.List,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One param.
+
+    Attributes:
+        argument: The constructor argument that it comes from.
+        form: Python expression for its value, with `{}` for the argument.
+        item: Index into the argument, if that is a pair.
+    """
+
+    param: str
+    argument: str
+    form: str = "{}"
+    item: int | None = None
 
 
 @dataclass
-class Geometry(Amounts):
-    """Writes the geometric steps, in the order of `ImageDataGenerator`."""
+class Knobs:
+    """The params of the constructor's arguments."""
+
+    params: dict[str, str]
+    found: list[Knob] = field(default_factory=list)
+
+    def add(self, knob: Knob, default: str, limits: str = "", comment: str = "") -> str:
+        """Declares a numeric param and returns its reference, `$NAME`."""
+        self.params[knob.param] = f"{{type: float, default: {default}{limits}}}" + (f"  # {comment}" if comment else "")
+        self.found.append(knob)
+        return f"${knob.param}"
+
+
+def varies(generator: Generator, name: str) -> bool:
+    """True if an argument is known, but may differ at run time."""
+    return bool(origins_of(generator.argument(name))) and not isinstance(generator.known(name), Unknown)
+
+
+def is_open(generator: Generator, name: str) -> bool:
+    """True if an argument is unknown and its expression can be passed to `build`."""
+    if name not in generator.args:
+        return False
+    argument = generator.args[name]
+    unknown = isinstance(plain(argument.value), Unknown) and not isinstance(argument.value, Local)
+    return unknown and all(isinstance(n, _READING) for n in ast.walk(argument.node)) and not isinstance(argument.node, ast.Constant)
+
+
+def expression(knob: Knob, node: ast.expr, text: str, *, inside: bool) -> tuple[ast.expr, str]:
+    """Expression that a param depends on, and Python text for the param's value, from an argument or, if `inside`, a dict that has it."""
+    item = knob.item
+    if inside:
+        text = f'{text}["{knob.argument}"]'
+    elif item is not None and isinstance(node, Row):
+        node, item = node.elts[item], None
+        text = ast.unparse(node)
+    if not inside and (knob.form != "{}" or item is not None):
+        text = grouped(node, text)
+    return node, knob.form.format(text if item is None else f"{text}[{item}]")
+
+
+def grouped(node: ast.expr, text: str) -> str:
+    """Text of an expression, in brackets if an attribute of it needs them."""
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)) else f"({text})"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Text of one step in a spec, and a comment for it."""
+
+    text: str
+    comment: str = ""
+
+
+@dataclass
+class Amounts:
+    """Reads the arguments of one generator.
+
+    Attributes:
+        size: Height and width of the images, if known.
+        files: True if the images come from files, so that their values are 0 to 255.
+        fitted: True if `fit` is called on the generator.
+        channels: Number of channels of the images.
+    """
+
+    generator: Generator
+    size: tuple[int, int] | None
+    files: bool
+    findings: Findings
+    fitted: bool
+    channels: int
+    knobs: Knobs
+    found: list[Step] = field(default_factory=list)
+
+    def _say(self, code: str, name: str, message: str, help: str = "") -> None:
+        self.findings.add(code, self.generator.line_of(name), message, help)
+
+    def _number(self, name: str) -> float | None:
+        """A given, non-zero number; reports any other value."""
+        value = self.generator.known(name)
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value) if value else None
+        elif value not in (None, False):
+            self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
+        return None
+
+    def _amount(self, name: str) -> str:
+        """An absolute number, or its param; empty for zero."""
+        if is_open(self.generator, name):
+            return self._open(Knob(name, name), "0", ", min: 0")
+        value = self._number(name)
+        if varies(self.generator, name):
+            return self.knobs.add(Knob(name, name), number(abs(value or 0.0)), ", min: 0")
+        return "" if value is None else number(abs(value))
+
+    def _open(self, knob: Knob, default: str, limits: str = "") -> str:
+        """Adds a param for an unknown value, with a default that does nothing."""
+        message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
+        self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {default}: put the value there")
+        return self.knobs.add(knob, default, limits, NOT_KNOWN)
+
+    def _truth(self, name: str) -> bool:
+        given, value = self.generator.argument(name), self.generator.known(name)
+        if isinstance(given, Local) or (isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)):
+            return True  # a function or a class
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+            return False
+        return bool(value)
+
+    def _unknown(self, name: str, value: Unknown) -> None:
+        line = value.line or self.generator.line_of(name)
+        self.findings.add("PG610", line, f"`{name}` is not known: {reason_of(value)}", "add its step by hand")
+
+
+def number(value: float) -> str:
+    """A number in YAML, with at most twelve digits."""
+    if value == int(value) and abs(value) < 1e9:
+        return str(int(value))
+    text = f"{value:.12g}"
+    return text if len(text) < 8 else f"{value:.6g}" if "e" not in f"{value:.6g}" and abs(value) >= 0.01 else repr(value)
+
+
+_FILLS = ("nearest", "reflect", "wrap")
+_ORDERS = {0: "nearest", 3: "bicubic"}
+RANDOM = (
+    "rotation_range", "width_shift_range", "height_shift_range", "shear_range", "zoom_range", "channel_shift_range", "horizontal_flip",
+    "vertical_flip", "brightness_range",
+)  # fmt: skip
+STATISTICS = ("featurewise_center", "featurewise_std_normalization", "zca_whitening")
+
+
+@dataclass
+class Steps(Amounts):
+    """Writes the steps of one generator."""
+
+    def augmentation(self) -> list[Step]:
+        """Random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
+        self.found = []
+        look = self._look()
+        if degrees := self._amount("rotation_range"):
+            self.found.append(Step(f"random_rotation: {{degrees: {degrees}, {look}}}"))
+        self._shift(look)
+        self._shear(look)
+        self._zoom(look)
+        self._flip(look if self.found else "")
+        name = "channel_shift_range"
+        if shift := self._amount(name):
+            self.found.append(Step(f"random_channel_shift: {{delta: {shift}}}"))
+            message = f"`{name}` clipped to the smallest and largest value of each image; the step clips to the range of all images"
+            self._say("PG623", name, message)
+        if "brightness_range" in self.generator.args:
+            self._brightness()
+        return self.found
+
+    def values(self) -> list[Step]:
+        """Steps on values, which run on every split."""
+        self.found = []
+        given, name = self.generator.argument("preprocessing_function"), "rescale"
+        function = None
+        if given is not None and not (isinstance(given, Const) and given.value is None):
+            function = function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
+        if function is not None and function.text.startswith("python:"):
+            self.found.append(Step("cast: {dtype: float32}", "the dtype that Keras passed to the function"))
+        rescale = None
+        if is_open(self.generator, name):
+            self.found.append(Step(f"rescale: {{scale: {self._open(Knob(name, name), '1')}}}"))
+        else:
+            rescale = self._number(name)
+        if function is not None:
+            preset = function.text.startswith("normalize: {preset")
+            comment = f"rescale={rescale:g} was applied in addition, and is left out" if rescale and preset else function.comment
+            self.found.append(Step(function.text, comment))
+            rescale = None if preset else rescale
+        if rescale:
+            byte = math.isclose(rescale, 1 / 255, rel_tol=1e-6)
+            if varies(self.generator, name):
+                self.found.append(Step(f"rescale: {{scale: {self.knobs.add(Knob(name, name), number(rescale))}}}"))
+            elif byte and self.files and function is None:
+                self.found.append(Step("rescale: {to: [0, 1]}"))
+            else:
+                self.found.append(Step(f"rescale: {{scale: {number(rescale)}}}", "1/255" if byte else ""))
+        self._statistics()
+        return self.found
+
+    # Random geometric changes
 
     def _look(self) -> str:
         """Arguments that all geometric steps have: fill and interpolation."""
@@ -42,8 +246,7 @@ class Geometry(Amounts):
         if isinstance(order, Unknown):
             self._unknown("interpolation_order", order)
         elif order not in (0, 1, 3):
-            message = f"`interpolation_order={order!r}` has no equivalent"
-            self._say("PG630", "interpolation_order", message, "the spec is bilinear")
+            self._say("PG630", "interpolation_order", f"`interpolation_order={order!r}` has no equivalent", "the spec is bilinear")
         method = f", interpolation: {_ORDERS[order]}" if isinstance(order, int) and order in _ORDERS else ""
         return f"fill: {fill}{method}"
 
@@ -172,66 +375,7 @@ class Geometry(Amounts):
         args += [look] if look else []
         self.found.append(Step(f"random_flip: {{{', '.join(args)}}}" if args else "random_flip"))
 
-
-RANDOM = (
-    "rotation_range", "width_shift_range", "height_shift_range", "shear_range", "zoom_range", "channel_shift_range", "horizontal_flip",
-    "vertical_flip", "brightness_range",
-)  # fmt: skip
-STATISTICS = ("featurewise_center", "featurewise_std_normalization", "zca_whitening")
-
-
-@dataclass
-class Steps(Geometry):
-    """Writes the steps of one generator."""
-
-    def augmentation(self) -> list[Step]:
-        """Random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
-        self.found = []
-        look = self._look()
-        if degrees := self._amount("rotation_range"):
-            self.found.append(Step(f"random_rotation: {{degrees: {degrees}, {look}}}"))
-        self._shift(look)
-        self._shear(look)
-        self._zoom(look)
-        self._flip(look if self.found else "")
-        name = "channel_shift_range"
-        if shift := self._amount(name):
-            self.found.append(Step(f"random_channel_shift: {{delta: {shift}}}"))
-            message = f"`{name}` clipped to the smallest and largest value of each image; the step clips to the range of all images"
-            self._say("PG623", name, message)
-        if "brightness_range" in self.generator.args:
-            self._brightness()
-        return self.found
-
-    def values(self) -> list[Step]:
-        """Steps on values, which run on every split."""
-        self.found = []
-        given, name = self.generator.argument("preprocessing_function"), "rescale"
-        function = None
-        if given is not None and not (isinstance(given, Const) and given.value is None):
-            function = function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
-        if function is not None and function.text.startswith("python:"):
-            self.found.append(Step("cast: {dtype: float32}", "the dtype that Keras passed to the function"))
-        rescale = None
-        if is_open(self.generator, name):
-            self.found.append(Step(f"rescale: {{scale: {self._open(Knob(name, name), '1')}}}"))
-        else:
-            rescale = self._number(name)
-        if function is not None:
-            preset = function.text.startswith("normalize: {preset")
-            comment = f"rescale={rescale:g} was applied in addition, and is left out" if rescale and preset else function.comment
-            self.found.append(Step(function.text, comment))
-            rescale = None if preset else rescale
-        if rescale:
-            byte = self.files and function is None and not varies(self.generator, name) and _is_of_bytes(rescale)
-            if byte:
-                self.found.append(Step("rescale: {to: [0, 1]}"))
-            elif varies(self.generator, name):
-                self.found.append(Step(f"rescale: {{scale: {self.knobs.add(Knob(name, name), number(rescale))}}}"))
-            else:
-                self.found.append(Step(f"rescale: {{scale: {number(rescale)}}}", "1/255" if _is_of_bytes(rescale) else ""))
-        self._statistics()
-        return self.found
+    # Values
 
     def _brightness(self) -> None:
         name = "brightness_range"
@@ -263,9 +407,8 @@ class Steps(Geometry):
             text = self._whitening() if whiten else None
             self.found.append(Step(text or f"standardize: {{statistics: featurewise{'' if scale else ', scale: false'}}}"))
             message = "`fit` computed its statistics on its array; the step is fitted to the training split"
-            self.findings.add(
-                "PG623", self.generator.line, message, "the statistics include `preprocessing_function` and the steps before it"
-            )
+            help_ = "the statistics include `preprocessing_function` and the steps before it"
+            self.findings.add("PG623", self.generator.line, message, help_)
         given, dtype = self.generator.known("data_format"), self.generator.known("dtype")
         if isinstance(given, Unknown):
             self._unknown("data_format", given)
@@ -273,7 +416,6 @@ class Steps(Geometry):
             self._say("PG610", "dtype", "`dtype` is not known, or not a dtype of a model's input", "the spec gives float32")
 
     def _whitening(self) -> str | None:
-        """The whitening step, if images are small enough, or may be."""
         if self.size is not None and self.size[0] * self.size[1] * self.channels > LARGEST:
             side = math.isqrt(LARGEST // self.channels)
             message = f"`zca_whitening` of images of {self.size[0]}×{self.size[1]} needs a matrix too large for memory"
@@ -288,10 +430,6 @@ class Steps(Geometry):
 def augments(generator: Generator) -> bool:
     """True if a generator has random changes, as far as known."""
     return any(generator.known(name) for name in RANDOM)
-
-
-def _is_of_bytes(scale: float) -> bool:
-    return math.isclose(scale, 1 / 255, rel_tol=1e-6)
 
 
 def permission(value: Value) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from pipegen.migrate.amounts import Knob, Knobs, Step
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
 from pipegen.migrate.known import origins_of, reason_of
 from pipegen.migrate.labels import WITHOUT_CLASSES, class_mode, names_folders, weighted
 from pipegen.migrate.nodes import Row
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.steps import RANDOM, Steps
+from pipegen.migrate.steps import RANDOM, Knob, Knobs, Step, Steps
 from pipegen.migrate.values import Flow, Generator, Seq, Table, Unknown, plain
 
 _METHODS = {
