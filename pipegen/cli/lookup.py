@@ -96,7 +96,7 @@ def page_text(wanted: str) -> str | None:
     """Renders the page of a finding by its code or name; `None` for any other word."""
     from pipegen.diagnostics.catalog import CODES, page
     from pipegen.diagnostics.page_files import with_files_in_words
-    from pipegen.migrate.pages import migration_page
+    from pipegen.migrate.findings import migration_page
 
     word = wanted.strip()
     code = next((c.code for c in _every() if word.upper() == c.code or word.lower() == c.name), None)

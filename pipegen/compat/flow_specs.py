@@ -1,35 +1,143 @@
-"""Specs of flows: a generator's steps, with the source, the batches and the output of a flow."""
+"""Specs of flows: a generator's steps, also those of objects that a spec cannot contain, with the source, the batches and the output."""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import pipegen
 from pipegen.compat.checks import UnsupportedArgument, warn
 from pipegen.compat.frames import files_below, is_deep
 from pipegen.compat.generator_arguments import Arguments, name_of
-from pipegen.compat.held_objects import function_steps, handing
 from pipegen.compat.images import RESAMPLING
 from pipegen.files import write_whole
+from pipegen.frozen import dataclass
+from pipegen.ops.arguments.arithmetic import PRESETS
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.ops.lowering.resizing import CHOOSES_PASS
+
+if TYPE_CHECKING:
+    from pipegen.compat.images import Array
+
+
+_G = TypeVar("_G", bound="Arguments")
+_APPLICATION = re.compile(r"(?:^|\.)applications\.(\w+)$")
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_HANDED = "flow:preprocessing_function"
+"""Placeholder in a flow's spec for a function that cannot be imported."""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A function that is passed to a pipeline of this process as an object, not by name."""
+
+    function: Callable[[Array], Array]
+
+    def __call__(self, image: Array) -> Array:
+        return self.function(image)
+
+
+def preset_of(function: Any) -> str | None:
+    """Finds the preset for a `preprocess_input` of Keras."""
+    found = _APPLICATION.search(getattr(function, "__module__", None) or "")
+    if found is None or getattr(function, "__name__", "") != "preprocess_input":
+        return None
+    preset = {"imagenet_utils": "caffe"}.get(found[1], found[1])
+    return preset if preset in PRESETS else None
+
+
+def function_steps(function: Any) -> list[Any]:
+    """Makes the steps for a `preprocessing_function`.
+
+    Raises:
+        UnsupportedArgument: For one that a spec cannot name: a lambda, a nested function, or one of the main program.
+    """
+    preset = preset_of(function)
+    if preset is not None:
+        return [{"normalize": {"preset": preset}}]
+    module, called = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", None) or ""
+    named = module != "__main__" and all(map(_NAME.fullmatch, (module, called))) and "." not in called
+    name = _HANDED if isinstance(function, Handed) else f"{module}:{called}"
+    if name != _HANDED and not (named and getattr(sys.modules.get(module), called, None) is function):
+        why = f"a spec names a function by its module, but {called or repr(function)!r} cannot be imported from one"
+        raise UnsupportedArgument("preprocessing_function", why, "move it to a module of its own; flows take any function")
+    return [{"cast": {"dtype": "float32"}}, {"python": {"function": name}}]
+
+
+def handing(generator: _G) -> _G:
+    """Copies a generator for a flow's spec, in which the function need not be importable."""
+    function = generator.preprocessing_function
+    if function is None or preset_of(function) is not None:
+        return generator
+    copied = copy(generator)
+    copied.preprocessing_function = Handed(function)
+    return copied
+
+
+def with_function(generator: Arguments, spec: Mapping[str, Any] | pipegen.Spec) -> Mapping[str, Any] | pipegen.Spec:
+    """Puts the generator's function into a flow's spec; without a function the spec is unchanged.
+
+    Its results are not cached, since it may draw random numbers.
+    """
+    function = generator.preprocessing_function
+    if function is None or preset_of(function) is not None:
+        return spec
+    loaded = pipegen.load(spec, runtime={"cache": "none"})
+    steps = tuple(s.handed(_channels_last(generator, function)) if isinstance(s, CustomTransform) else s for s in loaded.model.transforms)
+    return replace(loaded, model=loaded.model.model_copy(update={"transforms": steps}))
+
+
+def with_matrix(generator: Arguments, channels: int, spec: Mapping[str, Any]) -> pipegen.Spec:
+    """Puts the generator's matrix, and its mean if there is one, into the step `whiten` of a flow's spec.
+
+    Raises:
+        SpecError: When the spec is wrong.
+    """
+    import numpy as np
+
+    from pipegen.ops.arguments.learned import Fitted, Whitening
+    from pipegen.plan.fitting_plans import learning_steps
+
+    loaded = pipegen.load(spec)
+    ((index, step),) = learning_steps(loaded.model)
+    matrix = np.asarray(generator.zca_whitening_matrix, np.float32)
+    if generator.data_format == "channels_first":
+        order = np.arange(len(matrix)).reshape(channels, -1).T.reshape(-1)  # the flow has channels last
+        matrix = matrix[np.ix_(order, order)]
+    mean: Array = np.zeros(len(matrix))
+    if generator.mean is not None and not generator.featurewise_std_normalization:  # else another step has centred already
+        mean = np.resize(np.asarray(generator.mean, np.float64).reshape(-1), len(matrix))
+    numbers = Whitening.of(0, float(generator.zca_epsilon), mean, np.ascontiguousarray(matrix), np.zeros(0))
+    steps: list[Any] = list(loaded.model.transforms)
+    steps[index] = step.with_numbers(Fitted({"image": numbers}, 0, "taken from the generator", given=True))
+    return replace(loaded, model=loaded.model.model_copy(update={"transforms": tuple(steps)}))
+
+
+def _channels_last(generator: Arguments, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Wraps a function for the pipeline, which calls it with channels last and takes float32."""
+    import numpy as np
+
+    first = generator.data_format == "channels_first"
+
+    def called(image: Array) -> Array:
+        given = np.asarray(function(np.moveaxis(image, -1, 0) if first else image))
+        return (np.moveaxis(given, 0, -1) if first else given).astype(np.float32)
+
+    return called
+
 
 _MOST = 64
 """Maximal number of single distances of a shift: each is a step, and all are compiled."""
 
 
 def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dict[str, Any]) -> list[Any]:
-    """Makes the steps of `width_shift_range` and `height_shift_range`.
-
-    Args:
-        generator: The generator.
-        size: (height, width) of the images, if known.
-        reading: `fill` and `interpolation`.
-
-    Raises:
-        UnsupportedArgument: For a shift that a spec cannot express.
-    """
+    """Makes the steps of both shifts, for images of `size` (height, width), with the fill and interpolation of `reading`."""
     height, width = size if size is not None else (None, None)
     shifts = {
         "y": ("height_shift_range", generator.height_shift_range, height),
@@ -45,8 +153,10 @@ def shift_steps(generator: Arguments, size: tuple[int, int] | None, reading: dic
             continue
         if is_choice(given):
             steps += _choice(argument, axis, given, side, reading)
+        elif (distance := float(given)) < 1:
+            ranges[axis] = abs(distance)
         else:
-            ranges[axis] = _fraction(argument, float(given), side)
+            ranges[axis] = distance / _side(argument, f"{distance:g} pixels are", side)
     return [{"random_translation": {**ranges, **reading}}, *steps] if ranges else steps
 
 
@@ -64,13 +174,6 @@ def is_choice(given: Any) -> bool:
     if isinstance(given, (int, np.integer)):
         return int(given) > 0
     return not isinstance(given, (float, np.floating))
-
-
-def _fraction(argument: str, distance: float, side: int | None) -> float:
-    """Maximum of a range, as a fraction of the side."""
-    if distance < 1:
-        return abs(distance)
-    return distance / _side(argument, f"{distance:g} pixels are", side)
 
 
 def _side(argument: str, what: str, side: int | None) -> int:
@@ -105,11 +208,7 @@ _MOVES = ("rotation_range", "width_shift_range", "height_shift_range", "shear_ra
 def image_steps(generator: Arguments, size: tuple[int, int] | None, channels: int, *, measured: bool = False) -> list[Any]:
     """Makes the steps after the resize: geometry, channel shift, flips, brightness, and those of `standardize`.
 
-    Args:
-        generator: The generator.
-        size: (height, width) of the images, if known.
-        channels: Their number of channels.
-        measured: Whether the pipeline may measure statistics that are not fitted, on its training split.
+    `size` is (height, width), if known. With `measured`, the pipeline may measure statistics that are not fitted, on its training split.
 
     Raises:
         UnsupportedArgument: For the first argument that a spec cannot express.
@@ -140,7 +239,10 @@ def random_steps(generator: Arguments, size: tuple[int, int] | None) -> list[Any
         beside = moves and not generator.channel_shift_range  # same fill, for one resampling and no lint about two fills
         steps.append({"random_flip": {"axis": axis, **(_reading(generator) if beside else {})}})
     if generator.brightness_range is not None:
-        steps.append({"random_brightness": {"factor": _factors(generator.brightness_range)}})
+        low, high = sorted(float(v) for v in generator.brightness_range)
+        if low < 0:
+            raise UnsupportedArgument("brightness_range", f"the factor {low:g} is below 0", "use factors from 0 on; 1 changes nothing")
+        steps.append({"random_brightness": {"factor": [low, high]}})
     return steps
 
 
@@ -157,7 +259,9 @@ def fixed_steps(generator: Arguments, channels: int, *, measured: bool = False) 
     if not generator.zca_whitening or generator.featurewise_std_normalization:  # else the whitening subtracts the mean
         steps += _featurewise(generator, channels, measured=measured)
     if generator.zca_whitening:
-        steps.append({"whiten": {"center": "channel", "epsilon": _epsilon(generator.zca_epsilon)}})
+        if not 0 < (epsilon := generator.zca_epsilon) <= 1:
+            raise UnsupportedArgument("zca_epsilon", f"it must be above 0 and at most 1 in a spec, got {epsilon!r}", "leave it at 1e-6")
+        steps.append({"whiten": {"center": "channel", "epsilon": float(epsilon)}})
     return steps
 
 
@@ -209,19 +313,6 @@ def _reading(generator: Arguments) -> dict[str, Any]:
         raise UnsupportedArgument("interpolation_order", f"specs do not support splines of order {order}", "use 0 or 1")
     fill: Any = {"constant": float(generator.cval)} if mode == "constant" else _FILLS[mode]
     return {"fill": fill} if order == 1 else {"fill": fill, "interpolation": _INTERPOLATION[order]}
-
-
-def _factors(given: Any) -> list[float]:
-    low, high = sorted(float(v) for v in given)
-    if low < 0:
-        raise UnsupportedArgument("brightness_range", f"the factor {low:g} is below 0", "use factors from 0 on; 1 changes nothing")
-    return [low, high]
-
-
-def _epsilon(given: Any) -> float:
-    if not 0 < given <= 1:
-        raise UnsupportedArgument("zca_epsilon", f"it must be above 0 and at most 1 in a spec, got {given!r}", "leave it at 1e-6")
-    return float(given)
 
 
 def _fitted(argument: str, name: str, found: Any, channels: int, added: float) -> list[float]:
@@ -303,23 +394,13 @@ def rows_spec(
 ) -> dict[str, Any]:
     """Makes the spec of a flow over rows. It returns row numbers, by which targets are looked up, so that any array can be a target.
 
-    The row number is a label, since labels have 64 bits, and float32 tensors cannot count beyond 2^24.
-
-    Args:
-        generator: The generator.
-        source: The kind of source.
-        image: Its feature of images.
-        count: The number of rows.
-        shape: (height, width, channels) of the images before the augmentation.
-        batches: `batch_size`, `shuffle` and `seed`.
-        reading: The steps before the augmentation.
-        validates: Whether the rows are for validation, neither augmented nor shuffled.
+    The row number is a label, since labels have 64 bits, and float32 tensors cannot count beyond 2^24. Before the augmentation, images have
+    the `shape` (height, width, channels), made by the steps of `reading`. Rows for validation are neither augmented nor shuffled.
     """
     height, width, channels = shape
     generator = handing(generator)
     steps = fixed_steps(generator, channels) if validates else image_steps(generator, (height, width), channels)
-    row = {"kind": "label", "classes": count}
-    found = {source: {"features": {"image": image, "row": row}}}
+    found = {source: {"features": {"image": image, "row": {"kind": "label", "classes": count}}}}
     order = {**batches, "shuffle": batches["shuffle"] and not validates}
     spec = sections(generator, found, [*reading, *steps], **order)
     spec["output"] = {**spec["output"], "y": "row"}
@@ -362,19 +443,13 @@ def reading_steps(
         decode["channels"] = channels_of(color_mode)
     if color_mode == "grayscale" and is_deep(files):
         decode["bits"] = 16
-    height, width = size
-    plain = interpolation == "nearest" and not keep_aspect_ratio  # a spec's own `nearest` is Pillow's
-    method = "nearest" if plain else {"pillow": _as_installed(interpolation)}
-    resize = {"size": [int(height), int(width)], **({"mode": "crop"} if keep_aspect_ratio else {}), "method": method}
-    return [{"decode": decode}, {"resize": resize}]
-
-
-def _as_installed(interpolation: str) -> str | dict[str, Any]:
-    """Name in a spec of a filter of the installed Pillow."""
     import PIL
 
     earlier = interpolation != "nearest" and int(PIL.__version__.partition(".")[0]) < CHOOSES_PASS
-    return {"filter": interpolation, "before": CHOOSES_PASS} if earlier else interpolation
+    pillow = {"pillow": {"filter": interpolation, "before": CHOOSES_PASS} if earlier else interpolation}
+    method = "nearest" if interpolation == "nearest" and not keep_aspect_ratio else pillow  # a spec's own `nearest` is Pillow's
+    resize = {"size": [int(side) for side in size], **({"mode": "crop"} if keep_aspect_ratio else {}), "method": method}
+    return [{"decode": decode}, {"resize": resize}]
 
 
 class Described(Arguments):

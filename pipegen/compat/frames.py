@@ -65,7 +65,7 @@ def read_frame(
     class_mode: str | None,
     dtype: Any,
     *,
-    validate_filenames: bool,
+    validated: bool,
 ) -> Frame:
     """Reads the columns of a DataFrame.
 
@@ -85,13 +85,12 @@ def read_frame(
     if weights is not None and weights.dtype.kind not in "biuf":
         raise TypeError(f"the column {weight_col!r} must contain weights as numbers, but it is {weights.dtype}")
     frame = Frame(files, weights=weights)
-    kept = _there(files, directory) if validate_filenames else list(range(len(files)))
+    kept = _there(files, directory) if validated else list(range(len(files)))
     if class_mode in _OF_CLASSES:
         frame, labelled = _with_classes(frame, table, y_col, classes, class_mode, dtype, kept)
         kept = [i for i in kept if i in labelled]
     elif class_mode == "raw":
-        columns = list(y_col) if isinstance(y_col, (list, tuple)) else y_col
-        frame = replace(frame, targets=[_cells(table[columns])])
+        frame = replace(frame, targets=[_cells(table[list(y_col) if isinstance(y_col, (list, tuple)) else y_col])])
     elif class_mode == "multi_output":
         if not isinstance(y_col, list):
             raise TypeError(f"`class_mode='multi_output'` takes a list of columns as `y_col`, got {y_col!r}")
@@ -100,12 +99,7 @@ def read_frame(
 
 
 def without_old_words(class_mode: str | None, **given: bool | None) -> str | None:
-    """Replaces a deprecated class mode; warns of it, and of each keyword without effect since keras-preprocessing 1.1.
-
-    Args:
-        class_mode: As given.
-        **given: `has_ext`, `sort` and `drop_duplicates`, `None` if not given.
-    """
+    """Replaces a deprecated class mode; warns of it, and of each of `OLD_WORDS`, which have no effect since keras-preprocessing 1.1."""
     for name, value in given.items():
         if value is not None:
             warn(f"`{name}` has no effect, as in Keras: {OLD_WORDS[name]}", DeprecationWarning)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -17,83 +18,67 @@ if TYPE_CHECKING:
 _A = TypeVar("_A", bound="Arguments")
 
 
+@dataclass(eq=False, repr=False)
 class Arguments:
     """The arguments of an `ImageDataGenerator`, and the results of its `fit`."""
 
-    mean: Array | None
+    featurewise_center: bool = False
+    samplewise_center: bool = False
+    featurewise_std_normalization: bool = False
+    samplewise_std_normalization: bool = False
+    zca_whitening: bool = False
+    zca_epsilon: float = 1e-6
+    rotation_range: float = 0
+    width_shift_range: Any = 0.0
+    height_shift_range: Any = 0.0
+    brightness_range: Any = None
+    shear_range: float = 0.0
+    zoom_range: Any = 0.0
+    channel_shift_range: float = 0.0
+    fill_mode: str = "nearest"
+    cval: float = 0.0
+    horizontal_flip: bool = False
+    vertical_flip: bool = False
+    rescale: float | None = None
+    preprocessing_function: Callable[[Array], Array] | None = None
+    data_format: str | None = None
+    validation_split: InitVar[float] = 0.0
+    interpolation_order: int = 1
+    dtype: Any = None
+    geometry: Geometry = field(default="documented", kw_only=True)
+    mean: Array | None = field(init=False, default=None)
     """The mean found by `fit`, in the shape of an image with one pixel; it may be set by hand."""
-    std: Array | None
+    std: Array | None = field(init=False, default=None)
     """The standard deviation found by `fit`, in the same shape; it may be set by hand."""
-    zca_whitening_matrix: Array | None
+    zca_whitening_matrix: Array | None = field(init=False, default=None)
     """The square matrix found by `fit`, with a row for each value of an image."""
 
-    def __init__(
-        self,
-        featurewise_center: bool = False,
-        samplewise_center: bool = False,
-        featurewise_std_normalization: bool = False,
-        samplewise_std_normalization: bool = False,
-        zca_whitening: bool = False,
-        zca_epsilon: float = 1e-6,
-        rotation_range: float = 0,
-        width_shift_range: Any = 0.0,
-        height_shift_range: Any = 0.0,
-        brightness_range: Any = None,
-        shear_range: float = 0.0,
-        zoom_range: Any = 0.0,
-        channel_shift_range: float = 0.0,
-        fill_mode: str = "nearest",
-        cval: float = 0.0,
-        horizontal_flip: bool = False,
-        vertical_flip: bool = False,
-        rescale: float | None = None,
-        preprocessing_function: Callable[[Array], Array] | None = None,
-        data_format: str | None = None,
-        validation_split: float = 0.0,
-        interpolation_order: int = 1,
-        dtype: Any = None,
-        *,
-        geometry: Geometry = "documented",
-    ) -> None:
-        check_geometry(geometry)
-        self.geometry = geometry
-        self.featurewise_center = featurewise_center
-        self.samplewise_center = samplewise_center
-        self.featurewise_std_normalization = featurewise_std_normalization
-        self.samplewise_std_normalization = samplewise_std_normalization
-        self.zca_whitening = zca_whitening
-        self.zca_epsilon = zca_epsilon
-        self.rotation_range = rotation_range
-        self.width_shift_range = width_shift_range
-        self.height_shift_range = height_shift_range
-        self.brightness_range = _brightness(brightness_range)
-        self.shear_range = shear_range
-        self.zoom_range = _zoom(zoom_range)
-        self.channel_shift_range = channel_shift_range
-        self.fill_mode = fill_mode
-        self.cval = cval
-        self.horizontal_flip = horizontal_flip
-        self.vertical_flip = vertical_flip
-        self.rescale = rescale
-        self.preprocessing_function = preprocessing_function
-        self._face(image_data_format(data_format))
-        self.interpolation_order = interpolation_order
-        self.dtype = floatx(dtype)
+    def __post_init__(self, validation_split: float) -> None:
+        check_geometry(self.geometry)
+        bright, zoom = self.brightness_range, self.zoom_range
+        if bright is not None and (not isinstance(bright, (tuple, list)) or len(bright) != 2):
+            raise ValueError(f"`brightness_range` is a pair of factors, got {bright!r}")
+        if isinstance(zoom, (int, float)):
+            zoom = [1 - zoom, 1 + zoom]
+        elif len(zoom) != 2 or not all(isinstance(v, (int, float)) for v in zoom):
+            raise ValueError(f"`zoom_range` is a number, or a pair of numbers, got {zoom!r}")
+        self.zoom_range = list(zoom)
+        self._face(self.data_format)
+        self.dtype = floatx(self.dtype)
         if validation_split and not 0 < validation_split < 1:
             raise ValueError(f"`validation_split` lies between 0 and 1, got {validation_split!r}")
         self._validation_split = validation_split
-        self.mean = self.std = self.zca_whitening_matrix = None
         self._imply()
 
-    def _face(self, data_format: str) -> None:
-        """Sets the axes of a batch."""
-        self.data_format = data_format
-        self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if data_format == "channels_first" else (3, 1, 2)
+    def _face(self, data_format: str | None) -> None:
+        """Sets the data format, by default Keras' setting, and the axes of a batch."""
+        self.data_format = image_data_format(data_format)
+        self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if self.data_format == "channels_first" else (3, 1, 2)
 
     def _asked(self: _A, data_format: str | None, dtype: Any) -> _A:
         """Copies the arguments with an iterator's own data format and dtype."""
         asked = copy(self)
-        asked._face(self.data_format if data_format is None else image_data_format(data_format))
+        asked._face(self.data_format if data_format is None else data_format)
         asked.dtype = self.dtype if dtype is None else dtype
         return asked
 
@@ -110,20 +95,6 @@ class Arguments:
             if getattr(self, cause) and not getattr(self, needed):
                 setattr(self, needed, True)
                 warn(f"`{cause}` needs `{needed}`, which is on now")
-
-
-def _zoom(given: Any) -> list[float]:
-    if isinstance(given, (int, float)):
-        return [1 - given, 1 + given]
-    if len(given) != 2 or not all(isinstance(v, (int, float)) for v in given):
-        raise ValueError(f"`zoom_range` is a number, or a pair of numbers, got {given!r}")
-    return list(given)
-
-
-def _brightness(given: Any) -> Any:
-    if given is not None and (not isinstance(given, (tuple, list)) or len(given) != 2):
-        raise ValueError(f"`brightness_range` is a pair of factors, got {given!r}")
-    return given
 
 
 Arguments.__init__.__qualname__ = "ImageDataGenerator.__init__"  # for Python's error about an unknown keyword
@@ -196,16 +167,10 @@ def overridden(thing: object, base: type, name: str) -> bool:
 
 
 def check_overrides(thing: object, base: type, names: Iterable[str], remedy: str) -> None:
-    """Refuses a subclass, or a changed instance, whose methods would silently not be called.
-
-    Args:
-        thing: A generator, or an iterator.
-        base: Its class in this package.
-        names: The methods that nothing calls.
-        remedy: What to do instead.
+    """Refuses a subclass of `base`, or a changed instance, that overrides one of the methods `names`, which nothing would call.
 
     Raises:
-        UnsupportedArgument: For the first of them.
+        UnsupportedArgument: For the first of them, with the `remedy`.
     """
     own = vars(thing)
     found = next((name for name in names if overridden(thing, base, name) or callable(own.get(name))), None)

@@ -115,8 +115,11 @@ def load_img(
     """
     from PIL import Image
 
+    if grayscale is not None and (color_mode == "rgba" if grayscale else color_mode == "grayscale"):
+        raise ValueError(f"`grayscale={grayscale}` contradicts `color_mode={color_mode!r}`; leave `grayscale` out")
     if grayscale is not None:
-        color_mode = _without_grayscale(grayscale, color_mode)
+        color_mode = "grayscale" if grayscale else color_mode
+        warn('`grayscale` is a keyword of Keras 2; write `color_mode="grayscale"` or "rgb"', DeprecationWarning)
     if color_mode not in ("grayscale", "rgb", "rgba"):
         raise ValueError(f"`color_mode` is 'grayscale', 'rgb' or 'rgba', got {color_mode!r}")
     if not isinstance(path, (str, bytes, os.PathLike, io.BytesIO)):
@@ -128,14 +131,6 @@ def load_img(
     elif img.mode not in _KEPT_GRAY:
         img = img.convert("L")
     return img if target_size is None else _resized(img, target_size, interpolation, keep_aspect_ratio)
-
-
-def _without_grayscale(grayscale: bool, color_mode: str) -> str:
-    """Converts Keras 2's keyword to a colour mode."""
-    if color_mode == "rgba" if grayscale else color_mode == "grayscale":
-        raise ValueError(f"`grayscale={grayscale}` contradicts `color_mode={color_mode!r}`; leave `grayscale` out")
-    warn('`grayscale` is a keyword of Keras 2; write `color_mode="grayscale"` or "rgb"', DeprecationWarning)
-    return "grayscale" if grayscale else color_mode
 
 
 def _resized(img: Image.Image, target_size: tuple[int, int], interpolation: str, keep_aspect_ratio: bool) -> Image.Image:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pipegen.compat.base_iterator import CompiledIterator
 from pipegen.compat.checks import UnsupportedArgument, warn
-from pipegen.compat.flow_specs import UNLABELLED, channels_of, reading_steps, rows_of, rows_spec, seed_of
+from pipegen.compat.flow_specs import UNLABELLED, channels_of, handing, reading_steps, rows_of, rows_spec, seed_of
 from pipegen.compat.frames import read_frame
 from pipegen.compat.generator_arguments import name_of
-from pipegen.compat.held_objects import handing
-from pipegen.compat.iterator import CompiledIterator
 from pipegen.errors import SpecError
 
 if TYPE_CHECKING:
@@ -67,11 +66,8 @@ class DirectoryIterator(CompiledIterator):
         self.directory = directory
         height, width = target_size
         self.target_size = (height, width)
-        self.color_mode = color_mode
-        self.class_mode = class_mode
-        self.interpolation = interpolation
-        self.keep_aspect_ratio = keep_aspect_ratio
-        self.follow_links = follow_links
+        self.color_mode, self.class_mode, self.follow_links = color_mode, class_mode, follow_links
+        self.interpolation, self.keep_aspect_ratio = interpolation, keep_aspect_ratio
         spec = handing(asked).to_spec(
             directory,
             target_size=(int(height), int(width)),
@@ -192,13 +188,10 @@ class DataFrameIterator(CompiledIterator):
             raise ValueError("`weight_col` weighs the loss, which needs targets: set a `class_mode`")
         self.directory = directory
         self.target_size = size = (int(target_size[0]), int(target_size[1]))
-        self.color_mode = color_mode
-        self.class_mode = class_mode
-        self.interpolation = interpolation
-        self.keep_aspect_ratio = keep_aspect_ratio
+        self.color_mode, self.class_mode = color_mode, class_mode
+        self.interpolation, self.keep_aspect_ratio = interpolation, keep_aspect_ratio
         dtype = "float32" if name_of(self.dtype) == "bfloat16" else name_of(self.dtype)  # of targets; NumPy has no bfloat16
-        checks = {"validate_filenames": validate_filenames}
-        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, dtype, **checks)
+        frame = read_frame(dataframe, directory, x_col, y_col, weight_col, classes, class_mode, dtype, validated=validate_filenames)
         if subset is not None:
             frame = frame.rows(rows_of(asked, subset, len(frame.files)))
         self.filenames, self.sample_weight, self._targets = frame.files, frame.weights, frame.targets
@@ -307,8 +300,7 @@ class NumpyArrayIterator(CompiledIterator):
         self.sample_weight = None if sample_weight is None else np.asarray(sample_weight)[part]
         batches = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed_of(seed)}
         spec = rows_spec(asked, "arrays", {"kind": "image"}, len(kept), kept.shape[1:], batches, validates=subset == "validation")
-        data = {"image": kept, "row": np.arange(len(kept))}
-        self._walk_over(asked, spec, channels=kept.shape[-1], data=data)
+        self._walk_over(asked, spec, channels=kept.shape[-1], data={"image": kept, "row": np.arange(len(kept))})
 
     def _beside(self) -> list[Array]:
         """Lists the arrays whose rows belong to the images, those of `x` first."""

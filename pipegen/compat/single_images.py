@@ -82,7 +82,12 @@ def apply_affine_transform(
     import numpy as np
 
     check_geometry(geometry)
-    _check_axes(x, row_axis, col_axis, channel_axis)
+    if sorted((row_axis, col_axis, channel_axis)) != [0, 1, 2]:
+        raise ValueError(f"`row_axis`, `col_axis` and `channel_axis` are 0, 1 and 2, each once; got {(row_axis, col_axis, channel_axis)}")
+    if x.ndim != 3:
+        raise ValueError(f"one image has 3 dimensions, got an array of the shape {x.shape}")
+    if channel_axis == 1:
+        raise ValueError("the channels must be the first or the last axis, not the middle one")
     matrix = _matrix(theta, tx, ty, shear, zx, zy)
     if matrix is None:
         return x
@@ -97,15 +102,6 @@ def apply_affine_transform(
     planes = np.moveaxis(x, channel_axis, 0)
     moved = [warp(plane, linear, offset, order=order, mode=fill_mode, cval=cval) for plane in planes]
     return np.moveaxis(np.stack(moved), 0, channel_axis)
-
-
-def _check_axes(x: Array, row_axis: int, col_axis: int, channel_axis: int) -> None:
-    if sorted((row_axis, col_axis, channel_axis)) != [0, 1, 2]:
-        raise ValueError(f"`row_axis`, `col_axis` and `channel_axis` are 0, 1 and 2, each once; got {(row_axis, col_axis, channel_axis)}")
-    if x.ndim != 3:
-        raise ValueError(f"one image has 3 dimensions, got an array of the shape {x.shape}")
-    if channel_axis == 1:
-        raise ValueError("the channels must be the first or the last axis, not the middle one")
 
 
 def _matrix(theta: float, tx: float, ty: float, shear: float, zx: float, zy: float) -> Array | None:

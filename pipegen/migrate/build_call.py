@@ -7,19 +7,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipegen.migrate.amounts import expression
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.functions import permission
 from pipegen.migrate.groups import Written
 from pipegen.migrate.homes import array_stands, constants, of_function, stands
-from pipegen.migrate.labels import folder_below, weighted
+from pipegen.migrate.known import origins_of
+from pipegen.migrate.labels import folder_below, hold_table_numbers, weighted
 from pipegen.migrate.nodes import Row, names_in
-from pipegen.migrate.settings import params_of, sides
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, origins_of, plain
-from pipegen.migrate.whole_numbers import hold_table_numbers
+from pipegen.migrate.steps import expression, grouped, permission
+from pipegen.migrate.values import Argument, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, plain
+from pipegen.migrate.write_spec import params_of, sides
 
 
 @dataclass
@@ -90,25 +89,18 @@ class BuildCall:
         if not all(array_stands(self.evaluator, node, flow, self.home) for node in arrays):
             self._missing(flow, "arrays")
             return None
-        image = f'"image": {self._image(flow)}'
+        node = flow.args["x"].node
+        image = f'"image": {self.edits.source(node)}'
+        if hold_table_numbers(self.evaluator, node, flow.frame):  # integers from a table are cast, as Keras did
+            image = f'"image": {grouped(node, self.edits.source(node))}.astype("float32")'
         if flow.known("y") is None:
             return f"{{{image}}}"
         label, value = self.edits.source(flow.args["y"].node), flow.argument("y")
         name = Sources(self.written.group).given_labels()
         if name == "label" and isinstance(value, OneHot):
-            inner = flow.args["y"].node
-            label = f"{label}.argmax(axis=1)" if isinstance(inner, (ast.Name, ast.Attribute, ast.Call)) else f"({label}).argmax(axis=1)"
+            label = f"{grouped(flow.args['y'].node, label)}.argmax(axis=1)"
         weight = f', "weight": {self.edits.source(flow.args["sample_weight"].node)}' if weighted(flow) else ""
         return f'{{{image}, "{name}": {label}{weight}}}'
-
-    def _image(self, flow: Flow) -> str:
-        """Array of images; integers from a table are cast, as Keras did."""
-        node = flow.args["x"].node
-        text = self.edits.source(node)
-        if not hold_table_numbers(self.evaluator, node, flow.frame):
-            return text
-        plain_enough = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-        return f'{text}.astype("float32")' if plain_enough else f'({text}).astype("float32")'
 
     def _params(self) -> str:
         """Params that are known only at run time, or may change then, if their expression is valid here."""
@@ -138,7 +130,6 @@ class BuildCall:
         self.findings.add("PG615", argument.line, message, f'add it to the call of `build`: `params={{"{param}": …}}`')
 
     def _knobs(self) -> Iterator[tuple[str, str]]:
-        """Arguments of the constructor."""
         generator = self.written.group.first.generator
         if not isinstance(generator, Generator):
             return
@@ -181,7 +172,6 @@ class BuildCall:
                     self.findings.exchange(finding, f"the call of `build` gives it; {help_}")
 
     def _paths(self, flow: Flow) -> Iterator[tuple[str, str]]:
-        """Folders and tables."""
         group, declared = self.written.group, self.written.params
         for param in params_of(group, flow, "directory", declared):
             text = self._text(flow, "directory") if self._varies(flow, "directory") else ""
@@ -196,7 +186,6 @@ class BuildCall:
                     yield param, self._source(node, frame)
 
     def _numbers(self, flow: Flow) -> Iterator[tuple[str, str]]:
-        """Sizes and the seed."""
         for argument in ("target_size", "batch_size", "seed"):
             names = params_of(self.written.group, flow, argument, self.written.params)
             if names and self._varies(flow, argument):

@@ -1,21 +1,39 @@
-"""Evaluates calls that make a generator or iterator of Keras, a pandas table, a path or a plain value."""
+"""Evaluates calls and subscripts: objects of Keras and of the file, pandas tables, records, paths and plain values."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
+from typing import cast
 
-from pipegen.migrate import records
-from pipegen.migrate.arithmetic import plain_call, plain_method
-from pipegen.migrate.calling import arguments
-from pipegen.migrate.labels import are_several, of_arrays, of_call
+from pipegen.migrate.calling import arguments, bind
+from pipegen.migrate.known import Evaluator, certain, origins_of, picked, plain_call, plain_method, unknown
+from pipegen.migrate.labels import are_several, of_arrays, of_call, of_rows
+from pipegen.migrate.members import is_plain_class
+from pipegen.migrate.nodes import flattened
 from pipegen.migrate.outside import from_outside, parsed
 from pipegen.migrate.signatures import CONSTRUCTOR, FLOWS, is_keras
-from pipegen.migrate.tables import read_table, split_table, table_method
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Map, Parser, RecordType, Seq, Table, Unknown, Value, Zipped
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluator import Evaluator
+from pipegen.migrate.values import (
+    Const,
+    Dotted,
+    Flow,
+    Frame,
+    Generator,
+    Instance,
+    Local,
+    Map,
+    Options,
+    Parser,
+    Record,
+    RecordType,
+    Seq,
+    Share,
+    Table,
+    Unknown,
+    Value,
+    Zipped,
+    plain,
+)
 
 _MOST_CLASSES = 20
 
@@ -25,17 +43,20 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     if isinstance(node.func, ast.Attribute) and node.func.attr in FLOWS:
         owner = evaluator.value(node.func.value, frame)
         if isinstance(owner, Generator) or (node.func.attr != "flow" and not isinstance(owner, (Dotted, Local))):
-            return _flow(evaluator, node, frame, owner)
-    labels = of_call(evaluator, node, frame)
-    if labels is not None:
+            args, wrong = arguments(evaluator, node, frame, FLOWS[node.func.attr])
+            generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is not an ImageDataGenerator", node.lineno)
+            return Flow(node.lineno, args, node, frame, wrong, node.func.attr, generator)
+    if (labels := of_call(evaluator, node, frame)) is not None:
         return labels
     function = evaluator.value(node.func, frame)
+    if isinstance(function, Local) and isinstance(function.node, ast.ClassDef):
+        return _instance(evaluator, node, frame, function)
     if isinstance(function, Local):
-        if isinstance(function.node, ast.ClassDef):
-            return _instance(evaluator, node, frame, function)
         return evaluator.returned(function, node, frame)[1]
     if isinstance(function, RecordType):
-        return records.of_type(evaluator, node, frame, function)
+        defaults = (*[None] * (len(function.names) - len(function.defaults)), *function.defaults)
+        made = _record(evaluator, node, frame, list(zip(function.names, defaults, strict=True)))
+        return made or Unknown("its fields are not followed", node.lineno)
     if isinstance(function, Dotted):
         return _of_library(evaluator, node, frame, function.name)
     if isinstance(node.func, ast.Attribute):
@@ -43,19 +64,12 @@ def call_value(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
     return Unknown("it is the result of a call", node.lineno)
 
 
-def _flow(evaluator: Evaluator, node: ast.Call, frame: Frame, owner: Value) -> Flow:
-    method = cast("ast.Attribute", node.func).attr
-    args, wrong = arguments(evaluator, node, frame, FLOWS[method])
-    generator = owner if isinstance(owner, (Generator, Unknown)) else Unknown("it is not an ImageDataGenerator", node.lineno)
-    return Flow(node.lineno, args, node, frame, wrong, method, generator)
-
-
 def _instance(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value:
     """Object of a class of the file: a generator, if the class is a subclass that keeps the constructor."""
     definition = cast("ast.ClassDef", of.node)
     classes = _generator_classes(evaluator, of)
     if not classes:
-        made = records.instance(evaluator, node, frame, of)
+        made = _made(evaluator, node, frame, of)
         return made if made is not None else Unknown(f"it is an object of `{definition.name}`", node.lineno)
     if any(isinstance(m, ast.FunctionDef) and m.name == "__init__" for c in classes for m in c.body):
         return Unknown(f"`{definition.name}` is a subclass of ImageDataGenerator with a constructor of its own", node.lineno)
@@ -93,7 +107,7 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -
     given = (
         of_arrays(name, values, node)
         or from_outside(evaluator, node, name, values)
-        or records.of_library(evaluator, node, frame, name, values)
+        or _of_standard_library(evaluator, node, frame, name, values)
     )
     if given is not None:
         return given
@@ -101,20 +115,19 @@ def _of_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str) -
         first, second = values
         if isinstance(first, Flow) and isinstance(second, Flow) and first is not second:
             return Zipped((first, second), node, frame)
-    made = _dict(evaluator, node, frame, values) if name == "builtins.dict" else None
-    return made if made is not None else plain_call(name, values, node)
+    starts = [value.items for value in values if isinstance(value, Map)]
+    if name == "builtins.dict" and len(starts) == len(node.args) <= 1:
+        found = _keywords(evaluator, node, frame)
+        if found is not None:
+            return Map({**(starts[0] if starts else {}), **found})
+    return plain_call(name, values, node)
 
 
-def _dict(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Map | None:
-    """Evaluates `dict(…)` of keywords and an optional dict."""
-    if len(values) != len(node.args) or len(values) > 1 or not all(isinstance(v, Map) for v in values):
-        return None
-    names = {k.arg or "" for k in node.keywords}
-    found, more = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, tuple(names))
-    if "**" in found or more:
-        return None
-    start = cast("Map", values[0]).items if values else {}
-    return Map({**start, **{key: argument.value for key, argument in found.items()}})
+def _keywords(evaluator: Evaluator, node: ast.Call, frame: Frame) -> dict[str, Value] | None:
+    """Keywords of a call, also of a known dict; `None` if they are not all known by name."""
+    names = tuple({k.arg or "" for k in node.keywords})
+    found, wrong = arguments(evaluator, ast.Call(node.func, [], node.keywords), frame, names)
+    return None if "**" in found or wrong else {name: argument.value for name, argument in found.items()}
 
 
 def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
@@ -128,3 +141,189 @@ def _method(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value:
         return owner
     values = [evaluator.value(a, frame) for a in node.args if not isinstance(a, ast.Starred)]
     return plain_method(owner, name, values, node)
+
+
+def _made(evaluator: Evaluator, node: ast.Call, frame: Frame, of: Local) -> Value | None:
+    """Object of a class of the file, if its attributes can be followed; else `None`."""
+    definition = cast("ast.ClassDef", of.node)
+    fields = _fields(evaluator, of)
+    if fields is not None:
+        return _record(evaluator, node, frame, fields, definition)
+    if not is_plain_class(evaluator, of):
+        return None
+    constructor = next((m for m in definition.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+    seen = evaluator.objects.setdefault(id(of.node), [])
+    if constructor is None and (node.args or node.keywords):
+        return None
+    if constructor is None:
+        seen.append(Instance(of))
+        return seen[-1]
+    args = bind(evaluator, constructor.args, node, frame, of.frame, method=True)
+    if constructor.decorator_list or args is None or evaluator.is_too_deep(constructor, frame):
+        return None
+    made = evaluator.frame(constructor, evaluator.frame(definition, of.frame, {}), args, call=node, caller=frame)
+    made.depth = max(made.depth, frame.depth + 1)
+    found = Instance(of, made)
+    seen.append(found)
+    for statement in flattened(constructor.body):
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            evaluator.value(statement.value, made)  # a method that sets attributes is called before they are read
+    return found
+
+
+def _fields(evaluator: Evaluator, of: Local) -> list[tuple[str, Value | None]] | None:
+    """Fields of a data class or a `NamedTuple` with their defaults, in order; `None` for other classes."""
+    definition = cast("ast.ClassDef", of.node)
+    bases = [getattr(evaluator.value(b, of.frame), "name", "") for b in definition.bases]
+    made_by = [evaluator.value(d.func if isinstance(d, ast.Call) else d, of.frame) for d in definition.decorator_list]
+    data_class = not bases and [getattr(d, "name", "") for d in made_by] == ["dataclasses.dataclass"]
+    if not data_class and not (bases == ["typing.NamedTuple"] and not made_by):
+        return None
+    odd = ("__init__", "__new__", "__getattr__", "__getattribute__", "__setattr__", "__post_init__")
+    if any(isinstance(m, ast.FunctionDef) and m.name in odd for m in definition.body):
+        return None
+    inner = evaluator.frame(definition, of.frame, {})
+    found: list[tuple[str, Value | None]] = []
+    for statement in definition.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            if any(word in ast.dump(statement.annotation) for word in ("ClassVar", "InitVar", "KW_ONLY")):
+                return None
+            found.append((statement.target.id, _default(evaluator, statement.value, inner)))
+    return found
+
+
+def _default(evaluator: Evaluator, node: ast.expr | None, inner: Frame) -> Value | None:
+    if node is None:
+        return None
+    if not isinstance(node, ast.Call) or getattr(evaluator.value(node.func, inner), "name", "") != "dataclasses.field":
+        return evaluator.value(node, inner)
+    given = {k.arg: k.value for k in node.keywords}
+    if set(given) <= {"default", "repr", "compare", "hash", "metadata"} and "default" in given:
+        return evaluator.value(given["default"], inner)
+    factory = given.get("default_factory")
+    if set(given) == {"default_factory"} and isinstance(factory, ast.Lambda):
+        return evaluator.value(factory.body, inner)
+    return Unknown("its field has a default that is not followed", node.lineno) if factory is not None or "default" in given else None
+
+
+def _record(
+    evaluator: Evaluator, node: ast.Call, frame: Frame, fields: list[tuple[str, Value | None]], definition: ast.ClassDef | None = None
+) -> Value | None:
+    names = tuple(name for name, _ in fields)
+    given, wrong = arguments(evaluator, node, frame, names)
+    if "**" in given or wrong or len(node.args) > len(names):
+        return None
+    missing = Unknown("no value is given", node.lineno)
+    items: dict[str, Value] = {name: given[name].value if name in given else default or missing for name, default in fields}
+    changed = evaluator.assignments(definition) if definition is not None else {}
+    return Record({**items, **{name: Unknown("a method assigns it, too", node.lineno) for name in items if name in changed}})
+
+
+def _of_standard_library(evaluator: Evaluator, node: ast.Call, frame: Frame, name: str, values: list[Value]) -> Value | None:
+    """Evaluates `namedtuple`, namespaces of the standard library and declarations of flags."""
+    parts = name.split(".")
+    if parts[-2:-1] == ["flags"] and parts[-1].startswith("DEFINE_") and values:
+        flag = certain(values[0])
+        return Record({"value": evaluator.outside.flag(flag, node.lineno)}) if isinstance(flag, str) else None
+    if name in ("types.SimpleNamespace", "argparse.Namespace") and not node.args:
+        given = _keywords(evaluator, node, frame)
+        return None if given is None else Record(given)
+    if name != "collections.namedtuple" or len(node.args) != 2 or any(k.arg != "defaults" for k in node.keywords):
+        return None
+    told = plain(evaluator.value(node.args[1], frame))
+    names = tuple(told.replace(",", " ").split()) if isinstance(told, str) else tuple(told) if isinstance(told, (list, tuple)) else ()
+    defaults = evaluator.value(node.keywords[0].value, frame) if node.keywords else Seq(())
+    if not names or not all(isinstance(n, str) for n in names) or not isinstance(defaults, Seq) or len(defaults.items) > len(names):
+        return None
+    return RecordType(names, defaults.items)
+
+
+_HARMLESS = ("dtype", "encoding", "engine", "low_memory", "usecols")
+_KEEPING = ("sample", "reset_index", "copy", "astype", "sort_values", "sort_index")
+"""Methods that keep the rows; their order does not matter once the data is shuffled and split again."""
+
+
+def read_table(evaluator: Evaluator, node: ast.Call, frame: Frame, *, tab: bool) -> Value:
+    """Evaluates `pandas.read_csv` of a known file."""
+    args = {k.arg: evaluator.value(k.value, frame) for k in node.keywords if k.arg is not None}
+    named = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "filepath_or_buffer"), None)
+    if any(k.arg is None for k in node.keywords) or len(node.args) > 1:
+        return Unknown("the table is read with arguments that are not followed", node.lineno)
+    first = evaluator.value(node.args[0], frame) if node.args else args.pop("filepath_or_buffer", Unknown("no file is named", node.lineno))
+    path = plain(first)
+    origins = origins_of(first, *args.values())
+    if not isinstance(path, str):
+        return unknown(path, "the path of the table is not known", node.lineno)
+    if path.lower().endswith((".gz", ".zip", ".bz2", ".xz", ".parquet")) or "://" in path:
+        return Unknown("the table is compressed, or not a local text file", node.lineno)
+    separator = plain(args.pop("sep", args.pop("delimiter", Const("\t" if tab else None))))
+    if plain(args.pop("delim_whitespace", Const(False))) is True or separator in (r"\s+", r"\s*"):
+        separator = "whitespace"
+    header = plain(args.pop("header", Const("infer")))
+    names = plain(args.pop("names", Const(None)))
+    odd = next((k for k in args if k not in _HARMLESS), None)
+    if odd is not None:
+        return Unknown(f"the table is read with `{odd}`", node.lineno)
+    single = isinstance(separator, str) and len(separator) == 1 and separator not in '"\r\n'
+    if header not in (None, 0, "infer") or isinstance(names, Unknown) or not (single or separator in (None, "whitespace")):
+        return Unknown("the table is read with arguments that have no equivalent", node.lineno)
+    if "usecols" in args and (header is None or names is not None):
+        return Unknown("the table is read with `usecols` and without a header", node.lineno)
+    columns = tuple(str(n) for n in names) if isinstance(names, (list, tuple)) else None
+    if columns is not None and header == 0:
+        return Unknown("the table's header is replaced by other names", node.lineno)
+    has_header = header in (0, "infer") and columns is None
+    given = (named, frame) if named is not None else None
+    return Table(path, None if separator == "," else separator, has_header, columns, origins=origins, named=given)
+
+
+def split_table(evaluator: Evaluator, node: ast.Call, frame: Frame, values: list[Value]) -> Value:
+    """Evaluates `train_test_split` of one table."""
+    if len(values) != 1 or not isinstance(values[0], Table) or values[0].split is not None:
+        return Unknown("the data is split by `train_test_split`", node.lineno)
+    args = {k.arg: k.value for k in node.keywords if k.arg is not None}
+    test_given, train_given = (evaluator.value(args[n], frame) if n in args else Const(None) for n in ("test_size", "train_size"))
+    test, train = plain(test_given), plain(train_given)
+    if test is None and isinstance(train, float) and 0 < train < 1:
+        test = round(1 - train, 6)
+    if test is None and "test_size" not in args and "train_size" not in args:
+        test = 0.25
+    if isinstance(test, bool) or not isinstance(test, (int, float)) or not (0 < test < 1 or (isinstance(test, int) and test > 1)):
+        return Unknown("the size of the split is not known", node.lineno)
+    share = Share(node, test, "stratify" in args and not (isinstance(args["stratify"], ast.Constant) and args["stratify"].value is None))
+    origins = origins_of(values[0], test_given, train_given)
+    return Seq(tuple(replace(values[0], part=part, split=share, origins=origins) for part in ("train", "test")))
+
+
+def table_method(table: Table, name: str, node: ast.Call) -> Value:
+    """Evaluates a method of a DataFrame."""
+    all_rows = [k for k in node.keywords if k.arg == "frac" and isinstance(k.value, ast.Constant) and k.value.value in (1, 1.0)]
+    chooses = node.args or any(k.arg in ("n", "replace", "frac") and k not in all_rows for k in node.keywords)
+    if name in _KEEPING and not (name == "sample" and chooses):
+        return table
+    return Unknown(f"`.{name}(…)` changes the table's rows or columns", node.lineno)
+
+
+def subscript(evaluator: Evaluator, node: ast.Subscript, frame: Frame) -> Value:
+    """Evaluates `owner[key]`."""
+    owner = evaluator.value(node.value, frame)
+    rows = of_rows(owner, node.slice)
+    if rows is not None:
+        return rows
+    if isinstance(owner, Table):
+        return owner if isinstance(node.slice, ast.List) else Unknown("its rows are selected by code", node.lineno)
+    if not isinstance(owner, (Options, Seq, Map)):
+        return unknown(owner, "an element of it is known only at run time", node.lineno)
+    chosen_by = evaluator.value(node.slice, frame)
+    key = plain(chosen_by)
+    if isinstance(owner, Options) and owner.as_map and isinstance(key, str) and not origins_of(chosen_by):
+        return evaluator.outside.option(key, node.lineno, fixed=owner.fixed)
+    found: Value | None = None
+    if isinstance(owner, Map) and isinstance(key, str):
+        found = owner.items.get(key)
+    elif isinstance(owner, Seq) and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
+        found = owner.items[key]
+    if found is None:
+        return Unknown("an element of it is known only at run time", node.lineno)
+    by = origins_of(chosen_by)
+    return (picked(found, chosen_by) or Unknown(f"{by[0]} selects it", node.lineno)) if by else found

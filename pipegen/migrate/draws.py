@@ -6,9 +6,9 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from pipegen.migrate.collected import Collected, Use
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.homes import of_function
+from pipegen.migrate.interpret import Collected, Use
 from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, lies_in, names_in, start, stored_in, targets_of
 from pipegen.migrate.values import Flow, Frame
 
@@ -64,10 +64,9 @@ def _is_drawn_anew(found: Collected, use: Use) -> bool:
     region = region_of(use)
     if region is None:
         return False
-    if not isinstance(region, Loop):
-        others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and lies_in(u.node, region)}
-        if len(others) > 1:
-            return False
+    others = {id(u.node) for u in found.uses_of(use.flow) if is_first(u) and lies_in(u.node, region)}
+    if not isinstance(region, Loop) and len(others) > 1:
+        return False
     targets = [region.target] if isinstance(region, (ast.For, ast.AsyncFor)) else []
     targets += [g.target for g in region.generators] if isinstance(region, Comprehension) else []
     names = names_in(*targets)
@@ -121,7 +120,9 @@ class Draws:
             self._placed.add((name, id(place)))
             text = f"{name} = {dataset}{ENDLESS}"
             if isinstance(place, Function):
-                self.edits.before(_first_statement(place), text)
+                first = place.body[0]
+                documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(place.body) > 1
+                self.edits.before(place.body[1] if documented else first, text)
             else:
                 self.edits.after(place, text)
         return name
@@ -166,13 +167,6 @@ def _binding_frame(name: str, frame: Frame) -> Frame | None:
         if name in here.scope.bindings and here is of_function(here):
             return here
     return None
-
-
-def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
-    """First statement of a function after its docstring."""
-    first = function.body[0]
-    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
-    return function.body[1] if documented else first
 
 
 def loops_around(flow: Flow) -> list[ast.stmt]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from pipegen.migrate.nodes import Function
-from pipegen.migrate.texts import lines_of
+from pipegen.migrate.reading import lines_of
 
 
 @dataclass
@@ -18,8 +19,8 @@ class Edits:
     text: str
     tree: ast.Module
     _found: dict[tuple[int, int], str] = field(default_factory=dict)
-    _starts: list[int] = field(default_factory=list)
-    _lines: list[str] = field(default_factory=list)
+    _starts: list[int] = field(init=False)
+    _lines: list[str] = field(init=False)
     _blocks: dict[int, list[ast.stmt]] = field(default_factory=dict)
     _branches: dict[int, ast.If | ast.Try] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
@@ -29,11 +30,8 @@ class Edits:
     """Modules of the standard library that the edits need."""
 
     def __post_init__(self) -> None:
-        at = 0
-        for line in lines_of(self.text):
-            self._starts.append(at)
-            self._lines.append(line)
-            at += len(line)
+        self._lines = lines_of(self.text)
+        self._starts = [0, *accumulate(map(len, self._lines))]
         for node in ast.walk(self.tree):
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(node, name, None)
@@ -78,21 +76,21 @@ class Edits:
         """Deletes a statement with its lines. An emptied block gets `pass`; an emptied branch is deleted, too."""
         self._gone.add(id(statement))
         branch = self._branches.get(id(statement))
-        if branch is not None and self._is_left_empty(branch):
+        asked = ast.walk(branch.test) if isinstance(branch, ast.If) else ()
+        asks = any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in asked)  # its condition may have side effects
+        if branch is not None and not asks and all(id(s) in self._gone for s in _inner(branch)):
             self.delete(branch)
             return
         block = self._blocks.get(id(statement), [])
-        first, last = self.span(statement)
-        top, bottom = first, last
+        top, bottom = self.span(statement)
         decorators = getattr(statement, "decorator_list", [])
         if decorators:
             top = self._starts[decorators[0].lineno - 1] + statement.col_offset
         begin = self.text.rfind("\n", 0, top) + 1
-        rest = self._rest(statement)
         if not self.is_alone(statement) or (block is not self.tree.body and all(id(s) in self._gone for s in block)):
             self._found[top, bottom] = "pass"
             return
-        bottom += len(rest)
+        bottom += len(self._rest(statement))
         if isinstance(statement, Function):
             bottom += len(self.text[bottom:]) - len(re.sub(r"\A([ \t]*\n)+", "", self.text[bottom:]))
         self._found[begin, bottom] = ""
@@ -106,12 +104,6 @@ class Edits:
     def _rest(self, statement: ast.stmt) -> str:
         line = (statement.end_lineno or 1) - 1
         return self.text[self.span(statement)[1] : self._starts[line] + len(self._lines[line])]
-
-    def _is_left_empty(self, branch: ast.If | ast.Try) -> bool:
-        """True if a branch is empty and its condition has no side effects."""
-        asked = branch.test if isinstance(branch, ast.If) else ast.Tuple([])
-        asks = any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in ast.walk(asked))
-        return not asks and all(id(s) in self._gone for s in _inner(branch))
 
     def before(self, statement: ast.stmt, text: str) -> None:
         """Inserts a line before a statement, or a statement if its line has several."""
@@ -132,10 +124,6 @@ class Edits:
         line = f"{indent}{text}\n" if self.text[place - 1 : place] == "\n" else f"\n{indent}{text}"
         self._found[place, place] = self._found.get((place, place), "") + line
 
-    def pending(self) -> list[tuple[tuple[int, int], str]]:
-        """The replacements so far."""
-        return list(self._found.items())
-
     def apply(self) -> str:
         """The edited text; an edit inside a larger one is dropped."""
         kept: list[tuple[int, int, str]] = []
@@ -147,12 +135,24 @@ class Edits:
             kept.append((first, last, text))
             if not inserts:
                 start, reach = first, last
+        return self._joined(sorted(kept, key=lambda e: (e[0], e[1])), 0, len(self.text))
+
+    def source_edited(self, node: ast.AST) -> str:
+        """The text of a node with the edits inside it."""
+        first, last = self.span(node)
+        kept: list[tuple[int, int, str]] = []
+        for a, b, text in sorted((a, b, text) for (a, b), text in self._found.items() if first <= a and b <= last):
+            if not kept or a >= kept[-1][1]:
+                kept.append((a, b, text))
+        return self._joined(kept, first, last)
+
+    def _joined(self, edits: list[tuple[int, int, str]], at: int, end: int) -> str:
+        """The text between two offsets with edits that do not overlap, in order."""
         done: list[str] = []
-        at = 0
-        for first, last, text in sorted(kept, key=lambda e: (e[0], e[1])):
+        for first, last, text in edits:
             done += [self.text[at:first], text]
             at = last
-        return "".join([*done, self.text[at:]])
+        return "".join([*done, self.text[at:end]])
 
 
 def _inner(branch: ast.If | ast.Try) -> list[ast.stmt]:

@@ -9,18 +9,15 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import cast
 
-from pipegen.migrate.arithmetic import combine, compare, either, negate, text_of
-from pipegen.migrate.bindings import changed, filled, imported
-from pipegen.migrate.calling import bind, defaults, is_undecorated, returned_last, shown_name
-from pipegen.migrate.calls import call_value
+from pipegen.migrate.calling import bind, comprehension, defaults, first_round, handed_on, is_undecorated, returned_last, rounds, shown_name
+from pipegen.migrate.calls import call_value, subscript
+from pipegen.migrate.known import certain, combine, compare, either, negate, same, text_of, told, unknown
 from pipegen.migrate.members import assignments_of, attribute, attributes_from_outside, given_below
 from pipegen.migrate.nodes import Comprehension, Function, Position, Row, called, end, flattened, own_nodes, start
 from pipegen.migrate.outside import Outside
 from pipegen.migrate.scopes import ALWAYS, Binding, Node, changers_of, scope_of
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.tables import subscript
-from pipegen.migrate.unrolling import comprehension, first_round, handed_on
-from pipegen.migrate.values import Const, Dotted, Frame, Instance, Local, Map, Seq, Unknown, Value, certain, same, told, unknown
+from pipegen.migrate.values import Const, Dotted, Flow, Frame, Generator, Instance, Local, Map, Parser, Seq, Table, Unknown, Value, Zipped
 
 _DEPTH = 8
 _MOST_FRAMES = 2000
@@ -191,7 +188,9 @@ class FileEvaluator:
         elif base and all(b.kind == "import" for b in base):
             chosen = imported(name, base)
         else:
-            chosen = self._agreed(name, base, at, frame)
+            values = [self._one(b, frame) for b in base]
+            several = Unknown(f"`{name}` is assigned {len(base)} times, and it is not certain which one counts", at[0])
+            chosen = values[0] if values and all(same(values[0], v) for v in values[1:]) else several
         once = inside and frame.scope.is_once(at)  # then nothing later in the text runs earlier
         changes = [b for b in bindings if b.kind == "changed" and b.after > where]
         changes = [b for b in changes if not inside or b.after <= at or b.after == ALWAYS or not (b.straight or once)]
@@ -212,13 +211,6 @@ class FileEvaluator:
             found.append(replace(binding, straight=True) if taken else binding)
         return found
 
-    def _agreed(self, name: str, base: list[Binding], at: Position, frame: Frame) -> Value:
-        """Value on which all assignments agree."""
-        values = [self._one(b, frame) for b in base]
-        if values and all(same(values[0], v) for v in values[1:]):
-            return values[0]
-        return Unknown(f"`{name}` is assigned {len(base)} times, and it is not certain which one counts", at[0])
-
     def _one(self, binding: Binding, frame: Frame) -> Value:
         line = binding.after[0]
         if binding.kind == "import":
@@ -227,7 +219,8 @@ class FileEvaluator:
             return Local(cast("ast.FunctionDef", binding.node), frame)
         if binding.kind == "param":
             in_loop = isinstance(frame.scope.node, (Comprehension, ast.For))
-            how = "gets its value in a loop" if in_loop else f"is an argument of `{_called(frame)}`"
+            function = getattr(frame.scope.node, "name", "a function")
+            how = "gets its value in a loop" if in_loop else f"is an argument of `{function}`"
             return frame.args.get(binding.name, Unknown(f"`{binding.name}` {how}", line or start(frame.scope.node)[0]))
         if binding.kind == "value" and binding.value is not None:
             value = self.value(binding.value, frame)
@@ -272,11 +265,11 @@ class FileEvaluator:
         handed = handed_on(self, body, inner) if yields and not returns else None
         if handed is not None:
             return inner, handed
-        last = None if yields else returned_last(self, body, inner)
+        if yields:
+            return inner, Unknown(f"`{node.name}` is a generator", call.lineno)
+        last = returned_last(self, body, inner)
         if last is None:
-            return inner, Unknown(
-                f"`{node.name}` has several `return` statements" if not yields else f"`{node.name}` is a generator", call.lineno
-            )
+            return inner, Unknown(f"`{node.name}` has several `return` statements", call.lineno)
         return inner, self.value(last.value, inner) if last.value is not None else Const(None)
 
     def is_too_deep(self, node: ast.AST, frame: Frame) -> bool:
@@ -284,5 +277,80 @@ class FileEvaluator:
         return len(self._frames) > _MOST_FRAMES or frame.depth > _DEPTH or any(here.scope.node is node for here in frame.outward)
 
 
-def _called(frame: Frame) -> str:
-    return getattr(frame.scope.node, "name", "a function")
+_UNCHANGING = (Unknown, Const, Dotted, Generator, Flow, Local, Parser, Zipped)
+
+
+def imported(name: str, imports: list[Binding]) -> Value:
+    """Resolves a name that several statements import, such as in `try` and `except ImportError`."""
+    of_keras = [b for b in imports if is_keras(b.dotted)]
+    if not of_keras:
+        return Dotted(imports[-1].dotted)
+    last = of_keras[-1] if all(b.straight for b in imports) else of_keras[0]
+    if any(b.dotted.split(".")[-2:] != last.dotted.split(".")[-2:] for b in of_keras) and not all(b.straight for b in imports):
+        return Unknown(f"`{name}` is imported from several modules", last.after[0])
+    return Dotted(last.dotted)
+
+
+def changed(name: str, value: Value, changes: list[Binding]) -> Value:
+    """Value of a name after changes in place."""
+    a_class = isinstance(value, Local) and isinstance(value.node, ast.ClassDef)
+    if not changes or (isinstance(value, _UNCHANGING) and not a_class):
+        return value
+    if isinstance(value, Table) and all(c.column is not None for c in changes):
+        columns = {c.column or "": c.line or c.after[0] for c in changes if not _to_text(c.value)}
+        return replace(value, changed={**value.changed, **columns})
+    return Unknown(f"`{name}` is changed in place", changes[0].line or changes[0].after[0])
+
+
+def _to_text(value: ast.expr | None) -> bool:
+    """True if a new column is an old one as text, which keeps its name."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    first = value.args[0] if value.args else None
+    return isinstance(first, ast.Name) and first.id == "str" and value.func.attr in ("astype", "map", "apply")
+
+
+def filled(evaluator: FileEvaluator, value: Value, changes: list[Binding], frame: Frame) -> Map | Seq | None:
+    """Applies changes in place to a dict or list, in the order of the code; `None` for other values and changes."""
+    if not isinstance(value, (Map, Seq)) or not changes:
+        return None
+    held: Map | Seq | None = value
+    for change in changes:
+        frames = _frames(evaluator, change, frame)
+        if not frames:
+            return None
+        for inner in frames:
+            held = _changed(evaluator, held, change, inner) if held is not None else None
+    return held
+
+
+def _changed(evaluator: FileEvaluator, held: Map | Seq, change: Binding, frame: Frame) -> Map | Seq | None:
+    if change.value is None:
+        return None
+    if change.key is not None:
+        key = certain(evaluator.value(change.key, frame))
+        named = isinstance(held, Map) and isinstance(key, str)
+        return Map({**held.items, key: evaluator.value(change.value, frame)}) if named and isinstance(held, Map) else None
+    call = change.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr == "append" and isinstance(held, Seq) and held.is_list and len(call.args) == 1 and not call.keywords:
+        return Seq((*held.items, evaluator.value(call.args[0], frame)), is_list=True)
+    if call.func.attr != "update" or not isinstance(held, Map) or any(k.arg is None for k in call.keywords):
+        return None
+    given = [evaluator.value(a, frame) for a in call.args]
+    more = {k.arg: evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
+    known = [v.items for v in given if isinstance(v, Map)]
+    return Map({**held.items, **{key: v for items in known for key, v in items.items()}, **more}) if len(known) == len(given) else None
+
+
+def _frames(evaluator: FileEvaluator, change: Binding, frame: Frame) -> list[Frame]:
+    """Frames in which a statement runs: its own, or one for each round of its loop; empty if uncertain."""
+    if change.straight:
+        return [frame]
+    if change.conditions:
+        tests = [(certain(evaluator.value(test, frame)), wanted) for test, wanted in change.conditions]
+        return [frame] if all(not isinstance(test, Unknown) and bool(test) == wanted for test, wanted in tests) else []
+    if change.loop is None or any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(change.loop)):
+        return []
+    return rounds(evaluator, change.loop, frame) or []

@@ -1,18 +1,18 @@
-"""Groups iterators into pipelines, and assigns each one to a split."""
+"""Groups iterators into pipelines, and assigns each one to a split; comprehensions and loops that make only one group's."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import field
-from typing import Any
+from typing import Any, cast
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.amounts import Knob
-from pipegen.migrate.collected import Collected
-from pipegen.migrate.nodes import called
+from pipegen.migrate.interpret import Collected
+from pipegen.migrate.known import certain, origins_of
+from pipegen.migrate.nodes import Comprehension, called
 from pipegen.migrate.pairs import Pair, folder_of, pairs_of
-from pipegen.migrate.steps import augments
-from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, origins_of, plain
+from pipegen.migrate.steps import Knob, augments
+from pipegen.migrate.values import Flow, Generator, Table, Unknown, Zipped, plain
 
 _ROLES = {"training": "train", "validation": "validation"}
 
@@ -79,9 +79,10 @@ def group_flows(found: Collected) -> list[Group]:
         home.parts[role], home.masks[role], home.zips[role] = pair.image, pair.mask, pair.zipped
     for call in found.calls:
         if call.method in ("fit", "fit_generator"):
-            used = [(u.name, u.flow) for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
-            if used:  # pairs have their own groups
-                _join(groups, {("validation" if name == "validation_data" else "train"): flow for name, flow in used}, id(call.node))
+            used = [u for u in found.uses if u.outer is call.node and u.frame is call.frame and u.kind == "model"]
+            parts = {("validation" if u.name == "validation_data" else "train"): u.of for u in used if isinstance(u.of, Flow)}
+            if parts:  # pairs have their own groups
+                _join(groups, parts, id(call.node))
     for flow in found.flows:
         if any(flow in g.flows for g in groups):
             continue
@@ -99,7 +100,6 @@ def group_flows(found: Collected) -> list[Group]:
 
 
 def _added(groups: list[Group]) -> Group:
-    """A new group, appended to the groups."""
     groups.append(Group())
     return groups[-1]
 
@@ -122,7 +122,7 @@ def _role_of_pair(found: Collected, pair: Pair) -> str:
     subset = pair.image.get("subset")
     if isinstance(subset, str) and subset in _ROLES:
         return _ROLES[subset]
-    uses = [u for u in found.pair_uses if u.pair is pair.zipped and u.kind == "model"]
+    uses = [u for u in found.uses_of(pair.zipped) if u.kind == "model"]
     if any(u.name == "validation_data" for u in uses):
         return "validation"
     methods = {called(u.outer) for u in uses}
@@ -208,3 +208,65 @@ def _by_name(name: object) -> str:
     """Split that a name suggests; empty if none, or if it is not a text."""
     words = {"train": "train", "val": "validation", "dev": "validation", "test": "test"}
     return next((role for word, role in words.items() if isinstance(name, str) and word in name.lower()), "")
+
+
+@dataclass(frozen=True)
+class Display:
+    """One comprehension, or one call in a loop.
+
+    Attributes:
+        node: The comprehension, or the loop.
+        element: The call in it that makes each iterator.
+        flows: The iterators, in order.
+        keys: Their keys in a dict; for a loop, the values of its variable.
+        name: The variable of a loop.
+        is_tuple: True for a call that returns a tuple.
+    """
+
+    node: Comprehension | ast.For | ast.Call
+    element: ast.expr
+    flows: tuple[Flow, ...]
+    keys: tuple[str | int, ...] | None
+    name: str = ""
+    is_tuple: bool = False
+
+
+def displays_of(found: Collected, group: Group, left_out: list[Flow]) -> list[Display]:
+    """Comprehensions that make only iterators of a group, each one a split of its own."""
+    displays: dict[int, Display] = {}
+    for flow in () if group.masks else group.parts.values():
+        node, display = flow.frame.scope.node, None
+        if isinstance(node, Comprehension):
+            display = _display(found, node, flow)
+        elif isinstance(node, ast.For):
+            display = _in_loop(found, node, flow)
+        if display is not None and all(f in group.parts.values() and f not in left_out for f in display.flows):
+            displays.setdefault(id(display.element), display)
+    return list(displays.values())
+
+
+def _in_loop(found: Collected, node: ast.For, flow: Flow) -> Display | None:
+    """A call in a loop of its function whose rounds a loop variable tells apart."""
+    flows = tuple(f for f in found.flows if f.node is flow.node)
+    frames = found.evaluator.rounds.get((id(node), id(flow.frame.parent)))
+    if frames is None or any(f.frame not in frames for f in flows):
+        return None
+    for name in (n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)):
+        keys = tuple(certain(f.frame.args.get(name)) for f in flows)
+        known = all(isinstance(key, (str, int)) for key in keys)
+        if known and len(set(keys)) == len(keys) and len(flow.frame.scope.bindings.get(name, [])) == 1:
+            return Display(node, flow.node, flows, keys, name)
+    return None
+
+
+def _display(found: Collected, node: Comprehension, flow: Flow) -> Display | None:
+    frames = found.evaluator.rounds.get((id(node), id(flow.frame.parent)))
+    if frames is None or isinstance(node, ast.SetComp):
+        return None
+    element = node.value if isinstance(node, ast.DictComp) else node.elt
+    flows = tuple(found.evaluator.value(element, frame) for frame in frames)
+    made = [f for f in found.flows if f.node is element]
+    if not all(isinstance(f, Flow) and f.node is element for f in flows) or len(made) != len(flows):
+        return None
+    keys = tuple(plain(found.evaluator.value(node.key, frame)) for frame in frames) if isinstance(node, ast.DictComp) else None
+    return Display(node, element, cast("tuple[Flow, ...]", flows), keys)

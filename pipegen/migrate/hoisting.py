@@ -1,6 +1,7 @@
-"""Iterators that functions of the file make and return: the call stands for its iterator, if a whole group meets there.
+"""Iterators that functions of the file make: the call stands for its iterator, or the function gets its own pipeline.
 
 `train = make("a", True); val = make("b", False)` becomes `train = pipe.train; val = pipe.validation`. `make` is removed with its last call.
+`extract_features(train_dir); extract_features(test_dir)` stays as it is; the function builds one pipeline, with the folder as a param.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from pipegen.migrate.collected import Collected, PairUse, Use
-from pipegen.migrate.displays import Display
+from pipegen.migrate.calling import passing_loop
 from pipegen.migrate.evaluate import FileEvaluator
-from pipegen.migrate.groups import Group
-from pipegen.migrate.homes import of_function
+from pipegen.migrate.groups import Display, Group, displays_of, group_flows
+from pipegen.migrate.homes import of_function, up_to_function
+from pipegen.migrate.interpret import Collected, Use, collect
+from pipegen.migrate.known import origins_of, same
 from pipegen.migrate.nodes import Function, called, defaults_of, parameters, targets_of
-from pipegen.migrate.unrolling import passing_loop
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, origins_of, plain
+from pipegen.migrate.refusals import owner_of
+from pipegen.migrate.steps import RANDOM
+from pipegen.migrate.values import Argument, Dotted, Flow, Frame, Generator, Local, Seq, Setting, Table, Unknown, Value, Zipped, plain
 
 _Site = tuple[ast.Call, "Frame"]
 _HARMLESS = ("print", "info", "debug", "fit")
@@ -55,29 +58,27 @@ class Hoisted:
     displays: list[Display] = field(default_factory=list)
     nodes: dict[int, ast.expr] = field(default_factory=dict)
     pairs: list[tuple[Zipped, Zipped]] = field(default_factory=list)
-    _gone: list[Use] = field(default_factory=list)
-    _gone_pairs: list[PairUse] = field(default_factory=list)
+    _before: tuple[list[Flow], list[Zipped], list[Use]] = field(init=False)
 
-    def apply(self, found: Collected, *, back: bool = False) -> None:
-        """Replaces the iterators in the results, or undoes that."""
-        if back:
-            found.uses += self._gone
-            found.pair_uses += self._gone_pairs
-        elif self.pairs:  # what the functions do with pairs is removed together with them
-            self._gone = [u for u in found.uses if u.kind == "zip" and any(u.flow is old for old, _ in self.moved)]
-            self._gone_pairs = [u for u in found.pair_uses if of_function(u.frame).scope.node in self.makers]
-            found.uses = [u for u in found.uses if u not in self._gone]
-            found.pair_uses = [u for u in found.pair_uses if u not in self._gone_pairs]
-        for before, after in ((b, a) if back else (a, b) for a, b in self.pairs):
-            found.pairs = [after if p is before else p for p in found.pairs]
-            for pair_use in found.pair_uses:
-                pair_use.pair = after if pair_use.pair is before else pair_use.pair
-        for old, new in ((b, a) if back else (a, b) for a, b in self.moved):
-            found.flows = [new if f is old else f for f in found.flows]
-            for use in found.uses:
-                use.flow = new if use.flow is old else use.flow
-            if id(old) in found.names:
-                found.names[id(new)] = found.names[id(old)]
+    def apply(self, found: Collected) -> None:
+        """Replaces the iterators in the results."""
+        self._before = found.flows, found.pairs, found.uses
+        new: dict[int, Flow | Zipped] = {id(old): after for old, after in self.moved}
+        new.update({id(old): after for old, after in self.pairs})
+        found.flows = [cast("Flow", new.get(id(f), f)) for f in found.flows]
+        found.pairs = [cast("Zipped", new.get(id(p), p)) for p in found.pairs]
+        gone = [u for u in found.uses if self.pairs and self._goes(u)]  # what the functions do with pairs is removed together with them
+        found.uses = [replace(u, of=new.get(id(u.of), u.of)) for u in found.uses if u not in gone]
+        found.names.update({id(after): found.names[id(old)] for old, after in self.moved if id(old) in found.names})
+
+    def undo(self, found: Collected) -> None:
+        """Puts the iterators back."""
+        found.flows, found.pairs, found.uses = self._before
+
+    def _goes(self, use: Use) -> bool:
+        if isinstance(use.of, Zipped):
+            return of_function(use.frame).scope.node in self.makers
+        return use.kind == "zip" and any(use.of is old for old, _ in self.moved)
 
     def texts(self) -> dict[int, str]:
         """Texts of expressions that are not in the source, and of their parts, by id."""
@@ -211,13 +212,9 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
         blocks = (*statement.body, *statement.orelse)
         return _only_reads(found, statement.test, frame) and all(_is_missed_by_none(found, s, frame) for s in blocks)
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        stored = [
-            n
-            for t in targets_of(statement)
-            for n in ast.walk(t)
-            if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store)
-        ]
-        return not stored and (statement.value is None or _only_reads(found, statement.value, frame))
+        parts = (n for t in targets_of(statement) for n in ast.walk(t))
+        changes = any(isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store) for n in parts)
+        return not changes and (statement.value is None or _only_reads(found, statement.value, frame))
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant) or called(statement.value) in _HARMLESS
     if isinstance(statement, ast.Return):
@@ -227,18 +224,14 @@ def _is_missed_by_none(found: Collected, statement: ast.stmt, frame: Frame) -> b
 
 def _only_reads(found: Collected, node: ast.expr, frame: Frame) -> bool:
     """True if the calls in an expression only make generators and iterators, or compute values from their arguments."""
-    return all(_call_only_reads(found, n, frame) for n in ast.walk(node) if isinstance(n, ast.Call))
-
-
-def _call_only_reads(found: Collected, call: ast.Call, frame: Frame) -> bool:
-    if isinstance(found.evaluator.value(call, frame), (Flow, Generator, Zipped, Seq)):
-        return True
-    function = found.evaluator.value(call.func, frame)
-    if isinstance(function, Dotted):
-        return function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
-    if isinstance(function, Local):
-        return False
-    return isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+        made, function = found.evaluator.value(call, frame), found.evaluator.value(call.func, frame)
+        reads = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not isinstance(function, Local)
+        if isinstance(function, Dotted):
+            reads = function.name.startswith(_READING) or function.name.rsplit(".", 1)[-1] in ("to_categorical", "deepcopy", "copy")
+        if not reads and not isinstance(made, (Flow, Generator, Zipped, Seq)):
+            return False
+    return True
 
 
 def _moved(found: Collected, flow: Flow, sites: list[_Site]) -> Flow | None:
@@ -300,8 +293,7 @@ def as_called(evaluator: FileEvaluator, node: ast.expr, frame: Frame, sites: Seq
         if not isinstance(function, Local) or isinstance(function.node, ast.ClassDef):
             return None
         put = _Put(function, function.node.args, call, of_function(frame), outside)
-        found = put.visit(found)
-        frame = caller
+        found, frame = put.visit(found), caller
         if put.failed:
             return None
     here = of_function(frame)
@@ -356,3 +348,66 @@ class _Put(ast.NodeTransformer):
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)):
             self.failed = True
         return super().generic_visit(node)
+
+
+_MOST_PASSES = 3
+_GIVEN = ("directory", "dataframe", "target_size", "batch_size", "seed", "x", "y", "sample_weight")
+_KNOBS = (*RANDOM, "rescale", "validation_split")
+
+
+def collect_once(tree: ast.Module) -> tuple[Collected, list[Group]]:
+    """Collects what a file does with `ImageDataGenerator`, and its groups; a function or loop of several pipelines counts once."""
+    whole: frozenset[int] = frozenset()
+    for _ in range(_MOST_PASSES):
+        found = collect(tree, whole)
+        groups = group_flows(found)
+        more = frozenset(id(node) for group in groups for node in _repeated(found, group)) - whole
+        if not more:
+            break
+        whole |= more
+    return found, groups
+
+
+def _repeated(found: Collected, group: Group) -> list[ast.AST]:
+    """The function or loop whose rounds each make a group, if its code is the only form of them."""
+    shared = [flow for flow in group.flows if id(flow.node) in found.shared]
+    whole = {id(display.element) for display in displays_of(found, group, [])}
+    if group.masks or not shared or all(id(flow.node) in whole for flow in shared):
+        return []
+    if not all(_alike(flow, other) for flow in shared for other in found.flows if other.node is flow.node):
+        return []
+    if inside := [node for node in (_function_of(found, flow) for flow in shared) if node is not None]:
+        return inside
+    parts = any(f.node is g.node for f in group.flows for g in group.flows if f is not g)
+    if parts or hoisted(found, group, needed=owner_of(group, found) is None) is not None:
+        return []  # the calls, or the rounds, are parts of one pipeline
+    return [node for node in (_loop_of(found, flow) for flow in shared) if node is not None]
+
+
+def _alike(flow: Flow, other: Flow) -> bool:
+    """True if two iterators of the same code differ only in values that the call of `build` can pass."""
+    one, two = flow.generator, other.generator
+    both = isinstance(one, Generator) and isinstance(two, Generator) and one.node is two.node and _equal_but(one.args, two.args, _KNOBS)
+    return _equal_but(flow.args, other.args, _GIVEN) and (one is two or both)
+
+
+def _equal_but(one: dict[str, Argument], other: dict[str, Argument], names: tuple[str, ...]) -> bool:
+    return set(one) == set(other) and all(same(one[n].value, other[n].value) for n in one if n not in names)
+
+
+def _function_of(found: Collected, flow: Flow) -> ast.AST | None:
+    """Function that makes an iterator in each call and has all of its uses."""
+    function, uses = of_function(flow.frame), found.uses_of(flow)
+    if not uses or function.parent is None or any(of_function(u.frame) is not function for u in uses):
+        return None
+    return None if id(flow) in found.sites else function.scope.node
+
+
+def _loop_of(found: Collected, flow: Flow) -> ast.AST | None:
+    """Loop whose rounds make and use an iterator, or call the function that does."""
+    frames: list[Frame] = [flow.frame, *(frame for _, frame in reversed(found.sites.get(id(flow), [])))]
+    for frame in frames if found.uses_of(flow) else ():
+        loop = next((f.scope.node for f in up_to_function(frame) if isinstance(f.scope.node, ast.For)), None)
+        if loop is not None:
+            return loop
+    return None

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from itertools import takewhile
 
 from pipegen.migrate.evaluate import FileEvaluator
+from pipegen.migrate.known import certain
 from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, called, flattened, given_to, names_in, root_name, start
 from pipegen.migrate.scopes import ALWAYS, changed_objects
-from pipegen.migrate.values import Dotted, Flow, Frame, certain
+from pipegen.migrate.values import Dotted, Flow, Frame
 
 _READING = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.expr_context,

@@ -1,18 +1,117 @@
-"""Walks over code in execution order and collects generators, iterators and all their uses."""
+"""Walks over code in execution order and collects generators, iterators, pairs of them, and all their uses."""
 
 from __future__ import annotations
 
 import ast
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Literal, cast
 
-from pipegen.migrate.arithmetic import truth_of
-from pipegen.migrate.calling import taken_side
-from pipegen.migrate.collected import Collected, ModelCall, PairUse, Use
+from pipegen.migrate.calling import makes_several, reached, rounds, taken_side
 from pipegen.migrate.evaluate import FileEvaluator
+from pipegen.migrate.known import certain, truth_of
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Function, called, given_to, name_of, targets_of
 from pipegen.migrate.signatures import CONSTRUCTOR, FIT, FIT_GENERATOR, FITTED, FLOWS, RENAMED
-from pipegen.migrate.unrolling import makes_several, reached, rounds
-from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, certain, plain
+from pipegen.migrate.values import Dotted, Flow, Frame, Generator, Instance, Local, Seq, Unknown, Zipped, plain
+
+UseKind = Literal["model", "member", "method", "len", "next", "item", "loop", "zip", "other"]
+
+
+@dataclass(eq=False)
+class Use:
+    """One use of an iterator, or of two joined by `zip`.
+
+    Attributes:
+        kind: `model`: an argument of `fit` or similar; `member`, `method`: of the iterator; `other`: anything else.
+        name: The argument, the member or the function.
+        node: The expression of the iterator.
+        outer: The expression or statement that uses it: the call, the attribute, the loop.
+    """
+
+    kind: UseKind
+    name: str
+    node: ast.expr
+    outer: ast.AST
+    frame: Frame
+    of: Flow | Zipped
+
+    @property
+    def flow(self) -> Flow:
+        """The iterator of a use that is not one of a pair."""
+        return cast("Flow", self.of)
+
+    @property
+    def line(self) -> int:
+        """Line of the use."""
+        return self.node.lineno
+
+
+@dataclass(eq=False)
+class ModelCall:
+    """A call of `fit` or similar with iterators among its arguments, by name."""
+
+    node: ast.Call
+    method: str
+    args: dict[str, ast.expr]
+    frame: Frame
+
+
+@dataclass
+class Collected:
+    """All that concerns `ImageDataGenerator` in a file."""
+
+    evaluator: FileEvaluator
+    generators: list[Generator] = field(default_factory=list)
+    flows: list[Flow] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
+    pairs: list[Zipped] = field(default_factory=list)
+    """Pairs of iterators joined by `zip`."""
+    calls: list[ModelCall] = field(default_factory=list)
+    fits: list[tuple[Generator, ast.Call]] = field(default_factory=list)
+    members: list[tuple[Generator, str, int]] = field(default_factory=list)
+    assigned: list[tuple[Generator, str, int]] = field(default_factory=list)
+    """Constructor arguments and statistics that the code assigns to a generator later, with their lines."""
+    names: dict[int, str] = field(default_factory=dict)
+    """Variable of an iterator or a generator, by the object's id."""
+    statements: dict[int, tuple[ast.stmt, Frame]] = field(default_factory=dict)
+    """Assignment whose whole value is the call that makes an object, by the object's id."""
+    shared: set[int] = field(default_factory=set)
+    """Nodes that make several objects, since their function is called several times."""
+    kept: list[object] = field(default_factory=list)
+    """Objects kept alive, since the ids of their nodes are stored."""
+    unsure: dict[int, ast.Attribute] = field(default_factory=dict)
+    """Attributes of unknown values that may be iterators, by the node's id."""
+    sites: dict[int, list[tuple[ast.Call, Frame]]] = field(default_factory=dict)
+    """Calls of functions of the file that return an iterator, outermost first, each with its frame, by the iterator's id."""
+
+    def uses_of(self, thing: Flow | Zipped) -> list[Use]:
+        """The uses of one iterator, or of one pair."""
+        return [u for u in self.uses if u.of is thing]
+
+    def served_by(self, use: Use) -> list[Flow | Zipped]:
+        """Iterators or pairs at the place of a use: several if a loop or function runs several times."""
+        return list({id(u.of): u.of for u in self.uses if u.node is use.node}.values())
+
+    def is_drawn_from(self, flow: Flow) -> bool:
+        """True if code takes single batches from an iterator."""
+        return any(u.kind in ("next", "item") or u.name in ("next", "__next__") for u in self.uses_of(flow))
+
+    def only_drawn_from(self, flow: Flow) -> bool:
+        """True if the only use of an iterator is taking batches by `next`."""
+        uses = self.uses_of(flow)
+        return bool(uses) and all(u.kind == "next" or (u.kind == "method" and u.name in ("next", "__next__")) for u in uses)
+
+    def is_paired(self, flow: Flow) -> bool:
+        """True if an iterator is joined with another: by `zip`, or by drawing batches side by side with the same seed."""
+        if any(u.kind == "zip" for u in self.uses_of(flow)):
+            return True
+        others = [f for f in self.flows if f is not flow and f.frame is flow.frame and f.get("subset") == flow.get("subset")]
+        beside = [f for f in others if f.get("seed") is not None and f.get("seed") == flow.get("seed")]
+        return self.only_drawn_from(flow) and any(self.only_drawn_from(f) for f in beside)
+
+    def name_of(self, thing: Flow | Generator | Zipped) -> str:
+        """Variable of an object, or an empty text."""
+        return self.names.get(id(thing), "")
+
 
 MODEL_METHODS = ("fit", "fit_generator", "evaluate", "evaluate_generator", "predict", "predict_generator", "predict_classes")
 _OBJECTS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.GeneratorExp)
@@ -23,8 +122,12 @@ _MOST_FRAMES = 500
 def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
     """Collects from a parsed file; functions and loops in `whole` are walked once, for all their calls."""
     evaluator = FileEvaluator(tree, whole)
-    mentions = _mentions(tree)
-    walker = _Walker(Collected(evaluator), _concerned(mentions))
+    mentions: dict[str, set[str]] = {}
+    """Names mentioned by each function of the file, and by each class in its methods."""
+    for inner in ast.walk(tree):
+        if isinstance(inner, DEFINITIONS):
+            mentions.setdefault(inner.name, set()).update(filter(None, map(name_of, ast.walk(inner))))
+    walker = _Walker(Collected(evaluator), mentions)
     for statement in tree.body:
         walker.visit(statement, evaluator.module, ())
     waited: set[int] = set()
@@ -32,9 +135,9 @@ def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
         node, frame = walker.pending.pop(0)
         if id(node) in walker.entered:
             continue
-        if id(node) not in waited and any(
-            _names_of(node, frame) & mentions[n.name] for n, _ in walker.pending if n.name in walker.concerned
-        ):
+        around = frame.scope.node
+        names = {node.name, around.name} if isinstance(around, ast.ClassDef) else {node.name}  # by which code can call it
+        if id(node) not in waited and any(names & mentions[n.name] for n, _ in walker.pending if n.name in walker.concerned):
             waited.add(id(node))  # its calls come first, and have the arguments
             walker.pending.append((node, frame))
             continue
@@ -45,34 +148,14 @@ def collect(tree: ast.Module, whole: frozenset[int] = frozenset()) -> Collected:
     return walker.found
 
 
-def _names_of(node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> set[str]:
-    """Names by which code can call a function: its own and, for a method, its class."""
-    around = frame.scope.node
-    return {node.name, around.name} if isinstance(around, ast.ClassDef) else {node.name}
-
-
-def _mentions(tree: ast.Module) -> dict[str, set[str]]:
-    """Names mentioned by each function of a file, and by each class in its methods."""
-    mentions: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, DEFINITIONS):
-            mentions.setdefault(node.name, set()).update(filter(None, map(name_of, ast.walk(node))))
-    return mentions
-
-
-def _concerned(mentions: dict[str, set[str]]) -> set[str]:
-    """Functions that handle generators, or call one that does: they are followed at each call."""
-    names = {"ImageDataGenerator", *FLOWS}
-    while more := {name for name, inner in mentions.items() if inner & names} - names:
-        names |= more
-    return names
-
-
 class _Walker:
-    def __init__(self, found: Collected, concerned: set[str]) -> None:
+    def __init__(self, found: Collected, mentions: dict[str, set[str]]) -> None:
         self.found = found
-        self.concerned = concerned
-        self.calls = frozenset(concerned - {"ImageDataGenerator"})
+        self.concerned = {"ImageDataGenerator", *FLOWS}
+        """Functions that handle generators, or call one that does: they are followed at each call."""
+        while more := {name for name, inner in mentions.items() if inner & self.concerned} - self.concerned:
+            self.concerned |= more
+        self.calls = frozenset(self.concerned - {"ImageDataGenerator"})
         self.values = found.evaluator
         self.pending: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Frame]] = []
         self.lambdas: list[tuple[ast.Lambda, Frame]] = []
@@ -97,12 +180,12 @@ class _Walker:
         """Walks through the statements of a call; True if the call certainly ends there."""
         for statement in statements:
             taken = taken_side(self.values, statement, frame) if frame.args else None
-            if taken is None or not isinstance(statement, ast.If):
-                self.visit(statement, frame, ())
-            else:
+            if taken is not None and isinstance(statement, ast.If):
                 self.visit(statement.test, frame, (statement,))
                 if self._run(taken, frame):
                     return True
+            else:
+                self.visit(statement, frame, ())
             if isinstance(statement, (ast.Return, ast.Raise)):
                 return True
         return False
@@ -144,7 +227,6 @@ class _Walker:
         return False
 
     def _is_concerned(self, node: ast.AST) -> bool:
-        """True if a function handles generators, or calls one that does."""
         if isinstance(node, ast.Lambda):
             return bool({name_of(n) for n in ast.walk(node)} & self.concerned)
         return getattr(node, "name", "") in self.concerned
@@ -260,19 +342,16 @@ class _Walker:
             return
         if kind == "call":
             call = cast("ast.Call", about)
-            found = self._model_call(call, node, frame)
-            if found is None:
-                callee = self.values.value(call.func, frame)
-                if isinstance(callee, Local) and not isinstance(callee.node, ast.ClassDef):
-                    return  # the function is followed instead
+            argument = self._model_call(call, node, frame)
+            callee = self.values.value(call.func, frame)
+            if argument is not None:
+                kind, name = "model", argument
+            elif isinstance(callee, Local) and not isinstance(callee.node, ast.ClassDef):
+                return  # the function is followed instead
+            else:
                 name = callee.name.rsplit(".", 1)[-1] if isinstance(callee, Dotted) else called(call)
                 kind = name if name in ("len", "next", "zip") else "other"
-            else:
-                kind, name = "model", found
-        if isinstance(thing, Flow):
-            self.found.uses.append(Use(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
-        else:
-            self.found.pair_uses.append(PairUse(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
+        self.found.uses.append(Use(kind, name, node, about, frame, thing))  # type: ignore[arg-type]
 
     def _model_call(self, call: ast.Call, node: ast.expr, frame: Frame) -> str | None:
         """Argument of `fit` or similar that a node is; `None` for other calls."""
@@ -287,10 +366,8 @@ class _Walker:
 
 def named_arguments(call: ast.Call) -> dict[str, ast.expr]:
     """Arguments of a call of `fit` or similar, by their names in Keras 3."""
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    order = (
-        FIT_GENERATOR if method == "fit_generator" else FIT if method == "fit" else ("x", "steps" if method.endswith("_generator") else "y")
-    )
+    method = called(call)
+    order = {"fit": FIT, "fit_generator": FIT_GENERATOR}.get(method, ("x", "steps" if method.endswith("_generator") else "y"))
     found = {name: arg for name, arg in zip(order, call.args, strict=False) if not isinstance(arg, ast.Starred)}
     for keyword in call.keywords:
         if keyword.arg is not None:

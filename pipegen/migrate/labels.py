@@ -1,16 +1,15 @@
-"""Kinds of labels of iterators, also of arrays that code transforms, and the folders and rows that they read."""
+"""Data of iterators: the kinds of labels, also of arrays that code transforms, the folders that they read, and integers from tables."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from pipegen.migrate.nodes import Row, called
+from pipegen.migrate.known import Evaluator
+from pipegen.migrate.nodes import Row, called, start
 from pipegen.migrate.signatures import is_keras
-from pipegen.migrate.values import ClassIndices, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, Value
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluator import Evaluator
+from pipegen.migrate.values import ClassIndices, Dotted, Flow, Frame, Generator, OneHot, Seq, Table, Unknown, Value
 
 _KEEPING = ("array", "asarray", "astype", "copy", "concatenate")
 """Functions of NumPy and methods of arrays that keep the form of labels."""
@@ -40,7 +39,6 @@ def of_call(evaluator: Evaluator, node: ast.Call, frame: Frame) -> Value | None:
 
 
 def _is_encoder(evaluator: Evaluator, node: ast.expr, frame: Frame) -> bool:
-    """True for a `LabelEncoder`, or a variable of one."""
     if isinstance(node, ast.Call):
         return getattr(evaluator.value(node.func, frame), "name", "") in _ENCODERS
     bindings, around = frame.bound(node.id) if isinstance(node, ast.Name) else ([], frame)
@@ -117,3 +115,57 @@ def all_in_one(flow: Flow) -> bool:
     """True if a folder is read without classes: by `classes=['.']`, or as the only class of its parent."""
     classes = flow.get("classes")
     return flow.method == "flow_from_directory" and isinstance(classes, (list, tuple)) and list(classes) in (["."], [""])
+
+
+_READS = ("pandas.read_csv", "pandas.read_table", "pandas.read_excel", "pandas.DataFrame")
+_OF_TABLES = ("drop", "sample", "head", "tail", "copy", "reset_index", "dropna", "sort_values", "sort_index", "iloc", "loc", "T")
+"""Methods and attributes of tables that keep the cells."""
+_TO_ARRAY = ("values", "to_numpy", "as_matrix")
+_METHODS = ("reshape", "copy", "squeeze", "transpose")
+_FUNCTIONS = ("array", "asarray", "reshape", "expand_dims", "squeeze", "vstack", "stack", "transpose")
+"""Functions and methods that keep the dtype of an array."""
+_DEPTH = 30
+
+
+def hold_table_numbers(evaluator: Evaluator, node: ast.expr, frame: Frame, *, table: bool = False, depth: int = 0) -> bool:
+    """True if an array has the integers of a table, as far as known: not divided or cast. With `table`, true for the table itself."""
+    if depth > _DEPTH:
+        return False
+    found = partial(hold_table_numbers, evaluator, frame=frame, depth=depth + 1)
+    if isinstance(node, ast.Subscript):
+        return found(node.value, table=table)
+    if isinstance(node, ast.Attribute):
+        return node.attr in (_OF_TABLES if table else _TO_ARRAY) and found(node.value, table=True)
+    if isinstance(node, ast.Name):
+        value, around = _assigned(node, frame)
+        return value is not None and hold_table_numbers(evaluator, value, around, table=table, depth=depth + 1)
+    if not isinstance(node, ast.Call) or (not table and any(k.arg == "dtype" for k in node.keywords)):
+        return False
+    name, function = called(node), evaluator.value(node.func, frame)
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if table and isinstance(function, Dotted):
+        return function.name in _READS
+    if table:
+        return owner is not None and name in _OF_TABLES and found(owner, table=True)
+    if owner is not None and ((name in _TO_ARRAY and found(owner, table=True)) or (name in _METHODS and found(owner))):
+        return True
+    if not node.args or name not in _FUNCTIONS or not isinstance(function, Dotted) or not function.name.startswith("numpy."):
+        return False
+    if len(node.args) > 1 and name in ("array", "asarray"):
+        return False  # the second argument is a dtype
+    return found(node.args[0]) or found(node.args[0], table=True)
+
+
+def _assigned(node: ast.Name, frame: Frame) -> tuple[ast.expr | None, Frame]:
+    """Value of the last assignment to a name before it, and its frame: a plain one, or a split of arrays into two parts each."""
+    bindings, around = frame.bound(node.id)
+    prior = [b for b in bindings if around is not frame or b.after <= start(node)]
+    if not prior or prior[-1].kind != "value":
+        return None, around
+    value, path = prior[-1].value, prior[-1].path
+    if path and isinstance(value, Row) and path[0] < len(value.elts):
+        value, path = value.elts[path[0]], path[1:]
+    if not path:
+        return value, around
+    splits = isinstance(value, ast.Call) and called(value) == "train_test_split" and len(path) == 1 and path[0] < 2 * len(value.args)
+    return value.args[path[0] // 2] if splits and isinstance(value, ast.Call) else None, around

@@ -7,21 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.nodes import (
-    Function,
-    Row,
-    called,
-    defaults_of,
-    given_to,
-    name_of,
-    own_nodes,
-    places,
-    root_name,
-    targets_of,
-)
+from pipegen.migrate.interpret import Collected
+from pipegen.migrate.nodes import Function, Row, called, defaults_of, given_to, name_of, own_nodes, places, root_name, targets_of
 from pipegen.migrate.uses import MEMBERS, is_dropped
 from pipegen.migrate.values import Flow
 
@@ -85,7 +74,6 @@ class Leftovers:
                 self._call(call, call.func.attr)
 
     def _attribute(self, node: ast.Attribute, *, called: bool) -> None:
-        """Reports a member or method of a possible iterator."""
         name = node.attr
         forms = _METHODS if called else _MEMBERS
         if name not in forms:
@@ -97,12 +85,12 @@ class Leftovers:
     def _call(self, call: ast.Call, name: str) -> None:
         help_ = "name the arguments, and remove `steps_per_epoch`, `validation_steps`, `workers` and the like"
         first = next(iter((*call.args, *(k.value for k in call.keywords if k.arg in ("generator", "x")))), None)
-        if name in _OLD_CALLS and self._is_python_generator(first):
-            message = f"`{name}` does not exist in Keras 3; it is not edited, since its argument is a Python generator"
-            help_ = "keep `steps_per_epoch` and the like, since a generator has no length; remove `workers` and the like"
-            self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
-        elif name in _OLD_CALLS:
-            message = f"`{name}` does not exist in Keras 3; it is not edited, since its argument may be the iterator"
+        if name in _OLD_CALLS:
+            why = "its argument may be the iterator"
+            if self._is_python_generator(first):
+                why = "its argument is a Python generator"
+                help_ = "keep `steps_per_epoch` and the like, since a generator has no length; remove `workers` and the like"
+            message = f"`{name}` does not exist in Keras 3; it is not edited, since {why}"
             self.findings.add("PG615", call.lineno, message, f"write `{name.removesuffix('_generator')}`; {help_}")
         elif name in _CALLS and any(k.arg is None and self._carries(k.value) for k in call.keywords):
             message = f"`{name}` is not edited, since its unpacked arguments may contain the iterator"
@@ -111,16 +99,12 @@ class Leftovers:
     def _is_python_generator(self, node: ast.expr | None) -> bool:
         """True for a call of a generator function of the file, or a name that one is assigned to."""
         if isinstance(node, ast.Name):
-            given = [
-                s.value
-                for s in ast.walk(self.edits.tree)
-                if isinstance(s, ast.Assign) and node.id in [getattr(t, "id", "") for t in s.targets]
-            ]
+            assigned = (s for s in ast.walk(self.edits.tree) if isinstance(s, ast.Assign))
+            given = [s.value for s in assigned if node.id in [getattr(t, "id", "") for t in s.targets]]
             return bool(given) and all(isinstance(value, ast.Call) and self._is_python_generator(value) for value in given)
         if not isinstance(node, ast.Call):
             return False
-        name = called(node)
-        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, Function) and n.name == name]
+        functions = [n for n in ast.walk(self.edits.tree) if isinstance(n, Function) and n.name == called(node)]
         return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for f in functions for inner in own_nodes(f))
 
     # What may hold an iterator
@@ -147,8 +131,10 @@ class Leftovers:
             if any(self._carries(value) for value in given):
                 yield node.name
             yield from (name for name, default in defaults_of(node.args) if self._carries(default))
-        elif isinstance(node, ast.Call):
-            yield from self._given(node, functions.get(called(node)))
+        elif isinstance(node, ast.Call) and called(node) in functions:
+            parameters = zip(places(functions[called(node)].args), node.args, strict=False)
+            yield from (name for name, value in parameters if self._carries(value))
+            yield from (k.arg for k in node.keywords if k.arg is not None and self._carries(k.value))
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> Iterator[str]:
         """Names of a target; for a tuple, only those whose own part is an iterator."""
@@ -159,13 +145,6 @@ class Leftovers:
         elif self._carries(value):
             yield from _stored(target)
 
-    def _given(self, call: ast.Call, function: Function | None) -> Iterator[str]:
-        """Parameters of a function of the file that a call passes an iterator to."""
-        if function is None:
-            return
-        yield from (name for name, value in zip(places(function.args), call.args, strict=False) if self._carries(value))
-        yield from (k.arg for k in call.keywords if k.arg is not None and self._carries(k.value))
-
     def _carries(self, node: ast.AST | None) -> bool:
         """True if an expression may be or contain one of the iterators."""
         if node is None or id(node) in self._made:
@@ -175,15 +154,12 @@ class Leftovers:
         if isinstance(node, ast.Attribute):
             return node.attr in self.names or (node.attr not in _MEMBERS and self._carries(node.value))
         if isinstance(node, ast.Call):
-            return self._call_carries(node)
+            name = called(node)
+            of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
+            keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
+            return name in self.names or of_container or (keeps and any(map(self._carries, given_to(node))))
         parts = [getattr(node, name) for kinds, names in _PARTS.items() if isinstance(node, kinds) for name in names]
         return any(map(self._carries, chain.from_iterable(part if isinstance(part, list) else [part] for part in parts)))
-
-    def _call_carries(self, node: ast.Call) -> bool:
-        name = called(node)
-        of_container = isinstance(node.func, ast.Attribute) and name in _OF_CONTAINERS and self._carries(node.func.value)
-        keeps = name in _KEEPING or name[:1].isupper()  # an object of a class, such as a named tuple
-        return name in self.names or of_container or (keeps and any(map(self._carries, given_to(node))))
 
 
 def _stored(target: ast.expr) -> Iterator[str]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from pipegen.migrate.calling import is_undecorated
-from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, names_in, parameters, targets_of
+from pipegen.migrate.known import Evaluator, told, unknown
+from pipegen.migrate.nodes import Function, Row, called, flattened, name_of, names_in, parameters, stored_in, targets_of
 from pipegen.migrate.scopes import CHANGING, Assignment, Changers, changed_objects
-from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value, told, unknown
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluator import Evaluator
+from pipegen.migrate.values import Const, Dotted, Flow, Frame, Instance, Local, Options, Record, Table, Unknown, Value
 
 _LATE = (1 << 30, 0)
 _SPECIAL = ("__getattr__", "__getattribute__", "__setattr__", "__new__", "__slots__")
@@ -26,12 +24,10 @@ def attribute(evaluator: Evaluator, node: ast.Attribute, frame: Frame) -> Value:
         return _of_self(evaluator, node, frame)
     owner = evaluator.value(node.value, frame)
     if isinstance(owner, Dotted):
-        if owner.name.split(".")[-2:] == ["flags", "FLAGS"]:
-            assigned = evaluator.is_assigned(node.attr)
-            return (
-                Unknown(f"the flag `{node.attr}` is assigned", node.lineno) if assigned else evaluator.outside.flag(node.attr, node.lineno)
-            )
-        return Dotted(f"{owner.name}.{node.attr}")
+        if owner.name.split(".")[-2:] != ["flags", "FLAGS"]:
+            return Dotted(f"{owner.name}.{node.attr}")
+        flag = evaluator.outside.flag(node.attr, node.lineno)
+        return Unknown(f"the flag `{node.attr}` is assigned", node.lineno) if evaluator.is_assigned(node.attr) else flag
     if isinstance(owner, Flow) and node.attr == "batch_size":
         return owner.args["batch_size"].value if "batch_size" in owner.args else Const(32)
     if isinstance(owner, Local) and isinstance(owner.node, ast.ClassDef):
@@ -55,14 +51,10 @@ def of_class(evaluator: Evaluator, owner: Local, name: str, line: int) -> Value:
         above = evaluator.value(base, owner.frame)
         if isinstance(above, Dotted) and above.name == "builtins.object":
             continue
-        if (
-            not isinstance(above, Local)
-            or not isinstance(above.node, ast.ClassDef)
-            or len(definition.bases) > 1
-            or above.node is definition
-        ):
+        known = isinstance(above, Local) and isinstance(above.node, ast.ClassDef) and above.node is not definition
+        if len(definition.bases) > 1 or not known:
             return Unknown(f"`{name}` may come from a base class of `{definition.name}`", line)
-        return of_class(evaluator, above, name, line)
+        return of_class(evaluator, cast("Local", above), name, line)
     return Unknown(f"`{name}` is not assigned in `{definition.name}`", line)
 
 
@@ -84,7 +76,7 @@ def is_plain_class(evaluator: Evaluator, of: Local) -> bool:
 
 
 def _of_object(evaluator: Evaluator, owner: Options | Record | Instance, node: ast.Attribute) -> Value:
-    """Attribute of a command line's namespace, a record or an object of the file."""
+    """Attribute of a command line's namespace, a record or an object of the file, assigned by its constructor or its class."""
     name, line = node.attr, node.lineno
     if evaluator.is_assigned(name):
         return Unknown(f"`.{name}` is assigned elsewhere too", line)
@@ -92,11 +84,6 @@ def _of_object(evaluator: Evaluator, owner: Options | Record | Instance, node: a
         return Unknown("it is a dict", line) if owner.as_map else evaluator.outside.option(name, line, fixed=owner.fixed)
     if isinstance(owner, Record):
         return owner.items.get(name, Unknown(f"`.{name}` is known only at run time", line))
-    return _of_instance(evaluator, owner, name, line)
-
-
-def _of_instance(evaluator: Evaluator, owner: Instance, name: str, line: int) -> Value:
-    """Attribute of an object, assigned by its constructor or its class."""
     definition = cast("ast.ClassDef", owner.of.node)
     found = evaluator.assignments(definition).get(name, [])
     if any(name in evaluator.assignments(above) for above in _classes_above(evaluator, owner.of)):
@@ -197,16 +184,9 @@ def attributes_from_outside(tree: ast.Module) -> frozenset[str]:
             found.update(["*"] if node.attr == "__dict__" else [] if _is_of_self(node) else [node.attr])
         elif isinstance(node, ast.Call):
             found.update(_set_by_call(node))
-        elif _lets_names_change(node):
-            found.add("*")
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) or (isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)):
+            found.update(["*"] if node.value is not None and _is_names(node.value) else [])
     return frozenset(found)
-
-
-def _lets_names_change(node: ast.AST) -> bool:
-    """True if a node changes an object's `__dict__`, or passes it on."""
-    if isinstance(node, ast.Subscript):
-        return not isinstance(node.ctx, ast.Load) and _is_names(node.value)
-    return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_names(node.value)
 
 
 def _set_by_call(call: ast.Call) -> list[str]:
@@ -215,8 +195,7 @@ def _set_by_call(call: ast.Call) -> list[str]:
     if name in ("setattr", "delattr", "__setattr__", "__delattr__"):
         texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         return texts[:1] or ["*"]
-    changes = isinstance(call.func, ast.Attribute) and name in CHANGING and _is_names(call.func.value)
-    return ["*"] if changes else []
+    return ["*"] if isinstance(call.func, ast.Attribute) and name in CHANGING and _is_names(call.func.value) else []
 
 
 def _is_names(node: ast.expr) -> bool:
@@ -233,12 +212,8 @@ def given_below(definition: ast.ClassDef, classes: list[ast.ClassDef]) -> frozen
     while more := [c for c in classes if c not in below and c is not definition and any(name_of(b) in names for b in c.bases)]:
         below += more
         names |= {c.name for c in more}
-    found: set[str] = set()
-    for other in below:
-        found.update(n.id for n in ast.walk(other) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-        found.update(m.name for m in other.body if isinstance(m, Function))
-        found.update(assignments_of(other, {}))
-    return frozenset(found)
+    methods = (m.name for other in below for m in other.body if isinstance(m, Function))
+    return frozenset(methods).union(*map(stored_in, below), *(assignments_of(other, {}) for other in below))
 
 
 def _root_attribute(node: ast.expr) -> str:

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from pipegen.migrate.collected import Collected
 from pipegen.migrate.findings import Findings, report_text
 from pipegen.migrate.groups import Group, Written
+from pipegen.migrate.hoisting import collect_once
+from pipegen.migrate.interpret import Collected
 from pipegen.migrate.mistakes import find_mistakes
 from pipegen.migrate.nodes import name_of
-from pipegen.migrate.reading import Code, cell_mark, cell_source, read_code
-from pipegen.migrate.repeated import collect_once
+from pipegen.migrate.reading import Code, cell_mark, cell_source, patch_name, plain_text, read_code, restored, unified, with_sources
 from pipegen.migrate.rewrite import Rewriter
 from pipegen.migrate.signatures import FITTED
-from pipegen.migrate.texts import patch_name, plain_text, restored, unified, with_sources
 from pipegen.migrate.values import Unknown
 from pipegen.migrate.write_spec import Writer
 from pipegen.phases.compilation import inspect
@@ -126,22 +125,18 @@ def _check(result: Migration) -> None:
         lost = {""}
     if lost:
         result.changed = result.code.text
-        message = "the code is not edited: the edits would not be valid Python"
-        result.findings.add("PG615", 0, message, "the report says what to do")
+        result.findings.add("PG615", 0, "the code is not edited: the edits would not be valid Python", "the report says what to do")
 
 
 def _without_flow(found: Collected, findings: Findings) -> None:
-    """Reports generators without known iterators."""
     for generator in found.generators:
         if not any(f.generator is generator or getattr(f.generator, "node", None) is generator.node for f in found.flows):
             message = "this ImageDataGenerator has no iterator in this file"
             help_ = "migrate the file that calls `flow…` on it, or write the spec by hand"
             single = next((name for owner, name, _ in found.members if owner is generator and name in _OF_ARRAYS), "")
             name = found.name_of(generator)
-            unsure = [
-                f for f in found.flows if isinstance(f.generator, Unknown) and name and name_of(getattr(f.node.func, "value", None)) == name
-            ]
-            if unsure:
+            unsure = [f for f in found.flows if isinstance(f.generator, Unknown) and name == name_of(getattr(f.node.func, "value", None))]
+            if name and unsure:
                 message = f"line {unsure[0].line} makes an iterator, but it is not certain if this ImageDataGenerator is the one used"
                 help_ = "make an iterator of each generator, so that each has a spec, and choose between their pipelines"
             elif single:
@@ -150,23 +145,16 @@ def _without_flow(found: Collected, findings: Findings) -> None:
 
 
 def _assigned(found: Collected, findings: Findings) -> None:
-    """Reports assignments to attributes of generators."""
     for _, name, line in found.assigned:
         message = f"`{name}` is assigned to the generator after it was made"
         help_ = "the spec has the value of the constructor: check which one is right"
-        if name in FITTED and _is_copied(found, name, line):
+        statements = (n for n in ast.walk(found.evaluator.module.scope.node) if isinstance(n, ast.Assign) and n.lineno == line)
+        copied = any(isinstance(n.value, ast.Attribute) and n.value.attr == name for n in statements)  # from another generator
+        if name in FITTED and copied and any(other == name and at == line for _, other, at in found.members):
             help_ = "`standardize` in the spec is fitted to the training data once for every split, so this line can be removed"
         elif name in FITTED:
             help_ = "write it as a step, `normalize: {mean: …, std: …}`, after the steps that come before it in Keras"
         findings.add("PG610", line, message, help_)
-
-
-def _is_copied(found: Collected, name: str, line: int) -> bool:
-    """True if a line copies a statistic from another generator."""
-    generators = {id(g) for g in found.generators}
-    read = any(id(owner) in generators and other == name and at == line for owner, other, at in found.members)
-    here = [n for n in ast.walk(found.evaluator.module.scope.node) if isinstance(n, ast.Assign) and n.lineno == line]
-    return read and any(isinstance(n.value, ast.Attribute) and n.value.attr == name for n in here)
 
 
 def _specs(code: Code, groups: list[Group], result: Migration, fitted: frozenset[int]) -> list[Written]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import math
 
-from pipegen.migrate.collected import Collected, ModelCall
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group
+from pipegen.migrate.interpret import Collected, ModelCall
+from pipegen.migrate.known import is_number, origins_of, reason_of, same
 from pipegen.migrate.nodes import Row, called
 from pipegen.migrate.signatures import FITTED, OLD_DATAFRAME
 from pipegen.migrate.steps import RANDOM, STATISTICS, augments
-from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, is_number, origins_of, plain, reason_of, same
+from pipegen.migrate.values import Dotted, Flow, Generator, Local, Unknown, plain
 
 _BOOLEANS = ("horizontal_flip", "vertical_flip", "featurewise_center", "samplewise_center", "zca_whitening")
 _TOGETHER = "in one spec with a feature for each, a mask always moves with its image"
@@ -66,8 +67,7 @@ def _positional(generator: Generator, findings: Findings) -> None:
 
 
 def _texts(thing: Generator | Flow, findings: Findings) -> None:
-    names = _BOOLEANS if isinstance(thing, Generator) else ("shuffle",)
-    for name in names:
+    for name in _BOOLEANS if isinstance(thing, Generator) else ("shuffle",):
         value = thing.get(name)
         if isinstance(value, str):
             message = f"`{name}={value!r}` is a text, and any text that is not empty counts as True"
@@ -105,9 +105,8 @@ def _numbers(generator: Generator, findings: Findings) -> None:
                 message = f"`{name}=1` is an integer, so it means whole pixels below 1: images are never shifted"
             findings.add("PG652", generator.line_of(name), message, "a fraction of the side is a number below 1")
         elif isinstance(value, (list, tuple)) and value and all(map(is_number, value)) and max(value) < 1 and min(value) <= -1:
-            findings.add(
-                "PG652", generator.line_of(name), f"`{name}={value!r}` is multiplied by the width or height, since all numbers are below 1"
-            )
+            message = f"`{name}={value!r}` is multiplied by the width or height, since all numbers are below 1"
+            findings.add("PG652", generator.line_of(name), message)
 
 
 def _fitting(generator: Generator, found: Collected, findings: Findings) -> None:
@@ -118,8 +117,7 @@ def _fitting(generator: Generator, found: Collected, findings: Findings) -> None
         if not any(generator.known(name) for name in STATISTICS):
             message = "`fit` has no effect without featurewise statistics and whitening"
             findings.add("PG642", call.lineno, message, "it only copies the data; remove it")
-    used = any(flow.generator is generator for flow in found.flows)
-    if needs and not fits and not by_hand and used:
+    if needs and not fits and not by_hand and any(flow.generator is generator for flow in found.flows):
         message = f"`{needs[0]}` has no effect, since `fit` is never called on this generator"
         findings.add("PG643", generator.line_of(needs[0]), message, "the model was trained without it")
 
@@ -176,7 +174,6 @@ def _uses(flow: Flow, found: Collected, findings: Findings) -> None:
 
 
 def _evaluation(group: Group, found: Collected, findings: Findings) -> None:
-    """Reports mistakes in the evaluation data."""
     train = group.parts.get("train")
     for split, flow in group.parts.items():
         if split == "train" or not isinstance(flow.generator, Generator):
@@ -222,8 +219,8 @@ def _unknown_value(train: Generator, other: Generator, name: str, split: str, fi
 def _plain_validation(call: ModelCall, found: Collected, findings: Findings) -> None:
     """Reports plain arrays as validation data, if a generator changes the training data."""
     given = call.args.get("validation_data")
-    train = next((u.flow for u in found.uses if u.kind == "model" and u.outer is call.node and u.name == "x"), None)
-    if not isinstance(given, Row) or train is None or not isinstance(train.generator, Generator):
+    train = next((u.of for u in found.uses if u.kind == "model" and u.outer is call.node and u.name == "x"), None)
+    if not isinstance(given, Row) or not isinstance(train, Flow) or not isinstance(train.generator, Generator):
         return
     if any(_is_batch(name, call) for name in given.elts):
         return

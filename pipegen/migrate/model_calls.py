@@ -8,14 +8,15 @@ import re
 from typing import cast
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.collected import ModelCall
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
+from pipegen.migrate.interpret import ModelCall
+from pipegen.migrate.known import origins_of
 from pipegen.migrate.nodes import called, end, name_of, start
+from pipegen.migrate.reading import lines_of
 from pipegen.migrate.signatures import DROPPED, STEPS
-from pipegen.migrate.texts import lines_of
-from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, origins_of, plain
+from pipegen.migrate.values import Flow, Frame, Unknown, Value, Zipped, plain
 
 _ARGUMENTS = {"training": "steps_per_epoch", "validation": "validation_steps", "evaluation": "steps"}
 _EPOCHS = {"training": "an epoch", "validation": "each validation", "evaluation": "the call"}
@@ -70,7 +71,9 @@ class Rounds:
 
 def rounds_of(evaluator: FileEvaluator, steps: ast.expr, frame: Frame, data: Value | None, *, of_examples: bool) -> Rounds | None:
     """How often a number of steps (or, with `of_examples`, of examples) goes through an iterator's data, if known."""
-    batch = _batch_size(data)
+    flow = data.flows[0] if isinstance(data, Zipped) else data
+    known = flow.known("batch_size", 32) if isinstance(flow, Flow) else None
+    batch = known if isinstance(known, int) and known > 0 else None
     count = _Counter(evaluator, batch).count(steps, frame)
     if count is None or count.rows != 1:
         return None
@@ -80,14 +83,6 @@ def rounds_of(evaluator: FileEvaluator, steps: ast.expr, frame: Frame, data: Val
     number = count.factor if power == 0 else count.factor * batch**power if batch is not None else None
     taken_for_batches = count.batches == 0 and count.factor >= 1 and not of_examples
     return Rounds(number, count, batch, taken_for_batches) if number is not None or power == 1 else None
-
-
-def _batch_size(data: Value | None) -> int | None:
-    flow = data.flows[0] if isinstance(data, Zipped) else data
-    if not isinstance(flow, Flow):
-        return None
-    known = flow.known("batch_size", 32)
-    return known if isinstance(known, int) and known > 0 else None
 
 
 @dataclass
@@ -169,8 +164,7 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: FileEvaluator, fin
         findings.add("PG615", node.lineno, "`predict_classes` does not exist in Keras 3", "write `predict(…).argmax(axis=1)`")
         return
     if not _is_sure(node):
-        message = f"the arguments of `{function.attr}` are not edited, since they are positional"
-        findings.add("PG615", node.lineno, message, "name them")
+        findings.add("PG615", node.lineno, f"the arguments of `{function.attr}` are not edited, since they are positional", "name them")
         return
     kept = {name: value for name, value in call.args.items() if name not in STEPS and name not in DROPPED}
     dropped = [name for name in call.args if name not in kept]
@@ -180,7 +174,7 @@ def edit_model_call(edits: Edits, call: ModelCall, evaluator: FileEvaluator, fin
         _tell(name, call, evaluator, edits, findings)
     texts: list[str] = []
     for name, value in kept.items():
-        text = replaced.get(id(value)) or _edited(edits, value)
+        text = replaced.get(id(value)) or edits.source_edited(value)
         texts.append(text if name == "x" and not texts else f"{name}={text}")
     callee = f"{edits.source(function.value)}.{method}"
     opening = node.col_offset + len(callee.split("\n")[-1]) + 1
@@ -203,32 +197,16 @@ def drops(call: ModelCall, node: ast.expr) -> bool:
     return any(start(value) <= start(node) and end(node) <= end(value) for value in gone)
 
 
-def _edited(edits: Edits, node: ast.expr) -> str:
-    """Text of an argument with the edits inside it."""
-    first, last = edits.span(node)
-    inner = sorted((a, b, text) for (a, b), text in edits.pending() if first <= a and b <= last)
-    done: list[str] = []
-    at = first
-    for a, b, text in inner:
-        if a >= at:
-            done += [edits.text[at:a], text]
-            at = b
-    return "".join([*done, edits.text[at:last]])
-
-
 def _layout(edits: Edits, node: ast.Call, texts: list[str], opening: int) -> str:
     """Arguments on one line, or on one line each if they had several; `opening` is the column after the bracket."""
     first = node.args[0] if node.args else node.keywords[0].value if node.keywords else node
     lines = {n.lineno for n in (*node.args, *(k.value for k in node.keywords))}
     if len(lines) <= 1 or len(texts) <= 1:
         return ", ".join(texts)
-    lines_of_text = lines_of(edits.text)
-    line = lines_of_text[first.lineno - 1]
     if first.lineno == node.lineno:
         return (",\n" + " " * opening).join(texts)
-    indent = line[: len(line) - len(line.lstrip())]
-    outer = lines_of_text[node.lineno - 1]
-    back = outer[: len(outer) - len(outer.lstrip())]
+    starts = [lines_of(edits.text)[number - 1] for number in (first.lineno, node.lineno)]
+    indent, back = (line[: len(line) - len(line.lstrip())] for line in starts)
     return f"\n{indent}" + f",\n{indent}".join(texts) + f",\n{back}"
 
 
@@ -256,7 +234,11 @@ def _tell(name: str, call: ModelCall, evaluator: FileEvaluator, edits: Edits, fi
         rounds = rounds_of(evaluator, value, call.frame, given, of_examples="samples" in old)
         _tell_rounds(shown, part, rounds, call, evaluator, findings)
     told = expression(value, call.frame)
-    if part != "training" and (_leaves_out(told, evaluator, call.frame) if counted else bool(_divisions(told))):
+    divisions = [n for n in ast.walk(told) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
+    named = [d for d in divisions if not isinstance(d.right, ast.Constant)]
+    sides = [[plain(evaluator.value(side, call.frame)) for side in (d.left, d.right)] for d in named]
+    leaves_out = any(isinstance(a, int) and isinstance(b, int) and b and a % b for a, b in sides)
+    if part != "training" and (leaves_out if counted else divisions):
         message = f"`{name}` rounds down, so the last examples of the {part} data were left out"
         findings.add("PG649", line, message, "now every example counts once")
 
@@ -285,15 +267,3 @@ def _instead(rounds: Rounds, part: str, call: ModelCall, evaluator: FileEvaluato
     exact = round(more) and abs(round(more) - more) < 0.1 * more
     as_many = f"`epochs={round(more)}` takes as many steps as before; " if exact else ""
     return f"{as_many}`epoch: {{steps: N}}` in the spec sets another length of an epoch"
-
-
-def _divisions(value: ast.expr) -> list[ast.BinOp]:
-    """Floor divisions in an expression."""
-    return [n for n in ast.walk(value) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
-
-
-def _leaves_out(value: ast.expr, evaluator: FileEvaluator, frame: Frame) -> bool:
-    """True if a division of known numbers by a batch size leaves a remainder."""
-    named = [d for d in _divisions(value) if not isinstance(d.right, ast.Constant)]
-    pairs = [[plain(evaluator.value(side, frame)) for side in (d.left, d.right)] for d in named]
-    return any(isinstance(a, int) and isinstance(b, int) and b and a % b for a, b in pairs)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.arithmetic import KnownPath
+from pipegen.migrate.known import Evaluator, KnownPath, derived, origins_of, setting
 from pipegen.migrate.nodes import DEFINITIONS, Comprehension, Row, called
-from pipegen.migrate.values import Const, Dotted, Frame, Options, Parser, Seq, Unknown, Value, derived, origins_of, plain, setting
-
-if TYPE_CHECKING:
-    from pipegen.migrate.evaluator import Evaluator
+from pipegen.migrate.values import Const, Dotted, Frame, Options, Parser, Seq, Unknown, Value, plain
 
 _FLAGS = {
     "integer": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "boolean": (bool,), "enum": (str,),
@@ -59,15 +56,12 @@ class Outside:
         Each call returns the same object, so that two arguments from one option are known to be equal.
         """
         if (name, fixed) not in self._known:
-            self._known[name, fixed] = self._option(name, line, fixed)
+            self._scan()
+            value = self._agreed([self._default(declared, name, fixed) for declared in self._options.get(name, [])], name, line)
+            if "*" in self._reset or name in self._reset or self.evaluator.is_assigned("default"):
+                value = Unknown(f"the default of `{name}` is set in a way that is not followed", line)
+            self._known[name, fixed] = value
         return self._known[name, fixed]
-
-    def _option(self, name: str, line: int, fixed: bool) -> Value:
-        self._scan()
-        found = self._options.get(name, [])
-        if "*" in self._reset or name in self._reset or self.evaluator.is_assigned("default"):
-            return Unknown(f"the default of `{name}` is set in a way that is not followed", line)
-        return self._agreed([self._default(declared, name, fixed) for declared in found], name, line)
 
     def flag(self, name: str, line: int) -> Value:
         """A flag of absl by its name."""
@@ -101,7 +95,8 @@ class Outside:
     def _default(self, declared: _Declared, name: str, fixed: bool) -> Value:
         call, frame = declared.call, declared.frame(self.evaluator)
         args = {k.arg: self.evaluator.value(k.value, frame) for k in call.keywords if k.arg is not None}
-        shown = self._shown(declared, name)
+        names = [plain(self.evaluator.value(a, frame)) for a in call.args]  # as users write them
+        shown = next((n for n in names if n.startswith("--")), names[0] if names else name)
         positional = not shown.startswith("-")
         action = plain(args.get("action", Const("store")))
         if not isinstance(action, str) or action not in _SWITCHES:
@@ -124,11 +119,6 @@ class Outside:
         if kind not in _FLAGS or not isinstance(known, _FLAGS[kind]) or (isinstance(known, bool) and bool not in _FLAGS[kind]):
             return Unknown(f"the flag `{name}` has no known default", call.lineno)
         return setting(derived(float(known) if kind == "float" else known, value), f"`--{name}`")
-
-    def _shown(self, declared: _Declared, name: str) -> str:
-        """An option as users write it."""
-        names = [plain(self.evaluator.value(a, declared.frame(self.evaluator))) for a in declared.call.args]
-        return next((n for n in names if n.startswith("--")), names[0] if names else name)
 
     # Reading the file
 

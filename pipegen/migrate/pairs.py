@@ -7,15 +7,16 @@ import posixpath
 import re
 
 from pipegen.frozen import dataclass
-from pipegen.migrate.collected import Collected, PairUse, Use
+from pipegen.migrate.calling import hands_on, passing_loop
 from pipegen.migrate.homes import of_function
+from pipegen.migrate.interpret import Collected, Use
+from pipegen.migrate.known import certain, same
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.model_calls import edit_model_call
 from pipegen.migrate.nodes import Function, end, flattened, start
 from pipegen.migrate.removal import is_read_elsewhere
-from pipegen.migrate.unrolling import hands_on, passing_loop
 from pipegen.migrate.uses import UseEdits, access, is_dropped
-from pipegen.migrate.values import Const, Flow, Generator, Unknown, Zipped, certain, same
+from pipegen.migrate.values import Const, Flow, Generator, Unknown, Zipped
 
 _MASKS = re.compile(r"mask|annot|segm|(?:^|[^a-z])(?:label|gt(?:[^a-z]|$)|seg(?:[^a-z]|$))")
 """Names of iterators and folders of masks."""
@@ -60,7 +61,6 @@ def _move_together(a: Flow, b: Flow) -> bool:
 
 
 def _equal(a: Flow | Generator, b: Flow | Generator, name: str) -> bool:
-    """True if an argument is known to be equal for both."""
     return same(a.argument(name) or Const(None), b.argument(name) or Const(None)) and not isinstance(a.known(name), Unknown)
 
 
@@ -97,14 +97,14 @@ def edit_pair(edits: UseEdits, zipped: Zipped) -> None:
                 edits.edit(use)
             elif use.kind == "len":
                 text.replace(use.node, split)
-    uses = [u for u in edits.found.pair_uses if u.pair is zipped]
-    for pair_use in sorted(uses, key=lambda u: u.kind == "model"):  # last, since their arguments include edited parts
-        _edit_use(edits, pair_use, split)
+    uses = edits.found.uses_of(zipped)
+    for use in sorted(uses, key=lambda u: u.kind == "model"):  # last, since their arguments include edited parts
+        _edit_use(edits, use, split)
 
 
-def _edit_use(edits: UseEdits, use: PairUse, split: str) -> None:
+def _edit_use(edits: UseEdits, use: Use, split: str) -> None:
     whole = passes_on(use)
-    given = split if use.node is use.pair.node else edits.edits.source(use.node)
+    given = split if use.node is use.of.node else edits.edits.source(use.node)
     if use.kind == "model":
         call = next(c for c in edits.found.calls if c.node is use.outer)
         edit_model_call(edits.edits, call, edits.found.evaluator, edits.findings, {})
@@ -115,11 +115,10 @@ def _edit_use(edits: UseEdits, use: PairUse, split: str) -> None:
     elif whole is not None:
         edits.edits.replace(whole, f"return {given}")
     else:
-        message = "a loop over the pairs was infinite; over the dataset it is one pass"
-        edits.findings.add("PG622", use.line, message)
+        edits.findings.add("PG622", use.line, "a loop over the pairs was infinite; over the dataset it is one pass")
 
 
-def passes_on(use: PairUse) -> ast.stmt | ast.GeneratorExp | None:
+def passes_on(use: Use) -> ast.stmt | ast.GeneratorExp | None:
     """The loop or generator expression of a use that only passes the pairs on, if it is one."""
     around = use.frame.scope.node
     if isinstance(use.outer, ast.For) and isinstance(around, Function):
@@ -145,11 +144,9 @@ def problem_of(found: Collected, zipped: Zipped, image: Flow, mask: Flow) -> str
             return f"an iterator of its pairs is used alone in line {odd.line}"
         if not _is_taken_out(found, flow, zipped):
             return "an iterator of its pairs is made or kept in a way that is not followed"
-    uses = [u for u in found.pair_uses if u.pair is zipped]
-    problem = next((p for p in (_of_use(found, u) for u in uses) if p), "")
-    if not problem and not any(u.kind == "model" or (u.kind == "loop" and passes_on(u) is None) for u in uses):
-        return "its pairs are not used in this file"
-    return problem
+    uses = found.uses_of(zipped)
+    served = any(u.kind == "model" or (u.kind == "loop" and passes_on(u) is None) for u in uses)
+    return next(filter(None, (_of_use(found, u) for u in uses)), "" if served else "its pairs are not used in this file")
 
 
 def _counts(found: Collected, use: Use) -> bool:
@@ -160,7 +157,7 @@ def _counts(found: Collected, use: Use) -> bool:
     return use.kind == "member" and use.name in _COUNTS and (given is None or not isinstance(certain(given), Unknown))
 
 
-def _of_use(found: Collected, use: PairUse) -> str:
+def _of_use(found: Collected, use: Use) -> str:
     if len(found.served_by(use)) > 1:
         return f"line {use.line} serves several iterators"
     if use.kind == "model" or (use.kind == "loop" and passes_on(use) is not None):

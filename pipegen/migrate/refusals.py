@@ -1,18 +1,21 @@
-"""Reasons to leave the code of iterators as it is: an edit could change its meaning."""
+"""Reasons to leave the code of iterators as it is: an edit could change its meaning, or each round would draw the same numbers."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
 
-from pipegen.migrate.collected import Collected, Use
+from pipegen.migrate.draws import is_first, is_next
 from pipegen.migrate.groups import Group
 from pipegen.migrate.homes import branch_of, home_of, loop_around, of_function
+from pipegen.migrate.interpret import Collected, Use
+from pipegen.migrate.known import certain, origins_of
 from pipegen.migrate.labels import folder_below
-from pipegen.migrate.nodes import Comprehension, begins_in, end, start, stored_in
+from pipegen.migrate.nodes import Comprehension, Function, Loop, begins_in, called, end, given_to, names_in, root_name, start, stored_in
 from pipegen.migrate.pairs import problem_of
 from pipegen.migrate.sources import Sources
-from pipegen.migrate.values import Flow, Frame, Generator, Unknown, certain, origins_of
+from pipegen.migrate.steps import RANDOM
+from pipegen.migrate.values import Flow, Frame, Generator, Unknown
 
 BY_NUMBER = "by number"
 """Reason for batches that are not taken in order."""
@@ -33,14 +36,17 @@ class Refusals:
     def reason(self) -> str:
         """Reason why the group's code is not edited; empty if it is."""
         flows = self.group.flows
+        which = "the iterator is made" if len(flows) == 1 else "an iterator is made"
         looped = any(isinstance(f.frame.scope.node, ast.For) and id(f.node) not in self.whole for f in flows)
         if any(isinstance(of_function(f.frame).scope.node, ast.Lambda) for f in flows):
-            return "the iterator is made by a lambda" if len(flows) == 1 else "an iterator is made by a lambda"
+            return f"{which} by a lambda"
         if looped or any(home_of(f) is None for f in flows):
-            return "the iterator is made in a branch or a loop" if len(flows) == 1 else "an iterator is made in a branch or a loop"
-        if self._leaves_branch():
-            return "the iterator is made in a branch" if len(flows) == 1 else "an iterator is made in a branch"
-        if self._leaves_loop():
+            return f"{which} in a branch or a loop"
+        first = min(flows, key=lambda f: start(f.node))
+        block, loop = branch_of(first), loop_around(first)
+        if (block is not None and not all(begins_in(f.node, *block) for f in flows)) or not all(map(self._stays, flows)):
+            return f"{which} in a branch"
+        if loop is not None and not all(start(loop) <= start(f.node) <= end(loop) for f in flows):
             return "some of its iterators are made in a loop, and others outside of it"
         if not self.group.masks and any(self.found.is_paired(f) for f in flows):
             return "its iterators are advanced together, and must stay aligned"
@@ -50,15 +56,7 @@ class Refusals:
             return "an iterator is made in a comprehension that cannot be written out"
         if any(of_function(f.frame) is not of_function(flows[0].frame) for f in flows):
             return "its iterators are made in several functions"
-        odd = next((f for f in flows if not isinstance(f.generator, Generator)), None)
-        return self._of_left_out() or ("its generator is not known" if odd is not None else self._of_generators() or self._of_uses())
-
-    def _leaves_branch(self) -> bool:
-        """True if an iterator made under a condition is also used elsewhere, or others of the group are made elsewhere."""
-        around = branch_of(min(self.group.flows, key=lambda f: start(f.node)))
-        if around is not None and not all(begins_in(f.node, *around) for f in self.group.flows):
-            return True
-        return not all(map(self._stays, self.group.flows))
+        return self._of_left_out() or self._of_generators() or self._of_uses()
 
     def _stays(self, flow: Flow) -> bool:
         """True if an iterator made under a condition is used only there, and so is its variable."""
@@ -69,14 +67,7 @@ class Refusals:
         alone = all(start(block[0]) <= b.after <= end(block[-1]) for b in bound)
         return alone and all(begins_in(u.node, *block) for u in self.found.uses_of(flow))
 
-    def _leaves_loop(self) -> bool:
-        """True if the first iterator is made in a loop that another is not in."""
-        first = min(self.group.flows, key=lambda f: start(f.node))
-        loop = loop_around(first)
-        return loop is not None and any(not start(loop) <= start(f.node) <= end(loop) for f in self.group.flows)
-
     def _of_left_out(self) -> str:
-        """Problem of iterators that become `predict_on`; empty if there is none."""
         left_out = Sources(self.group).left_out()
         if any(f.method != "flow_from_directory" or "directory" not in f.args for f in left_out):
             return "one of its iterators has labels, and another has none"
@@ -91,20 +82,19 @@ class Refusals:
         return imports_os or isinstance(certain(flow.argument("directory")), str)
 
     def _of_generators(self) -> str:
-        flows = self.group.flows
-        if any(isinstance(f.generator, Generator) and f.generator.classes for f in flows):
+        generators = [f.generator for f in self.group.flows]
+        if any(isinstance(g, Unknown) for g in generators):
+            return "its generator is not known"
+        if any(isinstance(g, Generator) and g.classes for g in generators):
             return "its generator is a subclass of ImageDataGenerator"
-        if any(owner is f.generator for f in flows for owner, _, _ in self.found.assigned):
-            return "its generator is changed after it was made"
-        return ""
+        changed = any(owner is g for g in generators for owner, _, _ in self.found.assigned)
+        return "its generator is changed after it was made" if changed else ""
 
     def _of_uses(self) -> str:
-        """Problem of the iterators' data or uses; empty if there is none."""
         flows = self.group.flows
         if self.group.masks:
             problems = (problem_of(self.found, zipped, self.group.parts[s], self.group.masks[s]) for s, zipped in self.group.zips.items())
-            problem = next((p for p in problems if p), "")
-            if problem:
+            if problem := next(filter(None, problems), ""):
                 return problem
         if any(_batch_of(f) != _batch_of(self.group.first) and self.found.is_drawn_from(f) for f in flows):
             return "code draws batches from one of its iterators, with another batch size than in training"
@@ -150,7 +140,6 @@ def owner_of(group: Group, found: Collected) -> str | None:
 
 
 def _has_self(frame: Frame) -> bool:
-    """True for a method whose object is called `self`."""
     args = getattr(frame.scope.node, "args", None)
     return isinstance(args, ast.arguments) and bool(args.args) and args.args[0].arg == "self"
 
@@ -161,3 +150,45 @@ def _batch_of(flow: Flow) -> tuple[object, frozenset[str]] | None:
         return 32, frozenset()
     known = flow.known("batch_size")
     return None if isinstance(known, Unknown) else (known, frozenset(origins_of(flow.argument("batch_size"))))
+
+
+def round_of(tree: ast.Module, found: Collected, group: Group, home: ast.stmt, call: str) -> ast.stmt | None:
+    """Loop whose rounds would each start with the same numbers, if `build` is called before a statement.
+
+    `None` if the call depends on values that change between rounds, such as the rows of a fold, or if each round trains its own model.
+    Single batches that rounds draw start with the same numbers even for other data.
+    """
+    if not any(map(varies, group.flows)):
+        return None
+    reads = names_in(ast.parse(call, mode="eval"))
+    function = of_function(group.first.frame).scope.node
+    drawn = any(is_next(u) or is_first(u) for f in group.flows for u in found.uses_of(f))
+    for loop in (n for n in ast.walk(function) if isinstance(n, Loop) and begins_in(home, *n.body)):
+        if drawn or not (reads & _bound(loop) or _trains_its_own(found, group, loop)):
+            return loop
+    if not isinstance(function, Function):
+        return None
+    for loop in (n for n in ast.walk(tree) if isinstance(n, Loop)):
+        calls = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Call) and called(n) == function.name]
+        counter = [] if isinstance(loop, ast.While) or called(loop.iter) not in ("range", "trange", "count") else [loop.target]
+        if any(not names_in(*given_to(n)) & (_bound(loop) - names_in(*counter)) for n in calls):
+            return loop
+    return None
+
+
+def varies(flow: Flow) -> bool:
+    """True if a new iterator gives other batches than the previous one: without a seed, shuffled or augmented."""
+    drawn = isinstance(flow.generator, Generator) and any(name in flow.generator.args for name in RANDOM)
+    return "seed" not in flow.args and (drawn or flow.known("shuffle") is not False)
+
+
+def _bound(loop: Loop) -> set[str]:
+    targets = [] if isinstance(loop, ast.While) else [loop.target]
+    return set().union(*map(stored_in, (*targets, *loop.body)))
+
+
+def _trains_its_own(found: Collected, group: Group, loop: Loop) -> bool:
+    """True if a loop makes the models that it passes the iterators to."""
+    uses = [u for f in group.flows for u in found.uses_of(f)]
+    trained = [u.outer.func for u in uses if u.kind == "model" and isinstance(u.outer, ast.Call)]
+    return bool(trained) and len(trained) == len(uses) and all(root_name(function) in _bound(loop) for function in trained)

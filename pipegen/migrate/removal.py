@@ -6,11 +6,11 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from pipegen.migrate.collected import Collected
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.evaluate import FileEvaluator
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function
+from pipegen.migrate.interpret import Collected
 from pipegen.migrate.nodes import Function, Row, targets_of
 from pipegen.migrate.signatures import FLOWS, is_keras
 from pipegen.migrate.values import Flow, Frame, Generator
@@ -200,7 +200,6 @@ class Removal:
                 self._take_out(generator)
 
     def _is_done(self, generator: Generator) -> bool:
-        """True if all uses of a generator are gone."""
         flows = [f for f in self.found.flows if f.generator is generator]
         others = any(owner is generator and name not in FLOWS for owner, name, _ in self.found.members)
         return bool(flows) and all(f in self.done for f in flows) and not others
@@ -209,20 +208,15 @@ class Removal:
         statement, frame = self.found.statements.get(id(generator), (None, generator.frame))
         if statement is None:
             statement = self._holder(generator)
-        if statement is None or self._is_read(statement, frame):
+        owners = [call.func.value for _, call in self.found.fits if isinstance(call.func, ast.Attribute)]
+        own = (*owners, *(flow.node for flow in self.done), *self.gone)  # the exchanged calls, and those of `fit`
+        known = frozenset(id(n) for root in own for n in ast.walk(root))
+        if statement is None or is_read_elsewhere(self.found.evaluator, statement, frame, known):
             return
         self.edits.delete(statement)
         calls = [call for owner, call in self.found.fits if owner is generator]
         for statement in (n for n in ast.walk(self.edits.tree) if isinstance(n, ast.Expr) and n.value in calls):
             self.edits.delete(statement)
-
-    def _is_read(self, statement: ast.stmt, frame: Frame) -> bool:
-        """True if code other than the exchanged calls and `fit` reads the variable of a statement."""
-        calls = [call for _, call in self.found.fits]
-        owners = [c.func.value for c in calls if isinstance(c.func, ast.Attribute)]
-        replaced = [f.node for f in self.done]
-        known = frozenset(id(n) for root in (*owners, *replaced, *self.gone) for n in ast.walk(root))
-        return is_read_elsewhere(self.found.evaluator, statement, frame, known)
 
     def _holder(self, generator: Generator) -> ast.stmt | None:
         """Assignment of a dict or a list of only unneeded generators."""

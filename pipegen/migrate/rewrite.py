@@ -10,27 +10,24 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pipegen.migrate.build_call import BuildCall, hint
-from pipegen.migrate.collected import Collected
-from pipegen.migrate.displays import Display, displays_of
 from pipegen.migrate.draws import ENDLESS, Draws, goes_on, going_on, is_first, is_next, loops_around, region_of
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
-from pipegen.migrate.groups import Group, Written
+from pipegen.migrate.groups import Display, Group, Written, displays_of
 from pipegen.migrate.hoisting import Hoisted, hoisted, unused
 from pipegen.migrate.homes import home_of, late_home, waiting_name
+from pipegen.migrate.interpret import Collected
+from pipegen.migrate.known import certain
 from pipegen.migrate.labels import folder_below
 from pipegen.migrate.leftovers import Leftovers
 from pipegen.migrate.nodes import Function
 from pipegen.migrate.pairs import edit_pair
 from pipegen.migrate.reading import Code
-from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of
+from pipegen.migrate.refusals import BY_NUMBER, Refusals, owner_of, round_of, varies
 from pipegen.migrate.removal import Removal, exchange_imports
-from pipegen.migrate.rounds import round_of, varies
 from pipegen.migrate.sources import Sources
 from pipegen.migrate.uses import REPLACED, UseEdits, access
-from pipegen.migrate.values import Flow, certain
-
-_FEATURES = "write one spec with a feature for each of them"
+from pipegen.migrate.values import Flow
 
 
 @dataclass
@@ -72,17 +69,13 @@ class Rewriter:
             move.apply(self.found)
             self.edits.texts.update(move.texts())
             if self._edit(replace(written, group=move.group), move):
-                self._take_out(move)
+                self.moved += [new for _, new in move.moved]
+                for function in unused(self.edits.tree, move.makers, [new.node for new in self.moved]):
+                    self.edits.delete(function)
+                    self.gone += [function]
                 return
-            move.apply(self.found, back=True)
+            move.undo(self.found)
         self._edit(written)
-
-    def _take_out(self, move: Hoisted) -> None:
-        """Removes the functions that made iterators, if they are no longer called."""
-        self.moved += [new for _, new in move.moved]
-        for function in unused(self.edits.tree, move.makers, [new.node for new in self.moved]):
-            self.edits.delete(function)
-            self.gone += [function]
 
     def _edit(self, written: Written, move: Hoisted | None = None) -> bool:
         """Edits the code of a group. If it cannot, returns False and reports the reason, unless its iterators are moved."""
@@ -143,7 +136,7 @@ class Rewriter:
         if group.masks:
             help_ = help_.removesuffix("the iterator") + "both"
         elif "together" in problem:
-            help_ = _FEATURES
+            help_ = "write one spec with a feature for each of them"
         elif BY_NUMBER in problem:
             help_ = "`from pipegen.compat import ImageDataGenerator` also has batches by number, and the other code stays as it is"
         line = min(f.line for f in group.flows)
@@ -156,14 +149,11 @@ class Rewriter:
         if quiet:
             return False
         self.compat = True
-        message = (
-            f"this code is not edited: each round of the loop in line {loop.lineno} makes a new iterator,"
-            " but a pipeline that is built in each round would draw the same numbers again"
-        )
-        help_ = (
-            "`pipegen.compat` has the class, and draws other numbers in each round, as in Keras; or build once before the loop, and loop"
-        )
-        self.findings.add("PG615", min(f.line for f in group.flows), message, f"{help_} over `pipe.train`, which counts its epochs")
+        message = f"this code is not edited: each round of the loop in line {loop.lineno} makes a new iterator"
+        message += ", but a pipeline that is built in each round would draw the same numbers again"
+        help_ = "`pipegen.compat` has the class, and draws other numbers in each round, as in Keras"
+        help_ += "; or build once before the loop, and loop over `pipe.train`, which counts its epochs"
+        self.findings.add("PG615", min(f.line for f in group.flows), message, help_)
         self._in_no_spec(group)
         return False
 
@@ -177,15 +167,13 @@ class Rewriter:
     def _display(self, display: Display, group: Group, pipe: str) -> None:
         """Writes out a comprehension, or a call in a loop, that makes iterators."""
         texts = [self._fresh(pipe, _split_name(group, group.split_of(flow)), flow) for flow in display.flows]
+        text = f"({', '.join(texts)})" if display.is_tuple else f"[{', '.join(texts)}]"
         if display.keys is not None:
             keys = [json.dumps(key, ensure_ascii=False) for key in display.keys]
             text = "{" + ", ".join(f"{key}: {text}" for key, text in zip(keys, texts, strict=True)) + "}"
-        else:
-            text = f"({', '.join(texts)})" if display.is_tuple else f"[{', '.join(texts)}]"
         if display.name:
-            self.edits.replace(display.element, texts[0] if len(texts) == 1 else f"{text}[{display.name}]")
-            return
-        self.edits.replace(display.node, text)
+            text = texts[0] if len(texts) == 1 else f"{text}[{display.name}]"
+        self.edits.replace(display.element if display.name else display.node, text)
 
     def _fresh(self, pipe: str, split: str, flow: Flow) -> str:
         return access(pipe, split) + (ENDLESS if goes_on(self.found, flow, REPLACED) else "")

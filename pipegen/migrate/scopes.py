@@ -174,17 +174,10 @@ class _Reader:
         elif isinstance(node, ast.Global):
             self.scope.module_names.update(node.names)
         elif isinstance(node, ast.Delete):
-            self._deleted(node, straight)
+            for target in node.targets:  # a deleted name is not read later, and its object is unchanged
+                self._other(target, after, straight=straight, kind="changed")
         self._expressions(node, straight)
         self._inside(node, straight)
-
-    def _deleted(self, node: ast.Delete, straight: bool) -> None:
-        """Handles `del`: the name is not read later, and its object is unchanged; deleting a part of an object changes it."""
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                self._bind(target.id, end(node), "changed", straight)
-            else:
-                self._other(target, end(node), straight=straight)
 
     def _inside(self, node: ast.stmt, straight: bool) -> None:
         if isinstance(node, Loop):
@@ -262,13 +255,15 @@ class _Reader:
         elif isinstance(target, ast.Starred):
             self._other(target.value, after)
 
-    def _other(self, target: ast.expr, after: Position, *, straight: bool = False, loop: ast.AST | None = None) -> None:
+    def _other(
+        self, target: ast.expr, after: Position, *, straight: bool = False, loop: ast.AST | None = None, kind: Kind = "other"
+    ) -> None:
         if isinstance(target, (ast.Subscript, ast.Attribute)):
             if root_name(target) not in ("", "self"):
                 self._bind(root_name(target), after, "changed", straight)
             return
         for name in _names(target):
-            self._bind(name, after, "other", straight, node=loop)
+            self._bind(name, after, kind, straight, node=loop)
 
     def _import(self, node: ast.Import | ast.ImportFrom, after: Position, straight: bool) -> None:
         for alias in node.names:
@@ -290,25 +285,20 @@ def changed_objects(node: ast.AST, changers: Changers) -> list[ast.expr]:
     """Expressions whose objects, or parts of them, a single node changes in place."""
     if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
         return [node]
-    return [*_by_method(node), *_by_function(node, changers)] if isinstance(node, ast.Call) else []
+    if not isinstance(node, ast.Call):
+        return []
+    found = []
+    if isinstance(node.func, ast.Attribute):
+        in_place = any(k.arg == "inplace" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in node.keywords)
+        found += [node.func.value] if in_place or node.func.attr in CHANGING else []
+    changed = changers.get(called(node), frozenset())
+    given: list[tuple[str | int | None, ast.expr]] = [*enumerate(node.args), *((k.arg, k.value) for k in node.keywords)]
+    return found + [value for place, value in given if place in changed and isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))]
 
 
 def changed_names(node: ast.AST, changers: Changers) -> list[str]:
     """Names whose objects a single node changes in place; `self` is left to its class."""
     return [name for name in map(root_name, changed_objects(node, changers)) if name not in ("", "self")]
-
-
-def _by_method(call: ast.Call) -> list[ast.expr]:
-    if not isinstance(call.func, ast.Attribute):
-        return []
-    in_place = any(k.arg == "inplace" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in call.keywords)
-    return [call.func.value] if in_place or call.func.attr in CHANGING else []
-
-
-def _by_function(call: ast.Call, changers: Changers) -> list[ast.expr]:
-    changed = changers.get(called(call), frozenset())
-    given: list[tuple[str | int | None, ast.expr]] = [*enumerate(call.args), *((k.arg, k.value) for k in call.keywords)]
-    return [value for place, value in given if place in changed and isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))]
 
 
 def changers_of(tree: ast.Module) -> Changers:
@@ -345,7 +335,9 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
     own = own_nodes(node, DEFINITIONS)
     if isinstance(node, Function):
         declared = {name for n in own if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
-        aliases = _aliases(node, own)
+        pairs = defaults_of(node.args)  # other names of an object: by a default, or by an assignment
+        pairs += [(t.id, n.value) for n in own if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
+        aliases = {name: value.id for name, value in pairs if isinstance(value, ast.Name)}
         stored = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
         hidden = (hidden | stored | {a.arg for a in parameters(node.args)}) - declared
     for n in own:
@@ -357,13 +349,6 @@ def foreign(node: ast.AST, changers: Changers, hidden: frozenset[str] = frozense
                     yield each, getattr(n, "lineno", 0), False
         if isinstance(n, DEFINITIONS):
             yield from foreign(n, changers, hidden)
-
-
-def _aliases(function: Function, own: list[ast.AST]) -> dict[str, str]:
-    """Names of a function that stand for another name: by an assignment, or as the default of a parameter."""
-    pairs: list[tuple[str, ast.expr]] = defaults_of(function.args)
-    pairs += [(t.id, n.value) for n in own if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
-    return {name: value.id for name, value in pairs if isinstance(value, ast.Name)}
 
 
 @dataclass(frozen=True)

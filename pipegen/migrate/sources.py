@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from pipegen.migrate.amounts import Knob, Knobs, is_open, number, varies
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.groups import Group, data_key
+from pipegen.migrate.known import is_number
 from pipegen.migrate.labels import UNLABELLED, WITHOUT_CLASSES, all_in_one, class_mode, form_of, takes_share, weighted
 from pipegen.migrate.pairs import folder_of
-from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown, is_number
+from pipegen.migrate.steps import Knob, Knobs, is_open, number, varies
+from pipegen.migrate.values import Flow, Generator, Share, Table, Unknown
 from pipegen.spec.compose import flow_scalar
 
 _KEY = "'([^/]+)[.][^./]+$'"
@@ -45,12 +46,14 @@ class Sources:
         parts = self._readable()
         if self.group.masks:
             return self._paired()
-        shared = self._shared(parts)
-        if shared is not None:
-            return shared
-        if self.is_whole():
-            flow = next(iter(parts.values()))
-            return [f"source: {self._source(flow, 'data')}"]
+        if self._is_dealt():
+            return self._dealt()
+        source = f"source: {self._source(self.group.first, 'data')}" if self.is_whole() else ""
+        if self.is_shared():
+            which = "files of each class" if self.group.first.method == "flow_from_directory" else "rows"
+            return [source, self._share_line(f"the first {which} are validation, as in Keras")]
+        if source:
+            return [source]
         self._report_shares()
         sources = {split: self._source(flow, split) for split, flow in parts.items()}
         return ["source:", "  by_split:", *(f"    {split}: {source}" for split, source in sources.items())]
@@ -86,16 +89,15 @@ class Sources:
 
     def left_out(self) -> list[Flow]:
         """Iterators without labels beside labelled ones; they become `predict_on`."""
-        kept = list(self._readable().values())
-        return [flow for flow in self.group.parts.values() if flow not in kept]
+        kept = self._readable()
+        return [flow for split, flow in self.group.parts.items() if split not in kept]
 
     def _report_shares(self) -> None:
         for flow in self.group.parts.values():
             if flow.get("subset") is not None and takes_share(flow):
                 message = f"`subset={flow.get('subset')!r}` takes a share of the data, but the spec takes all of it"
-                self.findings.add(
-                    "PG611", flow.line, message, "move the files of this share into a folder of their own, and name it in the spec"
-                )
+                help_ = "move the files of this share into a folder of their own, and name it in the spec"
+                self.findings.add("PG611", flow.line, message, help_)
 
     def _paired(self) -> list[str]:
         """Images and masks, paired by file name."""
@@ -106,37 +108,23 @@ class Sources:
         texts = {split: self._pair(split, "" if alone else f"{split}_") for split in (splits[:1] if shared else splits)}
         if not shared:
             return ["source:", "  by_split:", *(f"    {split}: {text}" for split, text in texts.items())]
-        line = self.group.first.line
         message = "validation has the first of all files; Keras took the first files of each subfolder"
-        self.findings.add("PG620", line, message, "with one subfolder, the files are the same")
+        self.findings.add("PG620", self.group.first.line, message, "with one subfolder, the files are the same")
         return [f"source: {next(iter(texts.values()))}", self._share_line("the first files are validation, as in Keras")]
 
     def _pair(self, split: str, prefix: str) -> str:
-        """Source of one split's images and masks."""
         flows = {"image": self.group.parts[split], "mask": self.group.masks[split]}
         paths = [self._path(f"{prefix}{what}s", folder_of(flow), flow.line, "the folder") for what, flow in flows.items()]
         line = flows["mask"].line
         message = "masks hold class indices; Keras treated them as images, with interpolation and scaling"
-        self.findings.add(
-            "PG623", line, message, "add for example `values: {0: 0, 255: 1}` to the mask: the values in its files, and their classes"
-        )
+        help_ = "add for example `values: {0: 0, 255: 1}` to the mask: the values in its files, and their classes"
+        self.findings.add("PG623", line, message, help_)
         message = "images and masks are paired by file name; Keras paired them by order"
         self.findings.add("PG611", line, message, "if the names differ in more than the folder and the extension, change `key`")
         features = f"image: {{kind: image, path: {paths[0]}}}, mask: {{kind: mask, of: image, path: {paths[1]}}}"
         return f"{{files: {{key: {_KEY}, features: {{{features}}}}}}}"
 
     # Both subsets of the same data
-
-    def _shared(self, parts: dict[str, Flow]) -> list[str] | None:
-        """One source with `splits`, if the iterators are parts of the same data."""
-        if not self._is_dealt() and not self.is_shared():
-            return None
-        train = self.group.first
-        if self._is_dealt():
-            return self._dealt(train, cast("Share", cast("Table", train.argument("dataframe")).split))
-        of_files = train.method == "flow_from_directory"
-        comment = "the first files of each class are validation, as in Keras" if of_files else "the first rows are validation, as in Keras"
-        return [f"source: {self._source(train, 'data')}", self._share_line(comment)]
 
     def _share_line(self, comment: str) -> str:
         """Section `splits` for `validation_split`."""
@@ -179,8 +167,10 @@ class Sources:
         dealt = (flow for flow, table in tables if isinstance(table, Table) and table.split is not None and not self.in_memory(flow))
         return next((flow for flow in flows if flow.get("subset") is not None and takes_share(flow)), next(dealt, None))
 
-    def _dealt(self, train: Flow, split: Share) -> list[str]:
+    def _dealt(self) -> list[str]:
         """A table split by `train_test_split`."""
+        train = self.group.first
+        split = cast("Share", cast("Table", train.argument("dataframe")).split)
         source, test, line = self._source(train, "data"), split.test, split.node.lineno
         stratify = ", stratify: label" if split.stratified and self.labelled() else ""
         self.findings.add("PG620", line, "`train_test_split` becomes `splits`, which selects other rows, but the same ones in every run")

@@ -2,15 +2,170 @@
 
 from __future__ import annotations
 
+import ast
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import field
+from typing import get_args
 
-from pipegen.migrate.amounts import Knob, Step, is_open, number, varies
-from pipegen.migrate.functions import function_step
-from pipegen.migrate.geometry import Geometry
-from pipegen.migrate.values import Const, Generator, Seq, Unknown
+from pipegen.frozen import dataclass
+from pipegen.migrate.findings import Findings
+from pipegen.migrate.known import is_number, origins_of, reason_of
+from pipegen.migrate.nodes import Row, flattened
+from pipegen.migrate.signatures import is_keras
+from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, plain
 from pipegen.ops.transforms.whiten import LARGEST
 
+_LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
+NOT_KNOWN = "not known from the code"
+_READING = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Tuple, ast.List,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One param.
+
+    Attributes:
+        argument: The constructor argument that it comes from.
+        form: Python expression for its value, with `{}` for the argument.
+        item: Index into the argument, if that is a pair.
+    """
+
+    param: str
+    argument: str
+    form: str = "{}"
+    item: int | None = None
+
+
+@dataclass
+class Knobs:
+    """The params of the constructor's arguments."""
+
+    params: dict[str, str]
+    found: list[Knob] = field(default_factory=list)
+
+    def add(self, knob: Knob, default: str, limits: str = "", comment: str = "") -> str:
+        """Declares a numeric param and returns its reference, `$NAME`."""
+        self.params[knob.param] = f"{{type: float, default: {default}{limits}}}" + (f"  # {comment}" if comment else "")
+        self.found.append(knob)
+        return f"${knob.param}"
+
+
+def varies(generator: Generator, name: str) -> bool:
+    """True if an argument is known, but may differ at run time."""
+    return bool(origins_of(generator.argument(name))) and not isinstance(generator.known(name), Unknown)
+
+
+def is_open(generator: Generator, name: str) -> bool:
+    """True if an argument is unknown and its expression can be passed to `build`."""
+    if name not in generator.args:
+        return False
+    argument = generator.args[name]
+    unknown = isinstance(plain(argument.value), Unknown) and not isinstance(argument.value, Local)
+    return unknown and all(isinstance(n, _READING) for n in ast.walk(argument.node)) and not isinstance(argument.node, ast.Constant)
+
+
+def expression(knob: Knob, node: ast.expr, text: str, *, inside: bool) -> tuple[ast.expr, str]:
+    """Expression that a param depends on, and Python text for the param's value, from an argument or, if `inside`, a dict that has it."""
+    item = knob.item
+    if inside:
+        text = f'{text}["{knob.argument}"]'
+    elif item is not None and isinstance(node, Row):
+        node, item = node.elts[item], None
+        text = ast.unparse(node)
+    if not inside and (knob.form != "{}" or item is not None):
+        text = grouped(node, text)
+    return node, knob.form.format(text if item is None else f"{text}[{item}]")
+
+
+def grouped(node: ast.expr, text: str) -> str:
+    """Text of an expression, in brackets if an attribute of it needs them."""
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)) else f"({text})"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Text of one step in a spec, and a comment for it."""
+
+    text: str
+    comment: str = ""
+
+
+@dataclass
+class Amounts:
+    """Reads the arguments of one generator.
+
+    Attributes:
+        size: Height and width of the images, if known.
+        files: True if the images come from files, so that their values are 0 to 255.
+        fitted: True if `fit` is called on the generator.
+        channels: Number of channels of the images.
+    """
+
+    generator: Generator
+    size: tuple[int, int] | None
+    files: bool
+    findings: Findings
+    fitted: bool
+    channels: int
+    knobs: Knobs
+    found: list[Step] = field(default_factory=list)
+
+    def _say(self, code: str, name: str, message: str, help: str = "") -> None:
+        self.findings.add(code, self.generator.line_of(name), message, help)
+
+    def _number(self, name: str) -> float | None:
+        """A given, non-zero number; reports any other value."""
+        value = self.generator.known(name)
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value) if value else None
+        elif value not in (None, False):
+            self._say("PG610", name, f"`{name}={value!r}` is not a number", "it is left out of the spec")
+        return None
+
+    def _amount(self, name: str) -> str:
+        """An absolute number, or its param; empty for zero."""
+        if is_open(self.generator, name):
+            return self._open(Knob(name, name), "0", ", min: 0")
+        value = self._number(name)
+        if varies(self.generator, name):
+            return self.knobs.add(Knob(name, name), number(abs(value or 0.0)), ", min: 0")
+        return "" if value is None else number(abs(value))
+
+    def _open(self, knob: Knob, default: str, limits: str = "") -> str:
+        """Adds a param for an unknown value, with a default that does nothing."""
+        message = f"`{knob.argument}` is not known: {reason_of(self.generator.known(knob.argument))}"
+        self._say("PG610", knob.argument, message, f"the spec has `{knob.param}`, by default {default}: put the value there")
+        return self.knobs.add(knob, default, limits, NOT_KNOWN)
+
+    def _truth(self, name: str) -> bool:
+        given, value = self.generator.argument(name), self.generator.known(name)
+        if isinstance(given, Local) or (isinstance(given, Dotted) and (is_keras(given.name) or given.name.split(".")[0] in _LIBRARIES)):
+            return True  # a function or a class
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+            return False
+        return bool(value)
+
+    def _unknown(self, name: str, value: Unknown) -> None:
+        line = value.line or self.generator.line_of(name)
+        self.findings.add("PG610", line, f"`{name}` is not known: {reason_of(value)}", "add its step by hand")
+
+
+def number(value: float) -> str:
+    """A number in YAML, with at most twelve digits."""
+    if value == int(value) and abs(value) < 1e9:
+        return str(int(value))
+    text = f"{value:.12g}"
+    return text if len(text) < 8 else f"{value:.6g}" if "e" not in f"{value:.6g}" and abs(value) >= 0.01 else repr(value)
+
+
+_FILLS = ("nearest", "reflect", "wrap")
+_ORDERS = {0: "nearest", 3: "bicubic"}
 RANDOM = (
     "rotation_range", "width_shift_range", "height_shift_range", "shear_range", "zoom_range", "channel_shift_range", "horizontal_flip",
     "vertical_flip", "brightness_range",
@@ -19,25 +174,35 @@ STATISTICS = ("featurewise_center", "featurewise_std_normalization", "zca_whiten
 
 
 @dataclass
-class Steps(Geometry):
+class Steps(Amounts):
     """Writes the steps of one generator."""
 
     def augmentation(self) -> list[Step]:
         """Random steps as one run: rotation, shift, shear, zoom, flips; then colours."""
         self.found = []
         look = self._look()
-        self._rotation(look)
+        if degrees := self._amount("rotation_range"):
+            self.found.append(Step(f"random_rotation: {{degrees: {degrees}, {look}}}"))
         self._shift(look)
         self._shear(look)
         self._zoom(look)
         self._flip(look if self.found else "")
-        self._colours()
+        name = "channel_shift_range"
+        if shift := self._amount(name):
+            self.found.append(Step(f"random_channel_shift: {{delta: {shift}}}"))
+            message = f"`{name}` clipped to the smallest and largest value of each image; the step clips to the range of all images"
+            self._say("PG623", name, message)
+        if "brightness_range" in self.generator.args:
+            self._brightness()
         return self.found
 
     def values(self) -> list[Step]:
         """Steps on values, which run on every split."""
         self.found = []
-        function, name = self._function(), "rescale"
+        given, name = self.generator.argument("preprocessing_function"), "rescale"
+        function = None
+        if given is not None and not (isinstance(given, Const) and given.value is None):
+            function = function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
         if function is not None and function.text.startswith("python:"):
             self.found.append(Step("cast: {dtype: float32}", "the dtype that Keras passed to the function"))
         rescale = None
@@ -51,28 +216,166 @@ class Steps(Geometry):
             self.found.append(Step(function.text, comment))
             rescale = None if preset else rescale
         if rescale:
-            byte = self.files and function is None and not varies(self.generator, name) and _is_of_bytes(rescale)
-            self.found.append(Step("rescale: {to: [0, 1]}") if byte else self._scale(rescale))
+            byte = math.isclose(rescale, 1 / 255, rel_tol=1e-6)
+            if varies(self.generator, name):
+                self.found.append(Step(f"rescale: {{scale: {self.knobs.add(Knob(name, name), number(rescale))}}}"))
+            elif byte and self.files and function is None:
+                self.found.append(Step("rescale: {to: [0, 1]}"))
+            else:
+                self.found.append(Step(f"rescale: {{scale: {number(rescale)}}}", "1/255" if byte else ""))
         self._statistics()
         return self.found
 
-    def _scale(self, rescale: float) -> Step:
-        if varies(self.generator, "rescale"):
-            return Step(f"rescale: {{scale: {self.knobs.add(Knob('rescale', 'rescale'), number(rescale))}}}")
-        return Step(f"rescale: {{scale: {number(rescale)}}}", "1/255" if _is_of_bytes(rescale) else "")
+    # Random geometric changes
 
-    # Colours
+    def _look(self) -> str:
+        """Arguments that all geometric steps have: fill and interpolation."""
+        mode, order = self.generator.known("fill_mode", "nearest"), self.generator.known("interpolation_order", 1)
+        fill = "nearest"
+        if mode == "constant":
+            fill = f"{{constant: {number(self._number('cval') or 0.0)}}}"
+        elif mode in _FILLS:
+            fill = str(mode)
+        elif isinstance(mode, Unknown):
+            self._unknown("fill_mode", mode)
+        else:
+            self._say("PG630", "fill_mode", f"`fill_mode={mode!r}` has no equivalent", "the spec has `nearest`, the default")
+        if mode == "wrap":
+            message = "`fill_mode='wrap'` repeated the image with a period one pixel too short; `wrap` repeats the whole image"
+            self._say("PG623", "fill_mode", message)
+        if isinstance(order, Unknown):
+            self._unknown("interpolation_order", order)
+        elif order not in (0, 1, 3):
+            self._say("PG630", "interpolation_order", f"`interpolation_order={order!r}` has no equivalent", "the spec is bilinear")
+        method = f", interpolation: {_ORDERS[order]}" if isinstance(order, int) and order in _ORDERS else ""
+        return f"fill: {fill}{method}"
 
-    def _colours(self) -> None:
-        shift = self._amount("channel_shift_range")
-        if shift:
-            self.found.append(Step(f"random_channel_shift: {{delta: {shift}}}"))
-            message = (
-                "`channel_shift_range` clipped to the smallest and largest value of each image; the step clips to the range of all images"
-            )
-            self._say("PG623", "channel_shift_range", message)
-        if "brightness_range" in self.generator.args:
-            self._brightness()
+    def _shift(self, look: str) -> None:
+        parts = []
+        remarks = []
+        for name, key, axis in (("width_shift_range", "x", 1), ("height_shift_range", "y", 0)):
+            if is_open(self.generator, name):
+                parts.append(f"{key}: {self._open(Knob(name, name), '0', ', min: 0, max: 1')}")
+                continue
+            share, remark = self._share(name, axis)
+            fraction = varies(self.generator, name) and not remark and 0 <= self.generator.known(name) < 1
+            if fraction:
+                parts.append(f"{key}: {self.knobs.add(Knob(name, name), number(share or 0.0), ', min: 0, max: 1')}")
+            elif share:
+                parts.append(f"{key}: {number(share)}")
+            if remark:
+                remarks.append(remark)
+        if parts:
+            self.found.append(Step(f"random_translation: {{{', '.join(parts)}, {look}}}", "; ".join(remarks)))
+
+    def _share(self, name: str, axis: int) -> tuple[float | None, str]:
+        """Largest shift of images, as a fraction of the side."""
+        value = self.generator.known(name)
+        if isinstance(value, Unknown):
+            self._unknown(name, value)
+            return None, ""
+        if isinstance(value, (list, tuple)) and value and all(isinstance(v, (int, float)) for v in value):
+            message = f"`{name}={value!r}` draws one of these numbers with a random sign; the spec draws any number up to the largest"
+            self._say("PG621", name, message)
+            most, pixels = max(abs(float(v)) for v in value), max(value) >= 1
+        elif not is_number(value):
+            if value not in (None, False):
+                self._say("PG610", name, f"`{name}={value!r}` is not a distance", "it is left out of the spec")
+            return None, ""
+        elif isinstance(value, int) and value > 0:
+            most, pixels = float(value - 1), True
+            if most:
+                message = f"`{name}={value}` draws whole pixels from -{value - 1} to {value - 1}; the spec draws any number between them"
+                self._say("PG621", name, message)
+        else:
+            most, pixels = abs(float(value)), value >= 1
+        if not pixels or not most:
+            return most or None, ""
+        if self.size is None:
+            message = f"`{name}` is in pixels, but the size of the images is not known"
+            self._say("PG610", name, message, "add it as a fraction of the side")
+            return None, ""
+        side = self.size[axis]
+        return round(most / side, 6), f"{number(most)} of {side} pixels"
+
+    def _shear(self, look: str) -> None:
+        degrees = None if is_open(self.generator, "shear_range") else self._number("shear_range")
+        if degrees is not None and abs(degrees) >= 90:
+            message = f"`shear_range={degrees:g}` is invalid: a shear is below 90 degrees"
+            self._say("PG630", "shear_range", message)
+            return
+        text = self._amount("shear_range")
+        if text:
+            silenced = "pipegen: ignore[PG503] as in the old code" if degrees is not None and abs(degrees) < 1 else ""
+            self.found.append(Step(f"random_shear: {{degrees: {text}, {look}}}", silenced))
+
+    def _zoom(self, look: str) -> None:
+        """Writes `zoom_range`, which scales coordinates: 0.8 magnifies by 1 / 0.8."""
+        name, comment = "zoom_range", ""
+        given, value = self.generator.argument(name), self.generator.known(name)
+        pair = isinstance(given, Seq) and len(given.items) == 2 and varies(self.generator, name)
+        forms = ("1 / {}", "1 / {}", 1, 0) if pair else ("1 / (1 + {})", "1 / (1 - {})", None, None)
+        knobs = Knob("zoom_low", name, forms[0], forms[2]), Knob("zoom_high", name, forms[1], forms[3])
+        if is_open(self.generator, name):
+            ends = [self._open(knob, "1", ", min: 0.001") for knob in knobs]
+        elif isinstance(value, Unknown):
+            self._unknown(name, value)
+            return
+        else:
+            if isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value):
+                low, high = sorted(float(v) for v in value)
+            elif is_number(value):
+                low, high = 1 - abs(value), 1 + abs(value)
+            else:
+                if value not in (None, False):
+                    self._say("PG610", name, f"`zoom_range={value!r}` is neither a number nor a pair", "it is left out of the spec")
+                return
+            if (low, high) == (1.0, 1.0) and not varies(self.generator, name):
+                return
+            if low <= 0:
+                message = f"`zoom_range={value!r}` reaches factors of zero and below, which have no equivalent"
+                self._say("PG630", name, message, "it is left out")
+                return
+            ends = [number(1 / high), number(1 / low)]
+            if varies(self.generator, name):
+                ends = [self.knobs.add(knob, text, ", min: 0.001") for knob, text in zip(knobs, ends, strict=True)]
+            written = f"{value:g}" if isinstance(value, (int, float)) else str(list(value))
+            comment = f"zoom_range={written}: 1/{number(high)} to 1/{number(low)}"
+        factors = f"[{', '.join(ends)}]"
+        self.found.append(Step(f"random_zoom: {{x: {factors}, y: {factors}, {look}}}", comment))
+        message = "`zoom_range` draws a divisor of coordinates; the spec draws the magnification uniformly from the same range"
+        self._say("PG621", name, message)
+
+    def _flip(self, look: str) -> None:
+        names = ("horizontal_flip", "vertical_flip")
+        if any(varies(self.generator, name) or is_open(self.generator, name) for name in names):
+            for name in names:
+                self._perhaps_flip(name.removesuffix("_flip"), look)
+            return
+        across, down = (self._truth(name) for name in names)
+        if across or down:
+            self._add_flip("both" if across and down else "horizontal" if across else "vertical", look)
+
+    def _perhaps_flip(self, axis: str, look: str) -> None:
+        """Writes one of two flips, if one of them depends on run time."""
+        knob = Knob(f"{axis}_flip", f"{axis}_flip", "0.5 if {} else 0.0")
+        unknown = is_open(self.generator, knob.argument)
+        flips = False if unknown else self._truth(knob.argument)
+        often = ""
+        if unknown:
+            often = self._open(knob, "0.0", ", min: 0, max: 1")
+        elif varies(self.generator, knob.argument):
+            often = self.knobs.add(knob, "0.5" if flips else "0.0", ", min: 0, max: 1", "how often")
+        if often or flips:
+            self._add_flip(axis, look if self.found else "", often)
+
+    def _add_flip(self, axis: str, look: str, often: str = "") -> None:
+        args = [f"axis: {axis}"] if axis != "horizontal" else []
+        args += [f"probability: {often}"] if often else []
+        args += [look] if look else []
+        self.found.append(Step(f"random_flip: {{{', '.join(args)}}}" if args else "random_flip"))
+
+    # Values
 
     def _brightness(self) -> None:
         name = "brightness_range"
@@ -87,20 +390,10 @@ class Steps(Geometry):
             if varies(self.generator, name):
                 ends = [self.knobs.add(knob, text, ", min: 0") for knob, text in zip(knobs, ends, strict=True)]
             self.found.append(Step(f"random_brightness: {{factor: [{', '.join(ends)}]}}"))
-            message = (
-                "`brightness_range` truncated values to integers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
-            )
+            message = f"`{name}` truncated values to integers, and before Keras 2.9 stretched images to 0..255; the step multiplies"
             self._say("PG623", name, message)
         elif value is not None:
             self._say("PG630", name, f"`brightness_range={value!r}` is not a pair, which Keras rejects, too", "it is left out")
-
-    # Values
-
-    def _function(self) -> Step | None:
-        given = self.generator.argument("preprocessing_function")
-        if given is None or (isinstance(given, Const) and given.value is None):
-            return None
-        return function_step(given, self.generator.line_of("preprocessing_function"), self.findings)
 
     def _statistics(self) -> None:
         """Writes means and standard deviations, each image's own first, as in Keras."""
@@ -114,18 +407,15 @@ class Steps(Geometry):
             text = self._whitening() if whiten else None
             self.found.append(Step(text or f"standardize: {{statistics: featurewise{'' if scale else ', scale: false'}}}"))
             message = "`fit` computed its statistics on its array; the step is fitted to the training split"
-            self.findings.add(
-                "PG623", self.generator.line, message, "the statistics include `preprocessing_function` and the steps before it"
-            )
+            help_ = "the statistics include `preprocessing_function` and the steps before it"
+            self.findings.add("PG623", self.generator.line, message, help_)
         given, dtype = self.generator.known("data_format"), self.generator.known("dtype")
         if isinstance(given, Unknown):
             self._unknown("data_format", given)
         if isinstance(dtype, Unknown) or dtype not in (None, "float32", "float16"):
-            message = "`dtype` is not known, or not a dtype of a model's input"
-            self._say("PG610", "dtype", message, "the spec gives float32")
+            self._say("PG610", "dtype", "`dtype` is not known, or not a dtype of a model's input", "the spec gives float32")
 
     def _whitening(self) -> str | None:
-        """The whitening step, if images are small enough, or may be."""
         if self.size is not None and self.size[0] * self.size[1] * self.channels > LARGEST:
             side = math.isqrt(LARGEST // self.channels)
             message = f"`zca_whitening` of images of {self.size[0]}×{self.size[1]} needs a matrix too large for memory"
@@ -142,5 +432,118 @@ def augments(generator: Generator) -> bool:
     return any(generator.known(name) for name in RANDOM)
 
 
-def _is_of_bytes(scale: float) -> bool:
-    return math.isclose(scale, 1 / 255, rel_tol=1e-6)
+def permission(value: Value) -> str:
+    """Argument of `build` that permits an imported `preprocessing_function`; else empty."""
+    called = python_function(value) if preset_of(value) is None else ""
+    return f', allow_code=["{re.split("[.:]", called)[0]}"]' if called else ""
+
+
+def function_step(value: Value, line: int, findings: Findings) -> Step | None:
+    """Step that does the same as a preprocessing function; `None`, with a finding, if there is none."""
+    preset = preset_of(value)
+    if preset is not None:
+        return Step(f"normalize: {{preset: {preset}}}")
+    if isinstance(value, Local):
+        if (called := _only_calls(value)) is not None:
+            return function_step(called, line, findings)
+        result, argument = _result(value)
+        scale, offset = (_form(result, argument) if result is not None and argument is not None else None) or (0.0, 0.0)
+        if scale != 0:
+            return Step(f"rescale: {{scale: {number(scale)}{f', offset: {number(offset)}' if offset else ''}}}")
+    if importable := python_function(value):
+        name = importable.replace(":", ".")
+        message = f"`{name}` is called by a `python` step: it gives float32 of the same shape, and the same for the same image"
+        help_ = "a function that draws random numbers takes a generator as well: `random_python`, see `pipegen ops random_python`"
+        findings.add("PG621", line, message, help_)
+        return Step(f"python: {{function: {importable}}}")
+    name = value.name if isinstance(value, Dotted) else getattr(getattr(value, "node", None), "name", "")
+    message = f"`preprocessing_function` is {f'`{name}`' if name else 'a function of this file'}, which a spec cannot call"
+    if isinstance(value, Unknown) and value.reason:
+        message = f"`preprocessing_function` is not known, and a spec cannot call it: {value.reason}"
+    help_ = "write it as steps (`pipegen ops` lists them); or move it into a module of its own and import it, for a `python` step"
+    findings.add("PG630", line, message, help_)
+    return None
+
+
+def python_function(value: Value | None) -> str:
+    """`module:function` of a function that the script imports, or that its function only calls; else empty."""
+    if isinstance(value, Local) and isinstance(value.node, ast.FunctionDef):
+        value = _only_calls(value)
+    if not isinstance(value, Dotted) or is_keras(value.name) or value.name.startswith(("tensorflow.", "tf.", ".")):
+        return ""  # TensorFlow's functions take tensors, and its modules cannot be imported by name
+    module, _, name = value.name.rpartition(".")
+    # A capitalised name is a class, and a function in it cannot be imported.
+    return f"{module}:{name}" if module and not any(part[:1].isupper() for part in value.name.split(".")) else ""
+
+
+def preset_of(value: Value) -> str | None:
+    """Preset of `normalize` for a Keras application's `preprocess_input`."""
+    if not isinstance(value, Dotted) or not is_keras(value.name) or not value.name.endswith(".preprocess_input"):
+        return None
+    from pipegen.ops.arguments.arithmetic import Preset
+
+    module = value.name.split(".")[-2]
+    if module == "imagenet_utils":
+        return "caffe"
+    return module if module in get_args(Preset) else None
+
+
+def _only_calls(function: Local) -> Value | None:
+    """Function that a function only calls with its own argument."""
+    result, argument = _result(function)
+    if not isinstance(result, ast.Call) or len(result.args) != 1 or result.keywords or argument is None:
+        return None
+    given = result.args[0]
+    if not isinstance(given, ast.Name) or given.id != argument or not isinstance(result.func, (ast.Name, ast.Attribute)):
+        return None
+    dotted = _dotted(result.func, function)
+    return Dotted(dotted) if dotted else None
+
+
+def _dotted(node: ast.expr, function: Local) -> str:
+    """Full name of something imported at the top of the file or in the function's own scope."""
+    if isinstance(node, ast.Attribute):
+        owner = _dotted(node.value, function)
+        return f"{owner}.{node.attr}" if owner else ""
+    if not isinstance(node, ast.Name):
+        return ""
+    bound = function.frame.module.scope.bindings.get(node.id, [])
+    return bound[0].dotted if len(bound) == 1 and bound[0].kind == "import" else ""
+
+
+def _result(function: Local) -> tuple[ast.expr | None, str | None]:
+    """The single expression that a function returns, and the name of its argument."""
+    node = function.node
+    if isinstance(node, ast.ClassDef) or len(node.args.args) != 1:
+        return None, None
+    argument = node.args.args[0].arg
+    if isinstance(node, ast.Lambda):
+        return node.body, argument
+    body = [s for s in flattened(node.body) if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    return (body[0].value, argument) if len(body) == 1 and isinstance(body[0], ast.Return) else (None, None)
+
+
+def _form(node: ast.expr, x: str) -> tuple[float, float] | None:
+    """Scale and offset of an expression that is linear in a variable."""
+    if isinstance(node, ast.Name):
+        return (1.0, 0.0) if node.id == x else None
+    if isinstance(node, ast.Constant):
+        return (0.0, float(node.value)) if isinstance(node.value, (int, float)) and not isinstance(node.value, bool) else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _form(node.operand, x)
+        return (-inner[0], -inner[1]) if inner is not None else None
+    if not isinstance(node, ast.BinOp):
+        return None
+    left, right = _form(node.left, x), _form(node.right, x)
+    if left is None or right is None:
+        return None
+    if isinstance(node.op, ast.Add):
+        return left[0] + right[0], left[1] + right[1]
+    if isinstance(node.op, ast.Sub):
+        return left[0] - right[0], left[1] - right[1]
+    if isinstance(node.op, ast.Mult) and (left[0] == 0 or right[0] == 0):
+        factor, other = (left[1], right) if left[0] == 0 else (right[1], left)
+        return other[0] * factor, other[1] * factor
+    if isinstance(node.op, ast.Div) and right[0] == 0 and right[1] != 0:
+        return left[0] / right[1], left[1] / right[1]
+    return None

@@ -6,14 +6,15 @@ import ast
 from dataclasses import dataclass
 from typing import cast
 
-from pipegen.migrate.collected import Collected, PairUse, Use
 from pipegen.migrate.draws import Draws, goes_on, going_on, is_first, is_next, region_of
 from pipegen.migrate.edits import Edits
 from pipegen.migrate.findings import Findings
 from pipegen.migrate.homes import of_function, stands
+from pipegen.migrate.interpret import Collected, Use
+from pipegen.migrate.known import certain
 from pipegen.migrate.model_calls import drops, edit_model_call
 from pipegen.migrate.nodes import names_in
-from pipegen.migrate.values import Unknown, certain
+from pipegen.migrate.values import Unknown
 
 MEMBERS = {
     "class_indices": "{{name: i for i, name in enumerate({pipe}.class_names)}}",
@@ -156,8 +157,11 @@ class UseEdits:
             self.findings.add("PG622", use.line, message, shows)
 
     def _filenames(self, use: Use, files: str) -> None:
-        """Names relative to the folder, from full paths."""
-        folder = self._folder(use)
+        argument = use.flow.args.get("directory")
+        known = certain(argument.value) if argument is not None else None
+        folder = repr(str(known)) if isinstance(known, str) else ""
+        if argument is not None and not folder:
+            folder = self._moved(argument.node, use)
         imported = {b.dotted for b in use.flow.frame.module.scope.bindings.get("os", [])}
         if folder and imported <= {"os"}:
             self.edits.imports.update({"os"} - imported)
@@ -165,14 +169,6 @@ class UseEdits:
             return
         message = "`.filenames` are relative to the folder, but pipegen returns full paths"
         self.findings.add("PG615", use.line, message, f"write `[os.path.relpath(f, FOLDER) for f in {files}]`, or use the full paths")
-
-    def _folder(self, use: Use) -> str:
-        """Folder of an iterator as an expression at a use; empty if there is none."""
-        argument = use.flow.args.get("directory")
-        known = certain(argument.value) if argument is not None else None
-        if argument is None or isinstance(known, str):
-            return repr(str(known)) if known is not None else ""
-        return self._moved(argument.node, use)
 
     def _moved(self, node: ast.expr, use: Use) -> str:
         """Text of an argument of the iterator, if it has the same value at a use; else empty."""
@@ -196,8 +192,7 @@ class UseEdits:
 
 def is_dropped(found: Collected, node: ast.expr) -> bool:
     """True if an expression is in an argument that `fit` or similar loses, such as `steps_per_epoch`."""
-    uses: list[Use | PairUse] = [*found.uses, *found.pair_uses]
-    edited = {id(u.outer) for u in uses if u.kind == "model"}
+    edited = {id(u.outer) for u in found.uses if u.kind == "model"}
     return any(id(call.node) in edited and drops(call, node) for call in found.calls)
 
 

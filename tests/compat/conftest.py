@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def plain_kernels() -> Iterator[None]:
     """Pipelines and flows without XLA, since each of its kernels takes seconds to compile."""
     import pipegen
-    from pipegen.compat import iterator
+    from pipegen.compat import base_iterator
 
     runtime = {"jit": "never", "cache": "none"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipegen, "build", partial(pipegen.build, runtime=runtime))
-        patch.setattr(iterator, "build_by_place", partial(iterator.build_by_place, runtime=runtime))
+        patch.setattr(base_iterator, "build_by_place", partial(base_iterator.build_by_place, runtime=runtime))
         yield

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipegen.migrate.migration import Migration, migrate
-from pipegen.migrate.texts import plain_text
+from pipegen.migrate.reading import plain_text
 
 if TYPE_CHECKING:
     from pathlib import Path

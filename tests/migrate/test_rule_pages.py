@@ -9,9 +9,8 @@ from importlib.resources import files
 import pytest
 
 from pipegen.diagnostics.catalog import CODES
-from pipegen.migrate.findings import RULES
+from pipegen.migrate.findings import RULES, MigrationPage, migration_page, parse_migration_page
 from pipegen.migrate.migration import migrate_code
-from pipegen.migrate.pages import MigrationPage, migration_page, parse_migration_page
 from pipegen.migrate.reading import parse_code
 
 PAGE = migration_page("PG640").text

@@ -12,8 +12,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from pipegen.cli.failures import FAILED, FOUND, INTERRUPTED, OK, PIPE_CLOSED, TRACEBACK
 from pipegen.diagnostics.catalog import CODES, page
 from pipegen.diagnostics.page_files import with_files_in_words
-from pipegen.migrate.findings import RULES
-from pipegen.migrate.pages import migration_page
+from pipegen.migrate.findings import RULES, migration_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
