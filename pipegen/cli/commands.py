@@ -22,7 +22,13 @@ _COMMANDS = (
 )
 """In the order of `pipegen --help`. Each is a module of this folder with a function of its name (`help_` for a name of Python's), or with
 a Typer `app` if it needs settings."""
-_MODULES = {"init": "init.command", "ops": "lookup", "rule": "lookup", "schema": "lookup", "version": "lookup"}
+_MODULES = {
+    "init": "init.command",
+    "fit": "prepare",
+    "tune": "profile",
+    **dict.fromkeys(("preview", "eject", "serve-export"), "export"),
+    **dict.fromkeys(("ops", "rule", "help", "schema", "version"), "lookup"),
+}
 """Modules of commands that have another name."""
 
 _USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -39,10 +45,8 @@ class _Apps(Mapping[str, typer.Typer]):
     def __getitem__(self, name: str) -> typer.Typer:
         word = name.replace("-", "_")
         module = import_module(f"pipegen.cli.{_MODULES.get(name, word)}")
-        if not hasattr(module, "app"):
-            command = getattr(module, word, None) or getattr(module, f"{word}_")
-            return as_app(command, name)
-        app: typer.Typer = module.app
+        command = getattr(module, word, None) or getattr(module, f"{word}_", None)
+        app: typer.Typer = module.app if hasattr(module, "app") else as_app(command, name)
         return app
 
     def __iter__(self) -> Iterator[str]:

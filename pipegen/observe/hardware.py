@@ -16,7 +16,7 @@ from pipegen.observe.storage import Needs, Rates, files_in, measure, place_of
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
-    from pipegen.data.manifest import Manifest
+    pass
 
 
 _NAMES = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2", "bf16")
@@ -191,17 +191,12 @@ def _of_spec(examination: Examination, needs: Needs) -> Iterator[Line]:
     else:
         for name, part in needs.parts.items():
             many = f"{part.num_examples(needs.split):,} examples of split {needs.split}{f', part {name}' * bool(name)}, "
-            yield from _described(examination.machine, place_of(_place(part, needs)), many)
+            first, root = next(iter(files_in(part, needs.split)), ""), part.listing.root
+            is_below = bool(root) and (not first or first.startswith(root.rstrip("/") + "/"))
+            place = root if is_below else os.path.dirname(first) if first else next(iter(needs.paths), ".")
+            yield from _described(examination.machine, place_of(place), many)
         if files:
             yield from _measured(examination, needs)
-
-
-def _place(part: Manifest, needs: Needs) -> str:
-    """Finds the folder or the file of a source's data."""
-    files, root = files_in(part, needs.split), part.listing.root
-    if files:
-        return root if root and files[0].startswith(root.rstrip("/") + "/") else os.path.dirname(files[0])
-    return root or next(iter(needs.paths), ".")
 
 
 def _described(machine: Machine, place: Path, many: str) -> Iterator[Line]:
@@ -283,7 +278,8 @@ def check_cuda(examination: Examination) -> Iterator[Line]:
 def _without(machine: Machine, build: dict[str, Any], driver: str | None, takes: int | None) -> tuple[str, Verdict, str]:
     """Explains why there is none, from the hardware upwards."""
     hidden = machine.environment.get("CUDA_VISIBLE_DEVICES")
-    cards = _cards(machine)
+    vendors = [path for path in machine.matching("sys/bus/pci/devices/*/vendor") if path.read_text().strip() == _NVIDIA]
+    cards = sum((path.parent / "class").read_text().startswith(_DISPLAY) for path in vendors)
     if driver is None and not cards:
         return "this machine has no NVIDIA card", "ok", ""
     if driver is None:
@@ -307,12 +303,6 @@ def _by_driver(build: dict[str, Any], takes: int | None) -> tuple[Verdict, str]:
     if wanted is None or takes is None or takes // 1000 >= int(wanted[1]):
         return "ok", ""
     return "warning", f"update NVIDIA's driver to one for CUDA {wanted[1]}, or install a TensorFlow that is built for CUDA {takes // 1000}"
-
-
-def _cards(machine: Machine) -> int:
-    """Counts the NVIDIA cards on the bus."""
-    vendors = [path for path in machine.matching("sys/bus/pci/devices/*/vendor") if path.read_text().strip() == _NVIDIA]
-    return sum((path.parent / "class").read_text().startswith(_DISPLAY) for path in vendors)
 
 
 def _upto(takes: int | None) -> str:

@@ -76,7 +76,10 @@ class Machine:
     def open_files(self) -> tuple[float, float] | None:
         """The soft and the hard limit of open files."""
         found = re.search(r"^Max open files\s+(\S+)\s+(\S+)", self.read("proc/self/limits"), re.MULTILINE)
-        return None if found is None else (_limit(found[1]), _limit(found[2]))
+        if found is None:
+            return None
+        soft, hard = (float(limit.replace("unlimited", "inf")) for limit in found.groups())
+        return soft, hard
 
     def mount_of(self, path: Path) -> Mount | None:
         """Finds the mount of a path: the longest mount point, and the last of several at it."""
@@ -97,7 +100,3 @@ class Machine:
             if said is not None:
                 return said
         return None
-
-
-def _limit(text: str) -> float:
-    return float("inf") if text == "unlimited" else float(text)

@@ -36,9 +36,6 @@ _OWN = {Index: (INDEX, "order and random numbers"), Read: (READ, "reading"), Cac
 _UNLIKE = 2.0
 """The largest plausible ratio of made examples to those handed over; beyond it, the part runs at times of its own."""
 
-Key = tuple[object, ...]
-"""Identifies a stage or a kernel in other plans of the spec."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -130,7 +127,9 @@ def predict_us(plan: Plan, parts: list[Part], given: Circumstances) -> float:
     error there.
     """
     known = {(_key(p.stage) if p.stage is not None else (type(p.node).__name__,)): p.us for p in parts}
-    error, total = _error(parts), 0.0
+    sound = [part for part in parts if part.us and part.expected and not part.calls_python]
+    error = min(5.0, max(0.2, sum(p.us for p in sound) / sum(p.expected for p in sound))) if sound else 1.0
+    total = 0.0
     for node, cost in zip(plan.nodes, plan_cost(plan, given).nodes, strict=True):
         if cost.cached:
             continue
@@ -141,14 +140,9 @@ def predict_us(plan: Plan, parts: list[Part], given: Circumstances) -> float:
     return total
 
 
-def _key(stage: Stage) -> Key:
+def _key(stage: Stage) -> tuple[object, ...]:
+    """Identifies a stage or a kernel in other plans of the spec."""
     return type(stage).__name__, stage.feature, tuple(ref.id for ref in stage.uses())
-
-
-def _error(parts: list[Part]) -> float:
-    """Computes measured over expected time, without functions of the user."""
-    known = [part for part in parts if part.us and part.expected and not part.calls_python]
-    return min(5.0, max(0.2, sum(p.us for p in known) / sum(p.expected for p in known))) if known else 1.0
 
 
 WORTH = 1.1

@@ -154,22 +154,17 @@ class Summary:
                 self.end, self.seconds = row, row["t"]
             case {"steps": steps}:
                 self.waits.setdefault(steps["split"], Waits()).add(steps)
-            case {"run": _}:
-                self._add_sample(row)
-
-    def _add_sample(self, row: Row) -> None:
-        passed = row["t"] - self.seconds
-        self.latest, self.seconds, self.samples = row, row["t"], self.samples + 1
-        cgroup = row["cgroup"] or {}
-        peaks = {"rss": row["run"]["rss"], "cgroup": cgroup.get("memory"), "cores": row["run"]["cores"]}
-        sums = {name: row["run"][name] for name in ("cores", "read", "written")}
-        sums |= {"received": row["machine"]["received"]}
-        for number, gpu in enumerate(row["gpu"]):
-            peaks[f"gpu{number}"], sums[f"gpu{number}"] = gpu["memory"], gpu["busy"]
-        for name, value in peaks.items():
-            self.peak[name] = max(self.peak.get(name, 0), value or 0)
-        for name, value in sums.items():
-            self.total[name] = self.total.get(name, 0.0) + passed * (value or 0)
+            case {"run": run}:
+                passed = row["t"] - self.seconds
+                self.latest, self.seconds, self.samples = row, row["t"], self.samples + 1
+                peaks = {"rss": run["rss"], "cgroup": (row["cgroup"] or {}).get("memory"), "cores": run["cores"]}
+                sums = {**{name: run[name] for name in ("cores", "read", "written")}, "received": row["machine"]["received"]}
+                for number, gpu in enumerate(row["gpu"]):
+                    peaks[f"gpu{number}"], sums[f"gpu{number}"] = gpu["memory"], gpu["busy"]
+                for name, value in peaks.items():
+                    self.peak[name] = max(self.peak.get(name, 0), value or 0)
+                for name, value in sums.items():
+                    self.total[name] = self.total.get(name, 0.0) + passed * (value or 0)
 
     def mean(self, name: str) -> float:
         """Computes the mean of a figure over the run."""

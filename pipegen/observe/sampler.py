@@ -48,20 +48,17 @@ class Tree:
 
     def used(self) -> Used:
         """Reads the usage so far."""
-        found = {pid: fields for pid in self._pids() if (fields := self._stat(pid)) is not None}  # the others have just ended
+        pids = [self._pid]
+        below = self._children if self._lists_children else self._by_parent().get
+        for pid in pids:  # grows while it is walked
+            pids += below(pid) or []
+        found = {pid: fields for pid in pids if (fields := self._stat(pid)) is not None}  # the others have just ended
         ticks = sum(int(field) for fields in found.values() for field in fields[_USER : _CHILDREN_SYSTEM + 1])
         pages = sum(int(fields[_RSS]) for fields in found.values())
         moved = list(takewhile(lambda pair: pair is not None, map(self._moved, found)))
         whole = len(moved) == len(found)
         read, written = (sum(pair[i] for pair in moved if pair is not None) if whole else None for i in (0, 1))
         return Used(len(found), ticks / _TICK, pages * _PAGE, read, written)
-
-    def _pids(self) -> list[int]:
-        found = [self._pid]
-        below = self._children if self._lists_children else self._by_parent().get
-        for pid in found:  # grows while it is walked
-            found += below(pid) or []
-        return found
 
     def _children(self, pid: int) -> list[int]:
         try:
@@ -123,7 +120,7 @@ class Gpus:
             for handle in self._handles:
                 name = pynvml.nvmlDeviceGetName(handle)  # bytes in older releases of the library
                 called = name.decode(errors="replace") if isinstance(name, bytes) else name
-                self.about.append({"name": called, "memory": self._memory(handle, "total")})
+                self.about.append({"name": called, "memory": self._figure(handle, "MemoryInfo", "total")})
         except pynvml.NVMLError as error:
             self.absent, self.about, self._handles = f"the NVIDIA driver does not answer ({str(error).lower()})", [], []
         if not self._handles and not self.absent:
@@ -131,18 +128,13 @@ class Gpus:
 
     def read(self) -> list[dict[str, int | None]]:
         """Reads the recent load in percent and the used memory in bytes of each; `None` for unknown figures."""
-        return [{"busy": self._busy(handle), "memory": self._memory(handle, "used")} for handle in self._handles]
+        figures = {"busy": ("UtilizationRates", "gpu"), "memory": ("MemoryInfo", "used")}
+        return [{name: self._figure(handle, *where) for name, where in figures.items()} for handle in self._handles]
 
-    def _busy(self, handle: Any) -> int | None:
+    def _figure(self, handle: Any, group: str, name: str) -> int | None:
         try:
-            return int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-        except self._nvml.NVMLError:  # such as for a part of a GPU (MIG)
-            return None
-
-    def _memory(self, handle: Any, which: str) -> int | None:
-        try:
-            return int(getattr(self._nvml.nvmlDeviceGetMemoryInfo(handle), which))
-        except self._nvml.NVMLError:
+            return int(getattr(getattr(self._nvml, f"nvmlDeviceGet{group}")(handle), name))
+        except self._nvml.NVMLError:  # such as for the load of a part of a GPU (MIG)
             return None
 
 
@@ -207,6 +199,12 @@ class Sampler:
 
         tree: Used = now["tree"]
         memory = self._psutil.virtual_memory()
+        throttled, periods = rate("throttled"), rate("periods")
+        cgroup = {
+            "cores": _rounded(rate("cgroup"), 3),
+            "memory": self._cgroup.memory_used if self._owns_memory else None,
+            "throttled": _rounded(throttled / periods, 3) if throttled is not None and periods else None,
+        }
         return {
             "t": round(now["at"] - self._start, 3),
             "cpu": self._psutil.cpu_percent(percpu=True),
@@ -219,7 +217,7 @@ class Sampler:
             },
             "machine": {"memory": memory.total - memory.available}
             | {name: _rounded(rate(name)) for name in ("disk_read", "disk_written", "received", "sent")},
-            "cgroup": self._of_cgroup(rate) if self._owns_cpu or self._owns_memory else None,
+            "cgroup": cgroup if self._owns_cpu or self._owns_memory else None,
             "gpu": self._gpus.read(),
         }
 
@@ -229,14 +227,6 @@ class Sampler:
         self._cost = max(spent - self._spent, 0.7 * self._cost)
         self._spent = spent
         return max(self._every, self._cost / self._share)
-
-    def _of_cgroup(self, rate: Any) -> dict[str, Any]:
-        throttled, periods = rate("throttled"), rate("periods")
-        return {
-            "cores": _rounded(rate("cgroup"), 3),
-            "memory": self._cgroup.memory_used if self._owns_memory else None,
-            "throttled": _rounded(throttled / periods, 3) if throttled is not None and periods else None,
-        }
 
     def _counters(self) -> dict[str, Any]:
         tree = self._tree.used()

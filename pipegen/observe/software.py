@@ -109,9 +109,8 @@ _LOADS = "from tensorflow_io.python.ops import core_ops; dir(core_ops)"
 
 def check_tensorflow_io(examination: Examination) -> Iterator[Line]:
     """Loads tensorflow-io in another process."""
-    try:
-        installed = version("tensorflow-io")
-    except PackageNotFoundError:
+    installed = _installed("tensorflow-io")
+    if installed is None:
         yield Line("tensorflow-io", "is not installed, and not needed", figures={"installed": None})
         return
     code, _, err = run_python(["-c", _LOADS], {**examination.machine.environment, "TF_CPP_MIN_LOG_LEVEL": "3"}, _PATIENCE_TENSORFLOW_IO)
@@ -205,8 +204,7 @@ def _declared() -> dict[str, list[str]]:
     """Reads the libraries of each extra from the installed package's metadata, or from the project file of a checkout."""
     found: dict[str, list[str]] = {}
     try:
-        marked = [match for text in requires("pipegen") or () if (match := _MARKED.match(text))]
-        for match in marked:
+        for match in filter(None, map(_MARKED.match, requires("pipegen") or ())):
             found.setdefault(match[2], []).append(match[1])
     except PackageNotFoundError:
         project = Path(__file__).resolve().parents[3] / "pyproject.toml"
@@ -216,9 +214,8 @@ def _declared() -> dict[str, list[str]]:
     return {extra: names for extra, names in found.items() if extra not in _OURS | _NARROW}
 
 
-def _installed(name: str) -> bool:
+def _installed(name: str) -> str | None:
     try:
-        version(name)
+        return version(name)
     except PackageNotFoundError:
-        return False
-    return True
+        return None

@@ -6,8 +6,9 @@ import glob
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -77,7 +78,8 @@ def measure(files: Sequence[str], threads: int, seconds: float | None = None) ->
     if not total:
         return None
     mean = total / len(taken)
-    pieces = list(_pieces(sizes))
+    parts = ((name, i * _PART, _PART) for name, size in sizes.items() for i in range(min(size // _PART, 4096)))
+    pieces: list[Piece] = list(parts) if mean >= _LARGE else [(name, 0, size) for name, size in sizes.items()]
     shuffled = chance.sample(pieces, len(pieces))
     third = max(1, len(pieces) // 3)
     kept: list[bool] = []
@@ -87,17 +89,6 @@ def measure(files: Sequence[str], threads: int, seconds: float | None = None) ->
     start = chance.randrange(max(1, len(pieces) - third))
     order = _rate(pieces[start : start + third], 1, map, kept, seconds)
     return Rates(one, several, order, mean, mean >= _LARGE, sum(kept) / len(kept))
-
-
-def _pieces(sizes: dict[str, int]) -> Iterator[Piece]:
-    """Yields whole files, or parts of large ones."""
-    large = sum(sizes.values()) / len(sizes) >= _LARGE
-    for name, size in sizes.items():
-        if not large:
-            yield name, 0, size
-            continue
-        count = min(size // _PART, 4096)
-        yield from ((name, i * _PART, _PART) for i in range(count))
 
 
 def _rate(pieces: Sequence[Piece], at_once: int, mapped: Callable[..., Iterable[Any]], kept: list[bool], seconds: float) -> float:
@@ -118,21 +109,15 @@ def _read(piece: Piece) -> tuple[int, bool]:
     file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.posix_fadvise(file, begin, size, os.POSIX_FADV_DONTNEED)
-        kept = _in_memory(file, begin)
-        done = 0
+        kept, done = False, 0
+        with suppress(OSError):  # not in memory, or not supported by the file system
+            kept = os.preadv(file, [bytearray(1)], begin, os.RWF_NOWAIT) > 0
         with memoryview(bytearray(min(_CHUNK, size))) as room:
             while done < size and (count := os.preadv(file, [room[: size - done]], begin + done)):
                 done += count
         return done, kept
     finally:
         os.close(file)
-
-
-def _in_memory(file: int, begin: int) -> bool:
-    try:
-        return os.preadv(file, [bytearray(1)], begin, os.RWF_NOWAIT) > 0
-    except OSError:  # not in memory, or not supported by the file system
-        return False
 
 
 def place_of(path: str) -> Path:

@@ -26,7 +26,7 @@ from pipegen.memory import read_text
 from pipegen.physical.facts import BATCH, scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
 
 _IDLE = (3, 4)
@@ -51,7 +51,14 @@ class Usage:
     @staticmethod
     def now() -> Usage:
         """Measures the usage up to now."""
-        return Usage(time.perf_counter(), time.process_time(), _queued(), _busy())
+        seconds, cpu = time.perf_counter(), time.process_time()
+        stats = ((read_text(file) or "").split() for file in Path("/proc/self/task").glob("*/schedstat"))
+        queued = sum(int(words[1]) for words in stats if len(words) > 1)
+        wanted = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+        rows = [line.split() for line in (read_text(Path("/proc/stat")) or "").splitlines() if line.startswith("cpu")]
+        ticks = [[int(word) for word in row[1 : 1 + _TIMES]] for row in rows if row[0] in wanted]
+        busy = sum(sum(times) - sum(times[place] for place in _IDLE) for times in ticks) / os.sysconf("SC_CLK_TCK")
+        return Usage(seconds, cpu, queued / 1e9, busy if ticks else None)
 
     def since(self, earlier: Usage) -> Usage:
         """Subtracts an earlier usage."""
@@ -66,25 +73,6 @@ class Usage:
     def share_held(self, cores: int) -> float:
         """Computes the share of cores that other programs held."""
         return min(1.0, self.held / (self.seconds * cores)) if self.seconds > 0 else 0.0
-
-
-def _queued() -> float:
-    """Reads the seconds that the threads of this process have waited for a core."""
-    found = 0
-    for file in Path("/proc/self/task").glob("*/schedstat"):
-        words = (read_text(file) or "").split()
-        found += int(words[1]) if len(words) > 1 else 0
-    return found / 1e9
-
-
-def _busy() -> float | None:
-    """Reads the busy seconds of the cores that this process may use, for all programs."""
-    wanted = {f"cpu{number}" for number in os.sched_getaffinity(0)}
-    rows = [line.split() for line in (read_text(Path("/proc/stat")) or "").splitlines() if line.startswith("cpu")]
-    ticks = [[int(word) for word in row[1 : 1 + _TIMES]] for row in rows if row[0] in wanted]
-    if not ticks:
-        return None
-    return sum(sum(times) - sum(times[place] for place in _IDLE) for times in ticks) / os.sysconf("SC_CLK_TCK")
 
 
 _MODULES = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tsl.profiler.protobuf.xplane_pb2")
@@ -189,11 +177,9 @@ _BETWEEN = (_WAITS, _RUNS, _UNKNOWN)
 _AT_TIMES = re.compile(r"^Iterator::|(?:^|/)(?:cond|switch_case|while|[a-z_]*map)(?:_\d+)?/")
 """Matches operations that a run of a part does not do exactly once."""
 _EXECUTOR, _ASYNCHRONOUS = "ExecutorState::Process", "ExecutorState::ProcessAsync::Start"
-_LINKS = {"_p": "_pt", "_c": "_ct"}
-"""Statistics that link a causing event (perhaps on another thread) to a caused one: a number, and its kind."""
 
 Cause = tuple[int, int]
-"""Links an event to those that it causes. A call of a function causes all operations of its body."""
+"""Links an event to those that it causes, perhaps on other threads, by a kind and a number. A call causes all operations of a function."""
 
 
 @dataclass(slots=True)
@@ -242,8 +228,13 @@ class _Plane:
             name = stats["name"].str_value or self._texts.get(stats["name"].ref_value, "")
             part = scope_in(name, self._known) or _UNKNOWN
         self._seen[part, name] += 1
-        causes, cause = (_number(stats, number, kind) for number, kind in _LINKS.items())
-        return _Event(event.offset_ps, event.duration_ps, part, cause, causes)
+
+        def link(number: str, kind: str) -> Cause | None:
+            if number not in stats or kind not in stats:
+                return None
+            return stats[kind].int64_value or stats[kind].uint64_value, stats[number].uint64_value or stats[number].int64_value
+
+        return _Event(event.offset_ps, event.duration_ps, part, cause=link("_c", "_ct"), causes=link("_p", "_pt"))
 
     def _part(self, name: str) -> str:
         if name == _EXECUTOR:
@@ -278,13 +269,6 @@ class _Plane:
         elif part in _BETWEEN:
             part = event.part
         return event.start, event.start + event.length, part
-
-
-def _number(stats: Mapping[str, Any], number: str, kind: str) -> Cause | None:
-    """Reads a link between events; `None` if the event has none."""
-    if number not in stats or kind not in stats:
-        return None
-    return stats[kind].int64_value or stats[kind].uint64_value, stats[number].uint64_value or stats[number].int64_value
 
 
 def _add_up(events: list[tuple[int, int, str]], into: dict[str, int]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import statistics
 import time
+from collections import defaultdict
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +44,12 @@ def fitted_factors(made: Profile) -> dict[str, float]:
     Leaves out functions of the user. Subtracts the time that other programs held the cores from all parts alike.
     """
     alone = made.recording.trace.alone
-    measured: dict[str, float] = {}
-    expected: dict[str, float] = {}
+    measured, expected = defaultdict[str, float](float), defaultdict[str, float](float)
     for part in made.parts:
-        if part.calls_python or not part.us or not part.expected:
-            continue
-        kind = fitted_as(part.node, part.stage)
-        measured[kind] = measured.get(kind, 0.0) + part.us * alone
-        expected[kind] = expected.get(kind, 0.0) + part.expected
+        if part.us and part.expected and not part.calls_python:
+            kind = fitted_as(part.node, part.stage)
+            measured[kind] += part.us * alone
+            expected[kind] += part.expected
     known = {kind: measured[kind] / expected[kind] for kind in measured if min(measured[kind], expected[kind]) >= _LEAST_US}
     return {kind: round(min(_MOST_FACTOR, factor), 3) for kind, factor in known.items() if factor >= _LEAST_FACTOR}
 

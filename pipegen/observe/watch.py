@@ -67,11 +67,10 @@ class Child:
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._awaited)
         try:
             self.pid = os.posix_spawnp(command[0], list(command), environment, setsigmask=self._mask, setsigdef=_OF_PYTHON)
-        except OSError as error:
-            self.released()
-            raise _not_started(command[0], error) from None
         except BaseException as error:
             self.released()
+            if isinstance(error, OSError):
+                raise _not_started(command[0], error) from None
             if isinstance(error, ValueError):  # an empty name, or a zero character in an argument
                 raise NotStarted(f"command {command[0]!r} not found", 127, *_hint(command[0])) from None
             raise
@@ -83,7 +82,10 @@ class Child:
             # SIGCHLD may go to a thread that does not block it, so the child is checked now and then in any case.
             info = signal.sigtimedwait(self._awaited, max(0.0, min(_LOOK, due - time.monotonic())))
             if info is not None and info.si_signo != signal.SIGCHLD:
-                self._forward(info)
+                # A signal from the kernel to the terminal's foreground has reached the child as well, unless it has left the group.
+                with suppress(ProcessLookupError, PermissionError):
+                    if info.si_code != _BY_KERNEL or os.getpgid(self.pid) != os.getpgrp():
+                        os.kill(self.pid, info.si_signo)
             ended = self._reaped()
             if ended is not None:
                 return ended
@@ -93,12 +95,6 @@ class Child:
     def released(self) -> None:
         """Unblocks the signals."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
-
-    def _forward(self, info: signal.struct_siginfo) -> None:
-        # A signal from the kernel to the terminal's foreground has reached the child as well, unless it has left the group.
-        with suppress(ProcessLookupError, PermissionError):
-            if info.si_code != _BY_KERNEL or os.getpgid(self.pid) != os.getpgrp():
-                os.kill(self.pid, info.si_signo)
 
     def _reaped(self) -> Ended | None:
         """Collects ended children, and returns the command's end. The first process of a container also gets orphans of others."""

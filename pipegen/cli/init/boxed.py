@@ -39,7 +39,7 @@ from pipegen.ops.sources.listing.wording import count
 from pipegen.spec.models import Errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
@@ -61,11 +61,16 @@ _YOLO_LINE = re.compile(r"\d+(\s+[\d.eE+-]+){4,}\s*\Z")
 
 def first_boxed(path: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written | None:
     """Writes the spec of images with boxes; `None` without annotations of boxes."""
-    parts = _found(path)
-    if parts is None and os.path.isfile(path):
-        raise CannotRun(f"{path} has no boxes of images in its folder or below", "run `pipegen init` on the folder of the images")
-    if parts is None:
-        return None
+    whole = os.path.abspath(path)
+    if os.path.isdir(path):
+        is_yolo = not {"labels", *YAMLS}.isdisjoint(os.listdir(path))
+        parts = _coco(whole) or (_yolo(whole) if is_yolo else None) or _voc(whole) or _labelme(whole)
+        if parts is None:
+            return None
+    else:
+        parts = (_coco if path.lower().endswith(".json") else _yolo)(whole)
+        if parts is None:
+            raise CannotRun(f"{path} has no boxes of images in its folder or below", "run `pipegen init` on the folder of the images")
     if not all("keypoints" in arguments for _, arguments in parts.values()):
         parts = {split: (op, {k: v for k, v in arguments.items() if k != "keypoints"}) for split, (op, arguments) in parts.items()}
     own = {split: sources()[op].model_validate(arguments) for split, (op, arguments) in parts.items()}
@@ -80,31 +85,22 @@ _Source = tuple[str, dict[str, Any]]
 """The name of a source, and its arguments with absolute paths."""
 
 
-def _found(path: str) -> dict[str, _Source] | None:
-    """Finds the source of each split; the empty name stands for all."""
-    path = os.path.abspath(path)
-    if os.path.isfile(path):
-        return _coco(os.path.dirname(path), [os.path.basename(path)]) if path.lower().endswith(".json") else _yolo(path)
-    is_yolo = not {"labels", *YAMLS}.isdisjoint(os.listdir(path))
-    return _coco(path, _json_files(path)) or (_yolo(path) if is_yolo else None) or _voc(path) or _labelme(path)
-
-
 def _some_files(folder: str, ending: str) -> list[str]:
     found = (os.path.join(at, name) for at, names in some_folders(folder) for name in names if name.lower().endswith(ending))
     return list(islice(found, _LOOKED_AT))
 
 
-def _json_files(folder: str) -> list[str]:
-    found = []
-    for at in ("", *sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))):
-        names = sorted(name for name in os.listdir(os.path.join(folder, at)) if name.lower().endswith(".json"))
-        found += [f"{at}/{name}" if at else name for name in names[:_LOOKED_AT]]
-    return found
+def _coco(path: str) -> dict[str, _Source] | None:
+    """Finds files with images, annotations and categories, and the folder of the images of each.
 
-
-def _coco(folder: str, files: Sequence[str]) -> dict[str, _Source] | None:
-    """Finds files with images, annotations and categories, and the folder of the images of each."""
-    known = [file for file in files if _is_coco(os.path.join(folder, file))]
+    Returns the source of each split; the empty name stands for all.
+    """
+    folder, *files = (path,) if os.path.isdir(path) else os.path.split(path)
+    if not files:
+        for at in ("", *sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))):
+            names = sorted(name for name in os.listdir(os.path.join(folder, at)) if name.lower().endswith(".json"))
+            files += [os.path.join(at, name) for name in names[:_LOOKED_AT]]
+    known = [file for file in files if _is_coco(_head(os.path.join(folder, file)))]
     plainest = [file for file in known if not any(word in file.lower() for word in _OTHERS)]
     found: dict[str, _Source] = {}
     for file in plainest or known:
@@ -122,8 +118,7 @@ def _head(file: str) -> bytes:
         return stream.read(_HEAD)
 
 
-def _is_coco(file: str) -> bool:
-    head = _head(file)
+def _is_coco(head: bytes) -> bool:
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _COCO.search(head) is not None and b'"shapes"' not in head
 
 
@@ -138,17 +133,12 @@ def _images_of(folder: str, file: str) -> tuple[str | None, dict[str, str]]:
     if not all(isinstance(one, list) for one in lists) or not any(isinstance(a, dict) and "bbox" in a for a in lists[1] or ()):
         return None, {}
     named = any(isinstance(category, dict) and category.get("keypoints") for category in lists[2] or ())
-    pointed = named and any(map(_has_points, lists[1] or ()))
+    points = [annotation.get("keypoints") for annotation in lists[1] or () if named and isinstance(annotation, dict)]
+    pointed = any(isinstance(own, list) and any(own[2::3]) for own in points)
     names = [str(image["file_name"]) for image in lists[0] or () if isinstance(image, dict) and "file_name" in image]
-    places = [os.path.dirname(file), folder]
-    places += [at for at, _ in some_folders(folder)]
+    places = [os.path.dirname(file), folder, *(at for at, _ in some_folders(folder))]
     found = next((at for at in places for name in names[:_LOOKED_AT] if os.path.isfile(os.path.join(at, name))), None)
     return found, dict(_POINTS) if pointed else {}
-
-
-def _has_points(annotation: Any) -> bool:
-    points = annotation.get("keypoints") if isinstance(annotation, dict) else None
-    return isinstance(points, list) and any(points[2::3])
 
 
 def _yolo(path: str) -> dict[str, _Source] | None:
@@ -165,9 +155,7 @@ def _yolo(path: str) -> dict[str, _Source] | None:
         named = {split_of(name) or "": name for name in sorted(os.listdir(f"{about.folder}/images"))}
         named.pop("", None)
     splits = {split: name for split, name in named.items() if all(map(os.path.exists, about.splits.get(name, ())))}
-    if "train" not in splits or len(splits) < 2:
-        return {"": ("yolo", arguments)}
-    return {"": ("yolo", {**arguments, "split": splits})}
+    return {"": ("yolo", arguments | ({"split": splits} if "train" in splits and len(splits) > 1 else {}))}
 
 
 def _first_lines(folder: str) -> Iterator[str]:
@@ -247,10 +235,15 @@ def _spec(parts: Mapping[str, _Source], listings: Mapping[str, Listing], spec_fo
     what = [f"{count(sum(counts.values()), 'box', 'boxes')} of {count(len(counts), 'class', 'classes')}"] if counts else []
     what += ["keypoints"] if "keypoints" in first.columns else []
     images = count(sum(len(listing.keys) for listing in listings.values()), "image")
+
+    def placed(arguments: dict[str, Any]) -> dict[str, Any]:
+        paths = {name: value for name, value in arguments.items() if isinstance(value, str) and name not in _POINTS}
+        return arguments | {name: (relative if os.path.isdir(path) else beside)(path, spec_folder) for name, path in paths.items()}
+
     return spec_of(
         f"{images} with {' and '.join(what)}",
         comments,
-        by_split({split: {op: _placed(arguments, spec_folder)} for split, (op, arguments) in parts.items()}),
+        by_split({split: {op: placed(arguments)} for split, (op, arguments) in parts.items()}),
         batch_for(2 * train, _BATCH),
         splits="" if len(parts) > 1 or "split" in parts[""][1] else PARTS,
         decode=pixels_of(sample),
@@ -280,9 +273,3 @@ def _has_outlines(op: str, arguments: Mapping[str, Any]) -> bool:
         about = described("", arguments["path"])
         return about.points is None and any(len(line.split()) > _BOX_AND_SCORE for line in _first_lines(about.folder))
     return op == "labelme" or (op == "voc" and os.path.isdir(f"{arguments['path']}/SegmentationObject"))
-
-
-def _placed(arguments: Mapping[str, Any], spec_folder: str) -> dict[str, Any]:
-    """Replaces absolute paths by those of the spec."""
-    paths = {name: value for name, value in arguments.items() if isinstance(value, str) and name not in _POINTS}
-    return {**arguments, **{name: (relative if os.path.isdir(path) else beside)(path, spec_folder) for name, path in paths.items()}}

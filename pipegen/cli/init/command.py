@@ -92,7 +92,13 @@ def _look(asked: str, spec_folder: str) -> Written:
     """Writes the spec of a file or a folder."""
     from pipegen.cli.init import boxed, folder_survey, pairs, spec, table_specs
 
-    found = _stored(_entered(asked), spec_folder)
+    path = asked
+    for _ in range(_DEPTH):  # descends while a folder contains a single folder and nothing else
+        names = _visible(path)
+        if len(names) != 1 or not os.path.isdir(os.path.join(path, names[0])) or _is_group(path) or is_saved(path):
+            break
+        path = os.path.join(path, names[0])
+    found = _stored(path, spec_folder)
     if found is not None:
         return found
     with progress("looking at files") as seen:
@@ -135,16 +141,6 @@ def _stored(path: str, spec_folder: str) -> Written | None:
         return None
     named = table_specs.first_database(shards.first, spec_folder) if shards.op == "sqlite" else None
     return named or record_specs.first_records(shards, spec_folder)
-
-
-def _entered(path: str) -> str:
-    """Descends while a folder contains a single folder and nothing else."""
-    for _ in range(_DEPTH):
-        names = _visible(path)
-        if len(names) != 1 or not os.path.isdir(os.path.join(path, names[0])) or _is_group(path) or is_saved(path):
-            break
-        path = os.path.join(path, names[0])
-    return path
 
 
 def _visible(path: str) -> list[str]:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import field
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pipegen.ops.sources.listing.base import Listing
 
 
-FILES = 200
+_FILES = 200
 """Number of images to examine."""
 _RECORDS = 20
 """Number of images in records to examine: compressed files are inflated up to each."""
@@ -52,24 +53,22 @@ def spread(count: int, most: int) -> list[int]:
 
 def sample_of(names: Sequence[str], path: Callable[[int], str]) -> Sample:
     """Reads the headers of a sample of files; `path` maps an index to a path."""
-    sample = Sample()
-    for i in spread(len(names), FILES):
-        try:
-            with open(path(i), "rb") as file:
-                _add(file, sample)
-        except (OSError, ValueError):
-            sample.unreadable.append(names[i])
-    return sample
+    return _sample((names[i], partial(open, path(i), "rb")) for i in spread(len(names), _FILES))
 
 
 def sample_of_bytes(contents: Iterable[bytes]) -> Sample:
     """Reads the headers of encoded images."""
+    return _sample((f"number {number} of those examined", partial(BytesIO, content)) for number, content in enumerate(contents))
+
+
+def _sample(images: Iterable[tuple[str, Callable[[], IO[bytes]]]]) -> Sample:
     sample = Sample()
-    for number, content in enumerate(contents):
+    for name, opened in images:
         try:
-            _add(BytesIO(content), sample)
+            with opened() as file:
+                _add(file, sample)
         except (OSError, ValueError):
-            sample.unreadable.append(f"number {number} of those examined")
+            sample.unreadable.append(name)
     return sample
 
 
@@ -142,17 +141,13 @@ class Survey:
     @property
     def class_counts(self) -> dict[str, int]:
         """The number of files of each class."""
-        counts = dict.fromkeys(self.listing.class_names, 0)
-        for label in self.listing.labels.tolist() if self.listing.labels is not None else ():
-            counts[self.listing.class_names[label]] += 1
-        return counts
+        counts = Counter(self.listing.labels.tolist() if self.listing.labels is not None else ())
+        return {name: counts[label] for label, name in enumerate(self.listing.class_names)}
 
     @property
     def train_count(self) -> int:
         """The approximate number of files in the training split."""
-        if self.layout == "splits":
-            return self.listing.parts.count("train") if self.listing.parts is not None else 0
-        return round(0.8 * len(self.listing.keys))
+        return (self.listing.parts or ()).count("train") if self.layout == "splits" else round(0.8 * len(self.listing.keys))
 
     def summary(self) -> str:
         """Summarises the data."""

@@ -70,25 +70,21 @@ class Column:
 
 def columns_of(table: TextTable) -> list[Column]:
     """Examines the columns of a table, in order."""
-    taken: set[str] = set()
-    return [_column(table, number, taken) for number in range(table.width)]
-
-
-def _column(table: TextTable, number: int, taken: set[str]) -> Column:
-    cells = [row[number].strip() for row in table.rows]
-    numbers = [_number(cell) for cell in cells]
-    known = [value for value in numbers if value is not None]
-    values = len(set(cells))
-    named = table.names[number] if table.names is not None else f"column_{number}"
-    name = re.sub(r"\W+", "_", named, flags=re.ASCII).strip("_") or f"column_{number}"
-    name = f"column_{name}" if name[0].isdigit() else name
-    name = name if name not in taken else f"{name}_{number}"
-    taken.add(name)
-    called = named if table.names is not None and table.names.count(named) == 1 else number
-    limits = (min(known), max(known)) if known and len(known) == len(cells) else None
-    whole = all(value.is_integer() for value in known) and not any("." in cell for cell in cells)
-    labels = 1 < values <= min(len(cells) // 2, _MOST_CLASSES) and "" not in cells and (limits is None or whole)
-    return Column(number, called, name, limits, values, cells.count(""), labels)
+    found: list[Column] = []
+    for number in range(table.width):
+        cells = [row[number].strip() for row in table.rows]
+        known = [value for cell in cells if (value := _number(cell)) is not None]
+        values = len(set(cells))
+        named = table.names[number] if table.names is not None else f"column_{number}"
+        name = re.sub(r"\W+", "_", named, flags=re.ASCII).strip("_") or f"column_{number}"
+        name = f"column_{name}" if name[0].isdigit() else name
+        name = f"{name}_{number}" if any(name == column.name for column in found) else name
+        called = named if table.names is not None and table.names.count(named) == 1 else number
+        limits = (min(known), max(known)) if known and len(known) == len(cells) else None
+        whole = all(value.is_integer() for value in known) and not any("." in cell for cell in cells)
+        labels = 1 < values <= min(len(cells) // 2, _MOST_CLASSES) and "" not in cells and (limits is None or whole)
+        found.append(Column(number, called, name, limits, values, cells.count(""), labels))
+    return found
 
 
 def _number(cell: str) -> float | None:

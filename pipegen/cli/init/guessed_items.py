@@ -87,7 +87,7 @@ def boxed(
     four = found.get(f"{argument}s")
     named = next((form for sides, form in _SIDES.items() if four and all(map(str.endswith, four, sides))), "")
     formats = [form for form in formats if found and form.removeprefix("rel_").startswith(named)]
-    tried = [{"labels": {"kind": "label", "with": "boxes", **_named(argument, key, "labels")}} for key in near]
+    tried = [{"labels": {"kind": "label", "with": "boxes", **({argument: key} if key != "labels" else {})}} for key in near]
     keyed = {name: value for name, value in found.items() if (name, value) != (argument, "boxes")}
     fitting: list[Features] = []
     problem: Exception | None = None
@@ -113,8 +113,12 @@ def keys_read(features: Features, argument: str = "key") -> set[str]:
     return {key for name, feature in features.items() for key in feature.get(f"{argument}s", [feature.get(argument, name)])}
 
 
-def _named(argument: str, key: str, name: str) -> dict[str, str]:
-    return {argument: key} if key != name else {}
+def features_of(image: str, label: str | None, argument: str = "key", more: Mapping[str, int] | None = None) -> Features:
+    """Makes the features of a source, with `more` arguments of the image; `argument` names a key that is not the feature's own name."""
+    keys = {"image": image, **({"label": label} if label is not None else {})}
+    features: Features = {name: {"kind": name, **({argument: key} if key != name else {})} for name, key in keys.items()}
+    features["image"] |= more or {}
+    return features
 
 
 def listed(op: str, arguments: Mapping[str, Any], base: str, features: Features) -> Listing:

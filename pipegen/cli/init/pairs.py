@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.init.folder_survey import Sample, enter, level, sample_of, split_folders, spread
-from pipegen.cli.init.spec import DROPS, OUTPUT, PARTS, RESCALE, about_sample, batch_for, by_split, pixels_of, plain, relative, spec_of
+from pipegen.cli.init.spec import DROPS, PARTS, RESCALE, about_sample, batch_for, by_split, output_of, pixels_of, plain, relative, spec_of
 from pipegen.frozen import dataclass
 from pipegen.ops.lowering.decoding import PNG
 from pipegen.ops.sources.folders.scan import Scan
@@ -35,6 +35,10 @@ _LOOKED_AT = 50
 _HEADER = 26
 """Bytes up to a PNG's bit depth and colour type (W3C, PNG Specification, 11.2.2)."""
 _GRAY = 0
+_LEFT_OUT = 255
+"""Usual value of pixels without a class, which the loss ignores."""
+_SPREAD = 3
+"""Indices may be up to this many times their number: the masks examined may lack some classes."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,22 @@ class Levels:
 
     values: set[int] = field(default_factory=set)
     palettes: list[bool] = field(default_factory=list)
+
+    @property
+    def ignored(self) -> int | None:
+        """Value that the loss ignores, beside the indices of at least two classes."""
+        rest = sorted(self.values - {_LEFT_OUT})
+        return _LEFT_OUT if len(rest) < len(self.values) and len(rest) > 1 and self._are_indices(rest) else None
+
+    def arguments(self) -> dict[str, Any]:
+        """Makes the arguments that map the values of a mask to class indices."""
+        indices = sorted(self.values - {self.ignored})
+        if not self._are_indices(indices):
+            return {"values": {value: index for index, value in enumerate(indices)}}
+        return {"classes": indices[-1] + 1, **({"ignore": self.ignored} if self.ignored is not None else {})}
+
+    def _are_indices(self, values: Sequence[int]) -> bool:
+        return (all(self.palettes) and values[-1] < _LEFT_OUT) or (values[0] == 0 and values[-1] <= _SPREAD * len(values))
 
 
 @dataclass(frozen=True)
@@ -134,9 +154,11 @@ def _two(folder: str, names: Sequence[str], progress: Callable[[int], None] | No
         names = [name for name in names if _says(name, _IMAGES - _ALONE) != _says(name, _MASKS - _ALONE)]
     if len(names) != 2:
         return None
-    stems = {name: _stems(os.path.join(folder, name), progress) for name in names}
+    paths = {name: Scan(os.path.abspath(os.path.join(folder, name)), progress=progress).tree().paths for name in names}
+    stems = {name: {os.path.splitext(path)[0]: path for path in several} for name, several in paths.items()}
+    are_unique = all(len(stems[name]) == len(paths[name]) for name in names)
     shared = sorted(set(stems[names[0]]) & set(stems[names[1]]))
-    if len(shared) < 2 or len(shared) < _NEARLY * max(map(len, stems.values())):
+    if not are_unique or len(shared) < 2 or len(shared) < _NEARLY * max(map(len, stems.values())):
         return None
     images, masks = names
     told = _says(masks, _MASKS) and _says(images, _IMAGES)
@@ -163,13 +185,6 @@ def _says(name: str, words: frozenset[str]) -> bool:
     return not words.isdisjoint(re.split(r"[^a-z]+", name.lower()))
 
 
-def _stems(folder: str, progress: Callable[[int], None] | None) -> dict[str, str]:
-    """Maps the relative path of each image without its ending to the path; empty if two images share one."""
-    files = [*Scan(os.path.abspath(folder), progress=progress).tree().paths]
-    stems = {os.path.splitext(path)[0]: path for path in files}
-    return stems if len(stems) == len(files) else {}
-
-
 def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
     """Collects the pixel values of the second files of some pairs; `None` if they are not masks of the first ones.
 
@@ -187,28 +202,19 @@ def masks_of(files: Sequence[tuple[str, str]], *, told: bool) -> Levels | None:
                 colours = picture.getcolors(_MANY if told else _FEW) if is_mask else None
                 if colours is None:
                     return None
-                found.values.update(_stored({int(value) for _, value in colours}, mask))
+                with open(mask, "rb") as opened:
+                    head = opened.read(_HEADER)
+                depth, kind = head[_HEADER - 2], head[_HEADER - 1]
+                # Pillow scales gray levels of 1, 2 and 4 bits to the range of a byte; here they count as stored.
+                most = (1 << depth) - 1 if head.startswith(PNG) and kind == _GRAY and depth < 8 else 255
+                found.values.update(int(value) * most // 255 for _, value in colours)
                 found.palettes.append(picture.mode == "P")
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             continue
     return found if len(found.values) > 1 else None
 
 
-def _stored(values: set[int], file: str) -> set[int]:
-    """Values as stored in a file: Pillow scales gray levels of 1, 2 and 4 bits to the range of a byte."""
-    with open(file, "rb") as opened:
-        head = opened.read(_HEADER)
-    depth, colour = head[_HEADER - 2], head[_HEADER - 1]
-    if not head.startswith(PNG) or colour != _GRAY or depth >= 8:
-        return values
-    return {value * ((1 << depth) - 1) // 255 for value in values}
-
-
 _BATCH = 16
-_LEFT_OUT = 255
-"""Usual value of pixels without a class, which the loss ignores."""
-_SPREAD = 3
-"""Indices may be up to this many times their number: the masks examined may lack some classes."""
 _SHOWN = 12
 _MOST_SPLITS = 2
 """Maximal number of splits of a spec with one more step: it stays short."""
@@ -222,7 +228,7 @@ def first_pairs(found: Pairs, spec_folder: str) -> Written:
     def files(folders: tuple[str, str]) -> dict[str, Any]:
         image, mask = (relative(os.path.join(found.folder, name), spec_folder) for name in folders)
         features = {"image": {"kind": "image", "path": image, **pixels_of(found.sample)}}
-        return {"files": {"features": {**features, "mask": {"kind": "mask", "path": mask, **classes_of(found.levels)}}}}
+        return {"files": {"features": features | {"mask": {"kind": "mask", "path": mask, **found.levels.arguments()}}}}
 
     steps = ["  - random_flip  # left and right, the mask as the image; remove it if direction matters"]
     steps += ["  - random_brightness: {factor: 0.2}  # changes the image, not the mask"] if len(found.parts) <= _MOST_SPLITS else []
@@ -234,7 +240,7 @@ def first_pairs(found: Pairs, spec_folder: str) -> Written:
         splits="" if is_split else PARTS,
         sample=found.sample,
         steps=[*steps, RESCALE],
-        output=OUTPUT,
+        output=output_of(["mask"]),
         errors=DROPS if found.alone else "",
     )
 
@@ -248,28 +254,9 @@ def _comments(found: Pairs) -> list[str]:
     shown = ", ".join(map(str, sorted(values)[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
     what = "palette indices" if all(found.levels.palettes) else "values"
     lines.append(f"The pixels of the {looked:,} masks examined have the {what} {shown}; any other value will be an error")
-    if _ignored(found.levels) is not None:
+    if found.levels.ignored is not None:
         lines.append(f"{_LEFT_OUT} is assumed to mean pixels that the loss ignores; without `ignore` it would be a class")
     if found.alone:
         verb = "file has no partner of the same name, and is" if found.alone == 1 else "files have no partner of the same name, and are"
         lines.append(f"{found.alone:,} {verb} left out")
     return lines + [plain(remark) for remark in found.remarks]
-
-
-def _ignored(found: Levels) -> int | None:
-    """Value that the loss ignores, beside the indices of at least two classes."""
-    rest = sorted(found.values - {_LEFT_OUT})
-    return _LEFT_OUT if len(rest) < len(found.values) and len(rest) > 1 and _are_indices(rest, found) else None
-
-
-def _are_indices(values: Sequence[int], found: Levels) -> bool:
-    return (all(found.palettes) and values[-1] < _LEFT_OUT) or (values[0] == 0 and values[-1] <= _SPREAD * len(values))
-
-
-def classes_of(found: Levels) -> dict[str, Any]:
-    """Makes the arguments that map the values of a mask to class indices."""
-    ignored = _ignored(found)
-    indices = sorted(found.values - {ignored})
-    if not _are_indices(indices, found):
-        return {"values": {value: index for index, value in enumerate(indices)}}
-    return {"classes": indices[-1] + 1, **({"ignore": ignored} if ignored is not None else {})}

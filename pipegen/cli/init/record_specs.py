@@ -10,24 +10,22 @@ import sqlite3
 from contextlib import closing, suppress
 from dataclasses import field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
-from pipegen.cli.init.guessed_items import boxed, boxes_among, by_layout, fields_of, keys_read, listed, with_classes
+from pipegen.cli.init.guessed_items import boxed, boxes_among, by_layout, features_of, fields_of, keys_read, listed, with_classes
 from pipegen.cli.init.spec import (
-    BOXES,
     MAY_FLIP,
-    ONLY_BOXES,
     RESCALE,
     STRATIFIED,
     about_sample,
     batch_for,
     beside,
     block,
+    output_of,
     parts_of,
     plain,
     relative,
@@ -53,7 +51,7 @@ from pipegen.ops.sources.tables.csv import TextTable
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipegen.cli.init.spec import Written
     from pipegen.ops.sources.listing.base import Listing
@@ -158,19 +156,13 @@ def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
                 content = store.read((key,), np.zeros(1, np.int64))[0][0]
                 held[key] = IMAGE if isinstance(content, bytes) and sniff(content) is not None else held[key]
                 _add_fields(key, content, held, whole)
-            elif _pixels(column.dtype, column.shape):
+            elif column.dtype in ("uint8", "uint16") and (len(column.shape) == 2 or tuple(column.shape)[2:] in ((1,), (3,))):
                 held[key] = IMAGE
             if not column.shape and held[key] != IMAGE and not column.dtype.startswith("float"):
                 whole.add(key)
         return held, whole
     finally:
         store.close()
-
-
-def _pixels(dtype: str, shape: Iterable[int]) -> bool:
-    """Checks if the arrays of a column look like images."""
-    sides = tuple(shape)
-    return dtype in ("uint8", "uint16") and (len(sides) == 2 or (len(sides) == 3 and sides[2] in (1, 3)))
 
 
 _SAMPLE = 50
@@ -244,10 +236,8 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         features, listing = with_classes(partial(listed, op, {"path": os.path.abspath(path), **own}, ""), features, list(held))
     except (OpError, OSError, ValueError) as error:
         raise CannotRun(f"{path}: {error.message if isinstance(error, OpError) else error}") from None
-    count, output = shards_of(listing).total, ""
+    count, output = shards_of(listing).total, output_of(features)
     remarks += [plain(note.message) for note in listing.notes if note.severity == "error"]
-    if "boxes" in features:
-        output = BOXES if "labels" in features else ONLY_BOXES
     if "label" in features:
         features["label"] |= _classes(listing)
     sample = sample_of_records(listing, "image")
@@ -368,7 +358,7 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
     if not images:
         return {}, []
     image, remarks = image_among(images)
-    features: Features = {"image": {"kind": "image"} | ({"key": image} if image != "image" else {})}
+    features = features_of(image, None)
     others = [key for key in held if key not in images]
     boxes, doubts = boxed(partial(listed, op, {"path": shard.path, **own}, ""), features, others)
     near = {*boxes_among(others, "keys")[1]} if boxes else set()
@@ -376,18 +366,15 @@ def _chosen(op: str, shard: Found, held: Mapping[str, str], whole: set[str], own
     usual = [key for key in likely if last_of(key) in LABEL_KEYS]
     seen = {} if len(usual) == 1 else dict(_counted(op, shard, features, key, own) for key in (usual or likely)[:_MOST_TRIED])
     label, more = label_among(seen, usual) if usual or not boxes else (None, [])
-    if label is not None:
-        features["label"] = {"kind": "label"} | ({"key": label} if label != "label" else {})
-    return features | boxes, [*remarks, *more, *doubts]
+    return features_of(image, label) | boxes, [*remarks, *more, *doubts]
 
 
 def _counted(op: str, shard: Found, features: Features, key: str, own: Mapping[str, Any]) -> tuple[str, Values]:
     """Counts the values of a key in a shard, read as labels."""
     import numpy as np
 
-    arguments = {"path": shard.path, "features": features | {"label": {"kind": "label", "key": key}}, **own}
     try:
-        listing = sources()[op].model_validate(arguments).list(Path.cwd())
+        listing = listed(op, {"path": shard.path, **own}, "", features | {"label": {"kind": "label", "key": key}})
         labels = listing.reader().labels(shards_of(listing).numbers)
     except (OpError, OSError, ValueError):
         return key, Values(0, 0, named=False)
@@ -444,10 +431,23 @@ def _ending(name: str) -> str:
 
 
 def _unnamed(files: Sequence[str], path: str) -> Shards | None:
-    """Checks if the first file that is not empty begins like a TFRecord file."""
+    """Checks if the first file that is not empty begins with the length of a TFRecord's record and its checksum."""
+    import zlib
+
+    import numpy as np
+
+
     first = next((file for file in files if os.path.getsize(file)), None)
-    options = _options("tfrecord", first) if first is not None else {}
-    return Shards("tfrecord", path, first, options) if first is not None and _begins(first, options) else None
+    if first is None:
+        return None
+    options = _options("tfrecord", first)
+    try:
+        with gzip.open(first) if options else open(first, "rb") as stream:
+            head = stream.read(12)
+    except (OSError, EOFError, zlib.error):
+        return None
+    is_head = len(head) == 12 and int(masked_crc32c(np.frombuffer(head[:8], np.uint8)[None])[0]) == int.from_bytes(head[8:], "little")
+    return Shards("tfrecord", path, first, options) if is_head else None
 
 
 def _options(op: str | None, file: str) -> dict[str, Any]:
@@ -457,20 +457,6 @@ def _options(op: str | None, file: str) -> dict[str, Any]:
         return {"compression": "gzip"} if stream.read(len(MAGIC)) == MAGIC else {}
 
 
-def _begins(file: str, options: dict[str, Any]) -> bool:
-    """Checks if a file begins with the length of a record and its checksum."""
-    import zlib
-
-    import numpy as np
-
-    try:
-        with gzip.open(file) if options else open(file, "rb") as stream:
-            head = stream.read(12)
-    except (OSError, EOFError, zlib.error):
-        return False
-    return len(head) == 12 and int(masked_crc32c(np.frombuffer(head[:8], np.uint8)[None])[0]) == int.from_bytes(head[8:], "little")
-
-
 def database_tables(file: str) -> Iterator[tuple[str, TextTable]]:
     """Yields a query for each table of an SQLite file, and its rows. Skips tables of bytes, and those that cannot be read."""
     whole = os.path.abspath(file)
@@ -478,21 +464,15 @@ def database_tables(file: str) -> Iterator[tuple[str, TextTable]]:
         for name in _table_names(opened):
             quoted = '"' + name.replace('"', '""') + '"'
             reads = f"select * from {quoted} order by rowid"  # noqa: S608 - the name is the file's own, and quoted
-            table = _table(opened, reads, name, whole)
-            if table is not None:
-                yield reads, table
-
-
-def _table(opened: sqlite3.Connection, query: str, name: str, file: str) -> TextTable | None:
-    try:
-        found = opened.execute(query)
-    except sqlite3.OperationalError:
-        return None  # a table without row numbers has no order
-    names = tuple(column[0] for column in found.description)
-    first = found.fetchone()
-    if first is None or any(isinstance(value, bytes) for value in first):
-        return None
-    rows = tuple(tuple(map(text_of, row)) for row in (first, *found))
-    columns = tuple(zip(*rows, strict=True))
-    about = (f"the table {name!r}", file, os.path.dirname(file), names, len(names), len(rows), columns.__getitem__)
-    return TextTable(*about, rows=rows, lines=tuple(range(1, len(rows) + 1)))
+            try:
+                found = opened.execute(reads)
+            except sqlite3.OperationalError:
+                continue  # a table without row numbers has no order
+            names = tuple(column[0] for column in found.description)
+            first = found.fetchone()
+            if first is None or any(isinstance(value, bytes) for value in first):
+                continue
+            rows = tuple(tuple(map(text_of, row)) for row in (first, *found))
+            columns = tuple(zip(*rows, strict=True))
+            about = (f"the table {name!r}", whole, os.path.dirname(whole), names, len(names), len(rows), columns.__getitem__)
+            yield reads, TextTable(*about, rows=rows, lines=tuple(range(1, len(rows) + 1)))

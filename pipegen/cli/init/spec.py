@@ -11,7 +11,7 @@ from pipegen.ops.registry import sources
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from pipegen.cli.init.folder_survey import Sample, Survey
 
@@ -24,9 +24,13 @@ FLIP = "  - random_flip  # left and right; remove it if direction matters, as in
 MAY_FLIP = "  # - random_flip  # where a mirrored image means the same"
 ROTATION = "  - random_rotation: {degrees: 10}"
 BOXES = "output: {x: image, y: {boxes: boxes, labels: labels, there: boxes_valid}}  # left, top, right, bottom; false `there` is padding"
-ONLY_BOXES = BOXES.replace(" labels: labels,", "")
-POINTS = "output: {x: image, y: points}  # x, y and visibility of each point; a visibility of 0 is an absent point"
-OUTPUT = "output: {x: image, y: mask}  # the mask holds the class index of each pixel"
+_OUTPUTS = {
+    ("boxes", "labels"): BOXES,
+    ("boxes",): BOXES.replace(" labels: labels,", ""),
+    ("points",): "output: {x: image, y: points}  # x, y and visibility of each point; a visibility of 0 is an absent point",
+    ("mask",): "output: {x: image, y: mask}  # the mask holds the class index of each pixel",
+}
+"""What a model receives, by features of a source; a label needs no `output`."""
 PARTS = "parts: {train: 0.8, validation: 0.2}"
 STRATIFIED = f"{PARTS}, stratify: label"
 _FEW = 5_000
@@ -59,6 +63,11 @@ def spec_of(
     return "\n".join([*(f"# {line}" for line in said), "pipegen: 1", *source, *filter(None, sections), ""]), summary
 
 
+def output_of(features: Collection[str]) -> str:
+    """Chooses what the model receives beside the image: boxes, keypoints or a mask; "" for the default, the label."""
+    return next((output for needed, output in _OUTPUTS.items() if set(needed) <= set(features)), "")
+
+
 def block(op: str, arguments: Mapping[str, Any], features: Mapping[str, Any], remarks: Iterable[str] = (), indent: str = "  ") -> list[str]:
     """Writes a source in lines: its arguments, then its features and remarks on them."""
     lines = [f"{name}: {flow(value)}" for name, value in arguments.items()]
@@ -85,9 +94,11 @@ def first_spec(found: Survey, spec_folder: str) -> Written:
     labels = ("" if found.labelled else ", labels: none") + (", follow_links: true" if found.follow_links else "")
     splits = {"splits": f"method: folder, parts: {flow(found.parts)}", "classes": STRATIFIED}.get(found.layout, "")
     is_flat = found.layout == "flat"
+    named = found.listing.parts or ()
+    by_folder = [f"Splits: {', '.join(f'{split} {named.count(split):,}' for split in found.parts)}"] if found.layout == "splits" else []
     return spec_of(
         found.summary(),
-        _comments(found),
+        [*classes_line(found.class_counts), *by_folder, *about_sample(found.sample), *map(plain, found.remarks)],
         [f"source: {{image_folder: {{path: {flow(relative(found.folder, spec_folder))}{labels}}}}}"],
         32 if is_flat else batch_for(2 * found.train_count, 32),
         splits=splits,
@@ -95,14 +106,6 @@ def first_spec(found: Survey, spec_folder: str) -> Written:
         sample=found.sample,
         steps=[*([] if is_flat else [FLIP, ROTATION, "  - random_brightness: {factor: 0.2}"]), RESCALE],
     )
-
-
-def _comments(found: Survey) -> list[str]:
-    lines = classes_line(found.class_counts)
-    if found.layout == "splits":
-        parts = found.listing.parts
-        lines.append(f"Splits: {', '.join(f'{split} {parts.count(split) if parts else 0:,}' for split in found.parts)}")
-    return [*lines, *about_sample(found.sample), *map(plain, found.remarks)]
 
 
 def classes_line(counts: Mapping[str, int]) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import Sample, readable, sample_of_bytes, sample_of_records, spread
 from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
-from pipegen.cli.init.guessed_items import FORMATS, boxed, fields_of, listed, with_classes
-from pipegen.cli.init.spec import BOXES, MAY_FLIP, ONLY_BOXES, RESCALE, about_sample, batch_for, beside, block, parts_of, pixels_of, spec_of
+from pipegen.cli.init.guessed_items import FORMATS, boxed, features_of, fields_of, listed, with_classes
+from pipegen.cli.init.spec import MAY_FLIP, RESCALE, about_sample, batch_for, beside, block, output_of, parts_of, pixels_of, spec_of
 from pipegen.ops.sources.features.label_values import text_of
 
 if TYPE_CHECKING:
@@ -45,14 +45,18 @@ def first_parquet(file: str, spec_folder: str) -> Written:
         reader = table.reader({"image": names.index(column)})
         sample = sample_of_bytes(reader.take("image", row) for row in spread(table.num_rows, _SAMPLE))
     cells_of = {names[i]: set(cells) for i, cells in texts.items() if i not in paths}
-    seen = {name: Values(len(own), table.num_rows, not all(map(_is_number, own))) for name, own in cells_of.items() if "" not in own}
+    named = {name for name, own in cells_of.items() if not all(cell.lstrip("-").replace(".", "", 1).isdigit() for cell in own)}
+    seen = {name: Values(len(own), table.num_rows, name in named) for name, own in cells_of.items() if "" not in own}
     keys = [path for i in texts for path, _ in fields_of(names[i], next((cell for cell in table.columns(i) if cell is not None), None))]
     keys = list(dict.fromkeys([*(names[i] for i in texts), *keys]))
     lists = partial(listed, "parquet", {"path": os.path.abspath(file)}, "")
-    features = _features(column, None, "column", pixels_of(sample))
+    pixels = pixels_of(sample)
+    features = features_of(column, None, "column", pixels)
     boxes, doubts = boxed(lists, features, keys, "column")
     label, more = _label(seen, "column") if not boxes else (None, [])
-    features = with_classes(lists, features | boxes, keys, "column")[0] if boxes else _features(column, label, "column", pixels_of(sample))
+    features = (
+        with_classes(lists, features | boxes, keys, "column")[0] if boxes else features_of(column, label, "column", pixels)
+    )
     return spec_of(
         f"{table.num_rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
         [*about_sample(sample), *remarks, *more, *doubts],
@@ -90,20 +94,17 @@ def first_zarr(folder: str, spec_folder: str) -> Written:
     looked = np.array(spread(store.rows, _COUNTED), np.int64)
     seen = {key: Values(len(np.unique(np.asarray(store.read((key,), looked)[0]))), len(looked), named=False) for key in labels}
     label, more = _label(seen)
-    shape, sample = columns[image].shape, Sample()
-    if shape:
-        sample.sizes.append((shape[1], shape[0]))
-    else:
-        sample = sample_of_bytes(store.read((image,), np.array(spread(store.rows, _SAMPLE)))[0])
+    shape, looked = columns[image].shape, np.array(spread(store.rows, _SAMPLE))
+    sample = Sample(sizes=[(shape[1], shape[0])]) if shape else sample_of_bytes(store.read((image,), looked)[0])
     return spec_of(
         f"{rows:,} records",
         [*remarks, *more],
-        ["source:", *block("zarr", {"path": beside(folder, spec_folder)}, _features(image, label, "key", pixels_of(sample)))],
+        ["source:", *block("zarr", {"path": beside(folder, spec_folder)}, features_of(image, label, more=pixels_of(sample)))],
         batch_for(rows),
         splits=parts_of("zarr", rows),
         sample=sample,
         steps=[RESCALE] if label is None else [MAY_FLIP, RESCALE],
-        output=_without(label),
+        output=_without(label, {}),
     )
 
 
@@ -124,14 +125,15 @@ def first_prepared(folder: str, spec_folder: str) -> Written:
     given = {"name": prepared.reference, "data_dir": beside(prepared.data_dir, spec_folder), "split": split}
     lists = partial(listed, "tfds", {**given, "split": first, "data_dir": os.path.abspath(prepared.data_dir)}, "")
     own = any(described_as(prepared, key, "BBoxFeature") for key in prepared.features)
-    boxes, doubts = boxed(lists, _features(image, None, "key"), list(prepared.features), formats=["rel_yxyx"] if own else FORMATS)
+    boxes, doubts = boxed(lists, features_of(image, None), list(prepared.features), formats=["rel_yxyx"] if own else FORMATS)
     counted = _counted(len(class_names(prepared, label)) if label is not None else 0, boxes)
+    sides = [int(side) for side in prepared.features[image]["image"].get("shape", {}).get("dimensions", ())]
     return spec_of(
         f"{rows:,} records of `{first}`{counted}",
         [*remarks, *more, *doubts],
-        ["source:", *block("tfds", given, _features(image, label, "key") | boxes if boxes else _unusual(image, label))],
+        ["source:", *block("tfds", given, _unusual(image, label, boxes))],
         batch_for(rows),
-        sample=_declared(prepared.features[image]),
+        sample=Sample(sizes=[(sides[1], sides[0])] if len(sides) == 3 and min(sides) > 0 else []),
         output=_without(label, boxes),
     )
 
@@ -164,15 +166,15 @@ def first_saved(folder: str, spec_folder: str) -> Written:
         first, second = _two_splits(saved.files)
         lists = partial(listed, "huggingface", {"path": os.path.abspath(folder), "split": first}, "")
         keys = [path for key, about in saved.features.items() for path in _fields(key, about) if key != image]
-        boxes, doubts = boxed(lists, _features(image, None, "key"), keys)
-        rows = lists(_features(image, label, "key"))
+        boxes, doubts = boxed(lists, features_of(image, None), keys)
+        rows = lists(features_of(image, label))
     count, sample = rows.shards.total if rows.shards is not None else len(rows.keys), sample_of_records(rows, "image")
     split = {"train": first, "validation": second} if second is not None else first
     given = {"path": beside(folder, spec_folder), **({"split": split} if split != "train" else {})}
     return spec_of(
         f"{count:,} records of `{first}`{_counted(len(rows.class_names), boxes)}",
         [*about_sample(sample), *remarks, *more, *doubts],
-        ["source:", *block("huggingface", given, _features(image, label, "key") | boxes if boxes else _unusual(image, label))],
+        ["source:", *block("huggingface", given, _unusual(image, label, boxes))],
         batch_for(count),
         splits=parts_of("huggingface", count) if second is None else "",
         sample=sample,
@@ -191,17 +193,9 @@ def _two_splits(names: Iterable[str]) -> tuple[str, str | None]:
     return first, next((name for name in _VALIDATION if name in known and name != first), None)
 
 
-def _features(image: str, label: str | None, argument: str, more: Mapping[str, int] | None = None) -> dict[str, dict[str, Any]]:
-    """Makes the features of a source; `argument` names a key that is not the feature's own name."""
-    keys = {"image": image, **({"label": label} if label is not None else {})}
-    features: dict[str, dict[str, Any]] = {n: {"kind": n, **({argument: key} if key != n else {})} for n, key in keys.items()}
-    features["image"] |= more or {}
-    return features
-
-
-def _unusual(image: str, label: str | None) -> dict[str, dict[str, Any]]:
+def _unusual(image: str, label: str | None, boxes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Makes the features of a dataset; none if their keys are the usual ones."""
-    return {} if (image, label) == ("image", "label") else _features(image, label, "key")
+    return {} if not boxes and (image, label) == ("image", "label") else features_of(image, label) | boxes
 
 
 def _label(seen: Mapping[str, Values], argument: str = "key") -> tuple[str | None, list[str]]:
@@ -214,20 +208,5 @@ def _usual_label(labels: Iterable[str]) -> tuple[str | None, list[str]]:
     return label_among({}, sorted(labels, key=lambda key: last_of(key) not in LABEL_KEYS))
 
 
-def _declared(about: Mapping[str, Any]) -> Sample:
-    """Reads the common size of the images from the metadata."""
-    sides = [int(side) for side in about["image"].get("shape", {}).get("dimensions", ())]
-    sample = Sample()
-    if len(sides) == 3 and min(sides) > 0:
-        sample.sizes.append((sides[1], sides[0]))
-    return sample
-
-
-def _without(label: str | None, boxes: Mapping[str, Any] | None = None) -> str:
-    if boxes:
-        return BOXES if "labels" in boxes else ONLY_BOXES
-    return "" if label is not None else "output: {x: image, y: null}  # there are no labels"
-
-
-def _is_number(cell: str) -> bool:
-    return cell.lstrip("-").replace(".", "", 1).isdigit()
+def _without(label: str | None, boxes: Mapping[str, Any]) -> str:
+    return output_of(boxes) or ("" if label is not None else "output: {x: image, y: null}  # there are no labels")

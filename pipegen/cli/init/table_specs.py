@@ -12,18 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
-from pipegen.cli.init.guessed_columns import LABELS, SPLITS, Column, columns_of, is_image_path, pixels_among, unused
+from pipegen.cli.init.guessed_columns import LABELS, SPLITS, columns_of, is_image_path, pixels_among, unused
 from pipegen.cli.init.guessed_items import boxed, fields_of, keys_read, listed, points_among, with_classes
-from pipegen.cli.init.pairs import classes_of, is_called_mask, masks_of
+from pipegen.cli.init.pairs import is_called_mask, masks_of
 from pipegen.cli.init.record_specs import database_tables
 from pipegen.cli.init.spec import (
-    BOXES,
     FLIP,
     MAY_FLIP,
-    ONLY_BOXES,
-    OUTPUT,
     PARTS,
-    POINTS,
     RESCALE,
     ROTATION,
     STRATIFIED,
@@ -31,6 +27,7 @@ from pipegen.cli.init.spec import (
     beside,
     block,
     by_split,
+    output_of,
     pixels_of,
     plain,
     spec_of,
@@ -62,9 +59,9 @@ _NAMED = 40
 _TARGET = "the last column; use another if the model predicts that"
 
 
-def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, str | None, bool] | None:
+def _numbers_in(file: str) -> tuple[TextTable, str | None, bool] | None:
     """Finds the first separator with which two columns or more are numbers; returns the table, the separator, and if there is a header."""
-    for separator in separators:
+    for separator in _SEPARATORS:
         try:
             table = read_table("", file, separator=separator, header=False)
         except OpError:
@@ -83,7 +80,8 @@ def numbers_in(file: str, separators: Sequence[str | None]) -> tuple[TextTable, 
 def _number_spec(table: TextTable, op: str, arguments: Mapping[str, Any]) -> Written:
     """Writes the spec of a table of numbers."""
     columns = columns_of(table)
-    label = _label(columns)
+    usual = next((c for c in columns if c.labels and c.name.lower() in LABELS), None)
+    label = usual or min((c for c in columns if c.labels and c.numbers is None), key=lambda c: c.values, default=None)
     chosen = label or next(c for c in reversed(columns) if c.numbers is not None)
     inputs = [c for c in columns if c.numbers is not None and c is not chosen and c.name.lower() not in ("id", "index")]
     shown = inputs[:_NAMED]
@@ -102,13 +100,6 @@ def _number_spec(table: TextTable, op: str, arguments: Mapping[str, Any]) -> Wri
         steps=[],
         output=f"output: {{x: inputs, y: {name}}}",
     )
-
-
-def _label(columns: list[Column]) -> Column | None:
-    """Finds the column of classes: one with a usual name, else one of text."""
-    named = [c for c in columns if c.labels and c.name.lower() in LABELS]
-    text = [c for c in columns if c.labels and c.numbers is None]
-    return next(iter(named), min(text, key=lambda c: c.values, default=None))
 
 
 _SEPARATORS = (None, ";", "\t", "|", ",", WHITESPACE)
@@ -185,15 +176,14 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
         return {"kind": kind, "column": called, **({"root": beside(root, spec_folder)} if root is not None else {})}
 
     features: Features = {"image": {**feature("image", image), **pixels_of(sample)}}
-    summary, splits, steps, output = f"{rows:,} rows", "", [RESCALE], OUTPUT if levels is not None else ""
+    summary, splits, steps = f"{rows:,} rows", "", [RESCALE]
     items, doubts = ({}, []) if levels is not None else _items(partial(listed, op, arguments, spec_folder), features, table, [image])
     read = keys_read(items, "column")
     if items:
         label, splits = None, PARTS
-        output = (BOXES if "labels" in items else ONLY_BOXES) if "boxes" in items else POINTS
     if mask is not None and levels is not None:
         summary, splits = f"{summary}, each with a mask", PARTS
-        features["mask"] = {**feature("mask", mask), **classes_of(levels)}
+        features["mask"] = {**feature("mask", mask), **levels.arguments()}
         steps.insert(0, "  # - random_flip  # left and right, the mask as the image")
     elif label is not None:
         summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED
@@ -202,6 +192,7 @@ def _image_spec(table: TextTable, columns: list[int], op: str, arguments: Mappin
     known = {i for i, name in enumerate(table.names or ()) if any(key == name or key.startswith(f"{name}.") for key in read)}
     remarks = unused(columns_of(table), known | {c for c in (image, mask, label) if c is not None})
     source = ["source:", *block(op, arguments, features | items, remarks)]
+    output = output_of(features | items)
     return spec_of(summary, doubts, source, batch_for(rows), splits=splits, sample=sample, steps=steps, output=output)
 
 
@@ -212,9 +203,9 @@ def _pixel_spec(
     features: Features = {"image": image}
     label, rows = _label_column(table, columns), len(table.rows)
     items, doubts = _items(partial(listed, op, arguments, spec_folder), features, table, columns)
-    summary, splits, steps, output = f"{rows:,} rows", PARTS, [RESCALE], (BOXES if "boxes" in items else POINTS) if items else ""
+    summary, splits, output = f"{rows:,} rows", PARTS, output_of(features | items)
     if not items and label is not None:
-        summary, splits, output = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED, ""
+        summary, splits = f"{summary}, in {len({row[label] for row in table.rows})} classes", STRATIFIED
         items = {"label": {"kind": "label", "column": table.names[label] if table.names is not None else label}}
     read = keys_read(items, "column")
     used = [label] if label is not None and "label" in items else []
@@ -222,7 +213,7 @@ def _pixel_spec(
     source = ["source:", *block(op, arguments, features | items, unused(columns_of(table), known))]
     side, channels = image["size"], image.get("channels", 1)
     doubts = [f"The pixels of images of {side}×{side}, {'gray' if channels == 1 else 'RGB'}, are numbers in the table", *doubts]
-    return spec_of(summary, doubts, source, batch_for(rows), splits=splits, steps=steps, output=output)
+    return spec_of(summary, doubts, source, batch_for(rows), splits=splits, output=output)
 
 
 def _items(lists: Callable[[Features], Listing], features: Features, table: TextTable, images: list[int]) -> tuple[Features, list[str]]:
@@ -263,7 +254,7 @@ def _look(file: str) -> tuple[TextTable, str | None, bool, list[int]]:
         table = read_table("", file, separator=None, header=True)
         if pixels_among(table)[0]:
             return table, None, True, []
-    numbers = numbers_in(file, _SEPARATORS)
+    numbers = _numbers_in(file)
     if numbers is not None:
         return *numbers, []
     if problem is not None and problem.code != "PG421":
@@ -322,6 +313,11 @@ class Pair:
     type: FeatureType
     classes: int
 
+    @property
+    def alike(self) -> tuple[Any, ...]:
+        """Equal for arrays that may be splits of one dataset."""
+        return self.type.dtype, self.type.shape, self.label is None
+
 
 def first_arrays(file: str, spec_folder: str) -> Written:
     """Writes the spec of a `.npz` file, of a `.npy` file or of a folder of those; raises `CannotRun` if it has no images."""
@@ -339,10 +335,10 @@ def first_arrays(file: str, spec_folder: str) -> Written:
         shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in arrays.items()) or "nothing"
         raise CannotRun(f"{file} has no images: {shown}", "images are uint8, uint16 or floats, of shape (n, height, width, channels)")
     first = pairs[0]
-    summary = f"{sum(p.count for p in pairs):,} images of {first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
+    kind = f"{first.type.height}×{first.type.width}×{first.type.channels}, {first.type.dtype}"
     rescaled = first.type.interval is not None and first.type.interval.high > 1
     return spec_of(
-        summary + (f", in {first.classes} classes" if first.label else ""),
+        f"{sum(p.count for p in pairs):,} images of {kind}" + (f", in {first.classes} classes" if first.label else ""),
         [f"{p.image}: {p.count:,} rows" + (f", labels in {p.label}" if p.label else ", no labels") for p in pairs],
         by_split({pair.split: _arrays(pair, beside(file, spec_folder), places) for pair in pairs}),
         batch_for(first.count, most=128),
@@ -363,35 +359,24 @@ def _pairs(arrays: Mapping[str, Any]) -> list[Pair]:
         found.append(Pair(name, label, split_of(name) or "", len(rows), type_, classes))
     by_name = {pair.split: pair for pair in reversed(found) if pair.split}
     order = [s for s in ("train", "validation", "test") if s in by_name]
-    alike = [by_name[s] for s in order if _alike(by_name[s], by_name[order[0]])]
+    alike = [by_name[s] for s in order if by_name[s].alike == by_name[order[0]].alike and by_name[s].classes <= by_name[order[0]].classes]
     return alike if order[:1] == ["train"] else found[:1]
-
-
-def _alike(pair: Pair, other: Pair) -> bool:
-    same = (pair.type.dtype, pair.type.shape) == (other.type.dtype, other.type.shape)
-    return same and (pair.label is None) == (other.label is None) and pair.classes <= other.classes
 
 
 def _label_array(image: str, count: int, arrays: Mapping[str, Any]) -> tuple[str | None, int]:
     """Finds the labels of an array of images: as many, of no other split, with names of classes or few numbers."""
     for name, array in arrays.items():
-        if name == image or len(array.shape) not in (1, 2) or len(array) != count or len({split_of(name), split_of(image)} - {None}) > 1:
-            continue
-        try:
-            return name, len(read_labels(name, None, 0, array)[1])
-        except OpError:
-            continue
+        is_other_split = len({split_of(name), split_of(image)} - {None}) > 1
+        if name != image and len(array.shape) in (1, 2) and len(array) == count and not is_other_split:
+            with suppress(OpError):
+                return name, len(read_labels(name, None, 0, array)[1])
     return None, 0
 
 
 def _arrays(pair: Pair, path: str, places: Mapping[str, str] | None) -> dict[str, Any]:
     """Makes the source of a pair: by the names of the arrays in the file `path`, or by the `places` of their own files."""
-
-    def place(name: str) -> dict[str, str]:
-        return {"key": name} if places is None else {"path": places[name]}
-
     height, width, channels = pair.type.shape
-    size = height if height == width else [height, width]
-    features = {"image": {"kind": "image", **place(pair.image), "size": size, "channels": channels}}
-    features |= {"label": {"kind": "label", **place(pair.label)}} if pair.label else {}
-    return {"arrays": {**({"path": path} if places is None else {}), "features": features}}
+    named = {"image": pair.image, **({"label": pair.label} if pair.label else {})}
+    found = {kind: {"kind": kind, **({"key": name} if places is None else {"path": places[name]})} for kind, name in named.items()}
+    found["image"] |= {"size": height if height == width else [height, width], "channels": channels}
+    return {"arrays": {**({"path": path} if places is None else {}), "features": found}}
