@@ -9,7 +9,7 @@ from pipegen.migrate.amounts import Knob, Step, is_open, number, varies
 from pipegen.migrate.functions import function_step
 from pipegen.migrate.geometry import Geometry
 from pipegen.migrate.values import Const, Generator, Seq, Unknown
-from pipegen.ops.transforms.whiten import LARGEST
+from pipegen.ops.transforms.standardize import LARGEST
 
 RANDOM = (
     "rotation_range", "width_shift_range", "height_shift_range", "shear_range", "zoom_range", "channel_shift_range", "horizontal_flip",

@@ -8,10 +8,11 @@ from pydantic import Field, PrivateAttr
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.arguments.geometry import Size
+from pipegen.ops.arguments.geometry import ConstantFill, Size
 from pipegen.ops.arguments.magnitudes import (
     Magnitude,
     Odd,
+    Probability,
     Schedule,
     as_pair,
     canonical,
@@ -22,9 +23,10 @@ from pipegen.ops.arguments.magnitudes import (
     most,
     resolved,
 )
-from pipegen.ops.kinds.registry import named_kinds
+from pipegen.ops.kinds.registry import kind_of, named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
+from pipegen.types import times
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -157,8 +159,17 @@ class Transform(Model):
         return None
 
     def on(self, x: FeatureType) -> Transform:
-        """Returns the step for a feature of type `x`: for a mask one that interpolates nothing. By default itself."""
-        return self
+        """Returns the step for a feature of type `x`: for a mask that it moves, one that reads the nearest pixel, and fills with the mask's
+        `ignore` in place of a constant."""
+        if not self.moves or not kind_of(x).categorical:
+            return self
+        fields = type(self).model_fields
+        changes: dict[str, Any] = {"interpolation": "nearest"} if "interpolation" in fields else {}
+        if "antialias" in fields:
+            changes |= {"method": "nearest", "antialias": False}
+        if isinstance(getattr(self, "fill", None), ConstantFill):
+            changes["fill"] = ConstantFill(constant=x.ignore)
+        return self.model_copy(update=changes) if changes else self
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         """Lists the steps that replace a random step that fixes the shape, on the other splits."""
@@ -241,3 +252,41 @@ class Part:
     step: Transform
     choice: int | None = None
     inner: int | None = None
+
+
+class Policy(Transform):
+    """A step whose parts do its work. Subclasses define the parts, and which of them the draws of an example choose."""
+
+    family = Family.POLICY
+
+    random = True
+
+    probability: Probability = 1.0
+    """The share of examples that the policy changes."""
+
+    def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
+        """Whether an example gets the choice of a number, as in the parts: bool `(...)`, from draws float64 `(..., num_draws)`, uniform in
+        [0, 1)."""
+        raise NotImplementedError
+
+    def share(self, number: int) -> float:
+        """The expected share of the examples that get one of the choices."""
+        raise NotImplementedError
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        """The type after all parts, one after another."""
+        for part in self.parts():
+            y = part.step.infer(x)
+            require_same_shape(part.step, x, y)
+            x = y
+        return x
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return most(self.probability) == 0 and all(part.step.infer(x) == x for part in self.parts())
+
+
+def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
+    """Rejects, as `PG226`, a part that changes the shape: examples with and without it could not be stacked."""
+    if x.shape != y.shape:
+        made = f"`{step.op}` makes {times(y.shape)} of {times(x.shape)}"
+        raise OpError("PG226", f"{made}, and a policy does it to some examples only")

@@ -22,14 +22,13 @@ from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, transforms
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.traits import IMAGE_224, Family, Traits
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import Policy, Transform
 from pipegen.spec.compose import bool_trap, flow, has_one_reading, number_trap, quoted, quoted_number
 from pipegen.spec.expect import accepts, describe, field_type, one_of, schedules_of, shape, show, valid, validated, with_arguments, words_of
 from pipegen.spec.locate import Place

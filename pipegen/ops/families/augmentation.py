@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Fill, Interpolation
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.sharpening import SharpenTransform, gains
 from pipegen.ops.lowering.colours import auto_contrasted, equalized, posterized, solarized
 from pipegen.ops.lowering.linear import LUMA, multiply, radians, stack
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform
-from pipegen.ops.transform import Part, Transform
+from pipegen.ops.transform import Part, Policy, Transform
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -9,7 +9,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Fill, Size, filled, height_width
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.kinds.registry import kind_named, kind_of
+from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.windows import cut, place
 from pipegen.ops.stage import Stage, StepRef, use, uses
 from pipegen.ops.step_bases import CropTransform, require_image
@@ -19,7 +19,6 @@ from pipegen.types import valid_name
 if TYPE_CHECKING:
     from pipegen.ops.arguments.geometry import Reach
     from pipegen.ops.step_bases import GeometricTransform
-    from pipegen.ops.transform import Transform
     from pipegen.types import FeatureType
 
 
@@ -204,11 +203,6 @@ class PaddedWindow(CropTransform):
         """The output size; a constant fill widens the interval."""
         y = super().infer(x)
         return filled(y, self.fill) if self.pads() else y
-
-    def on(self, x: FeatureType) -> Transform:
-        if not kind_of(x).categorical or not isinstance(self.fill, ConstantFill):
-            return self
-        return self.model_copy(update={"fill": ConstantFill(constant=x.ignore)})
 
     def cut(self, image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
         return cut(image, window, self.fill if self.pads() else None)

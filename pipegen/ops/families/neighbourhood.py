@@ -9,11 +9,10 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import ConstantFill, Fill, Interpolation, filled, interpolated
+from pipegen.ops.arguments.geometry import Fill, Interpolation, filled, interpolated
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, StagedTransform, StepRef, fitted_use, only_identities, weight_ns
-from pipegen.ops.step_bases import require_bytes, require_image
+from pipegen.ops.step_bases import UniformTransform, require_bytes, require_image
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, FLOATING, FeatureType, Interval
@@ -187,13 +186,18 @@ class DisplacementTransform(NeighbourhoodTransform):
     def traits(self, x: FeatureType) -> Traits:
         return replace(super().traits(x), displaces=True)
 
-    def on(self, x: FeatureType) -> Transform:
-        """As for a geometric step: masks are read at the nearest pixel, and a constant fill shows their `ignore`."""
-        if not kind_of(x).categorical:
-            return self
-        fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
-        return self.model_copy(update={"interpolation": "nearest", "fill": fill})
-
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type. A constant fill widens the interval; `bicubic` overshoots, so floats have none after it."""
         return filled(interpolated(super().infer(x), self.interpolation), self.fill)
+
+
+class ByteTransform(UniformTransform, NeighbourhoodTransform):
+    """A function of images of bytes, with uniform amounts."""
+
+    on_bytes: ClassVar[bool] = True
+
+
+class RgbTransform(ByteTransform):
+    """A function of RGB images of bytes, with uniform amounts."""
+
+    channel_counts = (3,)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from pipegen.lazy import tf
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import AmountTransform
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import nearest_float32, working
+from pipegen.ops.step_bases import AmountTransform
 
 LARGEST = 20.0
 """The largest factor; with it, sums of bytes still fit 32 bits."""

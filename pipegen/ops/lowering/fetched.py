@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
 from pipegen.mounts import content_of, mounted
-from pipegen.ops.lowering.mapped import MappedRecords
 from pipegen.ops.lowering.python_calls import numpy_function
+from pipegen.ops.lowering.stored_readers import MappedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

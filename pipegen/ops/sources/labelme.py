@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from pipegen.errors import OpError
-from pipegen.ops.families.array_decoder import OutlineDecoder
+from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.lowering.outline_masks import WITHOUT_AREA

@@ -27,7 +27,6 @@ from pipegen.ops.arguments.magnitudes import (
 )
 from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform, UnsignedTransform
 from pipegen.ops.lowering.filters import (
     BITS,
     Offset,
@@ -47,6 +46,7 @@ from pipegen.ops.lowering.filters import (
 )
 from pipegen.ops.lowering.linear import choice, radians
 from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform, UnsignedTransform
 from pipegen.ops.traits import FLOAT_224, same_type
 
 LARGEST = 10.0

@@ -1,4 +1,4 @@
-"""Make images brighter or darker."""
+"""Make images brighter or darker, and raise or lower their contrast."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from pipegen.ops.arguments.magnitudes import (
     factor_lints,
     needs_one,
 )
-from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
-from pipegen.ops.lowering.colours import brightness, compose, offset
-from pipegen.ops.step_bases import ColourTransform
+from pipegen.ops.lowering.colours import brightness, compose, contrast, offset
+from pipegen.ops.step_bases import AmountTransform, ColourTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 
@@ -80,3 +79,44 @@ class RandomBrightness(UniformTransform, BrightnessTransform):
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
     delta: Annotated[Magnitude | None, AROUND_ZERO] = None
     """What is added, in the units of the incoming values: 40 means from -40 to 40, a pair is the range."""
+
+
+class ContrastTransform(AmountTransform, ColourTransform):
+    """A change of contrast about the mean luma."""
+
+    separate = True
+    factors = frozenset({"factor"})
+
+    def uses_mean(self) -> bool:
+        return True
+
+    def matrix(self, u: tf.Tensor, channels: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return contrast(self.amounts(u)["factor"], channels)
+
+
+class Contrast(FixedTransform, ContrastTransform):
+    """Moves every value away from the image's mean gray, or towards it: y = factor · x + (1 - factor) · mean.
+
+    `mean` is the mean luma (0.299 R + 0.587 G + 0.114 B) of the image that enters the run of colour steps, as in
+    Pillow and torchvision.
+    """
+
+    op = "contrast"
+    examples = to_float32("contrast: {factor: 1.5}")
+
+    factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)]
+    """The contrast, at least 0; 0 is a plain gray, 1 changes nothing."""
+
+
+class RandomContrast(UniformTransform, ContrastTransform):
+    """Moves every value away from the image's mean gray, or towards it: y = factor · x + (1 - factor) · mean.
+
+    `mean` is the mean luma (0.299 R + 0.587 G + 0.114 B) of the image that enters the run of colour steps, as in
+    Pillow and torchvision.
+    """
+
+    op = "random_contrast"
+    examples = to_float32("random_contrast: {factor: 0.2}", "random_contrast: {factor: [0.5, 1.5]}")
+
+    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)]
+    """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""

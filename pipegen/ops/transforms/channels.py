@@ -9,10 +9,9 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, as_pair, ascending, delta_lints, needs_one, symmetric_range
-from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
 from pipegen.ops.lowering.linear import choice, uniform
-from pipegen.ops.step_bases import ColourTransform
+from pipegen.ops.step_bases import ColourTransform, UniformTransform
 from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 

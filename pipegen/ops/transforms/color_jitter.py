@@ -19,10 +19,9 @@ from pipegen.ops.arguments.magnitudes import (
     needs_one,
     symmetric_range,
 )
-from pipegen.ops.families.uniform import UniformTransform
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, reorder, saturation
 from pipegen.ops.lowering.linear import choice, radians
-from pipegen.ops.step_bases import ColourTransform
+from pipegen.ops.step_bases import ColourTransform, UniformTransform
 from pipegen.ops.traits import to_float32
 from pipegen.types import FeatureType
 

@@ -20,12 +20,12 @@ from pipegen.ops.arguments.magnitudes import (
     within,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, require_channels
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, RgbTransform, require_channels
 from pipegen.ops.families.references import ReferenceTransform
-from pipegen.ops.families.uniform import RgbTransform, UniformTransform
 from pipegen.ops.lowering.colours import BITS, ONE
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import choice, uniform
+from pipegen.ops.step_bases import UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 

@@ -12,13 +12,13 @@ from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, filled
 from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, as_pair, ascending, check_magnitude, checked, span_range, within
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import ByteTransform, UnsignedTransform
+from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import logarithms, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.lowering.windows import pick, place
+from pipegen.ops.step_bases import UnsignedTransform
 from pipegen.ops.traits import same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType

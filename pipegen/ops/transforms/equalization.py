@@ -12,10 +12,10 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, as_pair, most, within
 from pipegen.ops.families.lookup_tables import LookupTableTransform, OccasionalLookupTable
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.lowering.colours import equalized
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.statistics import blended, corners, luma, tile_counts, tile_sides, tile_tables
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 

@@ -22,12 +22,12 @@ from pipegen.ops.arguments.magnitudes import (
     span_range,
     within,
 )
-from pipegen.ops.families.uniform import ByteTransform, UniformTransform
+from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.lowering.colours import BITS, ONE, gains, over, plasma, shares, shift
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import normal, radians
 from pipegen.ops.lowering.random import key_of
-from pipegen.ops.step_bases import ColourTransform
+from pipegen.ops.step_bases import ColourTransform, UniformTransform
 from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import FeatureType
 

@@ -11,12 +11,12 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, check_magnitude, checked, delta_lints, symmetric_range, within
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import ByteTransform, RgbTransform, UnsignedTransform
+from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform, RgbTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
+from pipegen.ops.step_bases import UnsignedTransform
 from pipegen.ops.traits import IMAGE_224, UNIT_224, Example, same_type
 from pipegen.types import BYTE_RANGE, FeatureType
 

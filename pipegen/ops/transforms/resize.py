@@ -1,8 +1,9 @@
-"""Resize images: to a size, or to a random one."""
+"""Resize images: to a size, to a random one, or a random window to a size."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -10,11 +11,10 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import ConstantFill, Size, filled, height_width, require_holds
-from pipegen.ops.arguments.magnitudes import Span, span_range, within
-from pipegen.ops.families.uniform import UniformTransform
-from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.arguments.geometry import BUCKET, ConstantFill, Size, filled, height_width, require_holds
+from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
 from pipegen.ops.lowering import resizing as pillow
+from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.resizing import (
     ANTIALIAS_WEIGHT,
     BLURS_WITH_ANTIALIAS,
@@ -27,7 +27,7 @@ from pipegen.ops.lowering.resizing import (
 )
 from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
 from pipegen.ops.model import Model
-from pipegen.ops.step_bases import ElementTransform, require_image
+from pipegen.ops.step_bases import CropTransform, ElementTransform, UniformTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType, Interval
@@ -67,9 +67,6 @@ class RandomResize(ElementTransform):
         require_image(self, x)
         interval = INTEGER_RANGES.get(x.dtype) if x.interval is not None and self.method in OVERSHOOTS else x.interval
         return x.with_(shape=(None, None, x.channels), interval=interval)
-
-    def on(self, x: FeatureType) -> Transform:
-        return self.model_copy(update={"method": "nearest", "antialias": False}) if kind_of(x).categorical else self
 
     def resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
         return resize(image, height, width, self.method, antialias=self.antialias)
@@ -215,11 +212,6 @@ class Resize(ElementTransform):
         message = f"`resize` shrinks {x.height}×{x.width} to {height}×{width} without `antialias`, which skips pixels"
         return (OpError("PG501", message, help=(write("antialias: true", "arguments"), write("method: area", "arguments", "or write {}"))),)
 
-    def on(self, x: FeatureType) -> Transform:
-        if not kind_of(x).categorical:
-            return self
-        return self.model_copy(update={"method": "nearest", "antialias": False, "fill": ConstantFill(constant=x.ignore)})
-
     def needed_size(self) -> tuple[int, int] | None:
         if self.size is not None:
             return height_width(self.size)
@@ -301,10 +293,6 @@ class ScaleJitter(UniformTransform, RandomResize):
 
     def infer(self, x: FeatureType) -> FeatureType:
         return filled(super().infer(x).with_(shape=(*height_width(self.size), x.channels)), self.fill)
-
-    def on(self, x: FeatureType) -> Transform:
-        step = super().on(x)
-        return step.model_copy(update={"fill": ConstantFill(constant=x.ignore)}) if kind_of(x).categorical else step
 
     def needed_size(self) -> tuple[int, int] | None:
         height, width = (min(math.ceil(side * span_range(self.scale)[1]), LARGEST_SIDE) for side in height_width(self.size))
@@ -408,3 +396,110 @@ class RandomShorterSide(RandomResize):
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
         return (0, 0, height, width), self._size(u, height, width)
+
+
+TRIES = 10
+"""The number of windows that are drawn; if none fits, the central one is taken."""
+
+
+def _has_pixels(area: tuple[float, float], name: str) -> None:
+    if area[0] == 0:
+        raise ValueError(f"`{name}` starts at 0, which is a window without pixels")
+
+
+class RandomResizedCrop(CropTransform):
+    """Cuts out a window of random area and shape, then resizes it to a fixed size.
+
+    The algorithm is that of Inception (Szegedy et al. 2014) as implemented in torchvision: draw an area, uniform in `area` as a fraction of
+    the image's, and an aspect ratio (width / height), uniform in the logarithm of `aspect_ratio`; the window is √(area · ratio) wide and
+    √(area / ratio) high, rounded half to even. The first of 10 such windows that fits into the image is placed uniformly. If none fits, the
+    window is the largest one in the middle whose aspect ratio is in range.
+
+    It draws 22 numbers: area and ratio for each of the 10 windows, then top and left of the chosen one.
+
+    On the other splits, the shorter side is resized to size · 256 / 224 and `center_crop` cuts out the middle; for a size that is not
+    square, the image is resized to cover the size · 256 / 224 (`mode: crop`) instead.
+    """
+
+    op = "random_resized_crop"
+    random = True
+    draws = 2 * TRIES + 2
+    examples = (
+        Example("random_resized_crop: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
+        Example("random_resized_crop: {size: [96, 128], area: [0.25, 1.0], method: bicubic}", ANY_IMAGE, "uint8[96×128×3] in [0, 255]"),
+    )
+
+    size: Size
+    """The output's size in pixels: a square's side, or [height, width]."""
+    area: Annotated[Span, within(0, 1), checked(_has_pixels)] = (0.08, 1.0)
+    """The range of the window's area, as a fraction of the image's."""
+    aspect_ratio: Annotated[Span, within(0.01, 100)] = (3 / 4, 4 / 3)
+    """The range of the window's width divided by its height, before it is resized."""
+    method: Method = "bilinear"
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
+    antialias: bool = False
+    """Use every pixel of the window when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RandomResizedCrop:
+        if self.antialias and self.method not in BLURS_WITH_ANTIALIAS:
+            raise ValueError(f"`antialias` has no effect with `method: {self.method}`; it is for bilinear, bicubic and lanczos3")
+        return self
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        y = super().infer(x)
+        return y.with_(interval=INTEGER_RANGES.get(x.dtype)) if self.method in OVERSHOOTS and x.interval is not None else y
+
+    def output_size(self) -> tuple[int, int]:
+        return height_width(self.size)
+
+    def resizes(self) -> bool:
+        return True
+
+    def traits(self, x: FeatureType) -> Traits:
+        plain = self.method == "bilinear" and not self.antialias
+        return replace(super().traits(x), weight=ANTIALIAS_WEIGHT if self.antialias else 1.0, bilinear=plain)
+
+    def needed_size(self) -> tuple[int, int] | None:
+        return self.output_size()
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        from pipegen.ops.transforms.crop import CenterCrop
+
+        if self.size == BUCKET:  # not known yet, and so neither is a larger size
+            return Resize(size=self.size, mode="crop", feature=self.feature), CenterCrop(size=self.size, feature=self.feature)
+        h, w = self.output_size()
+        larger = min(round(h * 256 / 224), LARGEST_SIDE), min(round(w * 256 / 224), LARGEST_SIDE)
+        method, antialias, feature = self.method, self.antialias, self.feature
+        if h == w:
+            first = Resize(shorter_side=larger[0], method=method, antialias=antialias, feature=feature)
+        else:
+            first = Resize(size=larger, mode="crop", method=method, antialias=antialias, feature=feature)
+        return first, CenterCrop(size=self.size, feature=feature)
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        # A new axis for the ten tries: height and width may each be one number or one for each image.
+        most_h, most_w = height[..., None], width[..., None]
+        rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
+        low, high = span_range(self.aspect_ratio)
+        area = uniform(u[..., 0 : 2 * TRIES : 2], span_range(self.area)) * (rows * columns)
+        ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], logarithms((low, high))))
+        w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
+        h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
+        fits = (h >= 1) & (w >= 1) & (h <= most_h) & (w <= most_w)
+        # The fallback is one more try, which always fits: the image in the middle, with its aspect ratio clamped.
+        middle_h = tf.minimum(most_h, tf.cast(tf.round(columns / low), tf.int32))
+        middle_w = tf.minimum(most_w, tf.cast(tf.round(rows * high), tf.int32))
+        none = tf.zeros_like(h[..., :1])
+        h = tf.concat([h, none + tf.maximum(middle_h, 1)], axis=-1)
+        w = tf.concat([w, none + tf.maximum(middle_w, 1)], axis=-1)
+        chosen = tf.argmax(tf.cast(tf.concat([fits, none == 0], axis=-1), tf.int32), axis=-1, output_type=tf.int32)
+        one = tf.one_hot(chosen, TRIES + 1, dtype=tf.int32)
+        h, w = tf.reduce_sum(h * one, axis=-1), tf.reduce_sum(w * one, axis=-1)
+        fell_back = chosen == TRIES
+        top = tf.where(fell_back, (height - h) // 2, pick(u[..., -2], height - h))
+        left = tf.where(fell_back, (width - w) // 2, pick(u[..., -1], width - w))
+        return place(top, left, h, w, u)
+
+    def finish(self, window: tf.Tensor) -> tf.Tensor:
+        return resize(window, *self.output_size(), self.method, antialias=self.antialias)

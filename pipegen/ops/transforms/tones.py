@@ -29,9 +29,9 @@ from pipegen.ops.arguments.magnitudes import (
     within,
 )
 from pipegen.ops.families.lookup_tables import LookupTableTransform, OccasionalLookupTable, threshold_lints
-from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.lowering.colours import auto_contrasted, gamma_corrected, posterized, repeated, solarized
 from pipegen.ops.lowering.linear import normal, whole_bounds
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 

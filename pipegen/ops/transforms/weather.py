@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Probability, Span, most, span_range, within
-from pipegen.ops.families.uniform import ByteTransform
+from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.lowering.colours import BITS, ONE, clouds, over, shares, squares
 from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
 from pipegen.ops.lowering.linear import uniform

@@ -14,7 +14,7 @@ from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.brightness import Brightness, RandomBrightness
 from pipegen.ops.transforms.channels import RandomChannelDrop, RandomChannelShuffle, RandomRgbShift
 from pipegen.ops.transforms.color_jitter import RandomPhotometricDistort
-from pipegen.ops.transforms.grayscale import RandomSepia, Sepia
+from pipegen.ops.transforms.hue import RandomSepia, Sepia
 from pipegen.ops.transforms.light import RandomColorTemperature, RandomPcaLighting
 from pipegen.ops.transforms.tones import RandomSolarizeAdd, RandomToneCurve
 from pipegen.types import FeatureType, Interval

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from planning import built, compiled, interpret, load_spec, photos, records
 
-from pipegen.ops.families.uniform import ByteTransform
+from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.registry import transforms
 from pipegen.ops.transforms.light import RandomShadow
 from pipegen.ops.transforms.one_of import RandomOrder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipegen.errors import OpError
-from pipegen.ops.families.array_decoder import LARGEST
+from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.base import Note
