@@ -10,6 +10,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.arguments.magnitudes import Range, checked
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.transform import SplitName
@@ -17,7 +18,6 @@ from pipegen.ops.transform import SplitName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.arguments.magnitudes import Range
     from pipegen.ops.sources.listing.base import Source
     from pipegen.types import ElementType, FeatureType
 
@@ -303,7 +303,10 @@ class ValueTest(ExampleTest):
         return [values]
 
 
-def check_within(within: Range, name: str) -> None:
-    """Raises `ValueError` for bounds in the wrong order."""
+def _check_within(within: Range, name: str) -> None:
     if within[0] > within[1]:
         raise ValueError(f"`{name}` is the least and the greatest value, in this order, got [{within[0]:g}, {within[1]:g}]")
+
+
+Within = Annotated[Range, checked(_check_within)]
+"""A least and a greatest value, both included."""

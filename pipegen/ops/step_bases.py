@@ -261,6 +261,15 @@ class UnconditionalTransform(Transform):
         probability: ClassVar[float] = 1.0
 
 
+class OccasionalTransform(Transform):
+    """A step that acts on a share of the examples, half of them by default."""
+
+    random = True
+
+    probability: Probability = 0.5
+    """The share of examples that the step changes."""
+
+
 class AmountTransform(Transform):
     """A step that works with amounts, such as an angle. The fixed and the random form of a step share a base of this kind."""
 
@@ -271,6 +280,10 @@ class AmountTransform(Transform):
     def amounts(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """The amounts of each example by name: float64 `(...)`, from draws `(..., num_draws)`."""
         raise NotImplementedError
+
+    def largest(self, name: str) -> float:
+        """The greatest value of an amount in any epoch."""
+        return self.over_epochs().ranges()[name][1]
 
     def idle(self) -> bool:
         return super().idle() or all(r == ((1, 1) if name in self.factors else (0, 0)) for name, r in self.ranges().items())

@@ -350,12 +350,8 @@ def check_range(value: Strength, name: str, low: float | None = None, high: floa
             raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
 
-def within(low: float, high: float) -> AfterValidator:
-    """A validator of a `Span`: it is a range, in order, between two values."""
-    return checked(_check_span, low, high)
-
-
-def _check_span(value: Strength, name: str, low: float, high: float) -> None:
+def check_span(value: Strength, name: str, low: float, high: float) -> None:
+    """Rejects a single number, a reversed pair, and values out of bounds."""
     check_pair(value, name)
     check_range(value, name, low, high)
 
@@ -433,6 +429,14 @@ def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> 
     return ()
 
 
+within = partial(checked, check_span)
+"""The check of a `Span` between two values."""
+bounded = partial(checked, check_range)
+"""The check of a number, or of a pair in order, between two values, each of which may be `None`."""
+amount_within = partial(checked, check_magnitude)
+"""The check of a magnitude around 0, whose draws lie between two values."""
+odd_factor = partial(Odd, factor_lints)
+"""Reports a factor that reaches `low` or less, or beyond `high`."""
 AROUND_ZERO = checked(check_magnitude)
 """The check of a magnitude around 0."""
 AROUND_ONE = checked(check_factor)
@@ -445,6 +449,12 @@ TURN = Odd(angle_lints, most=360, why="a full turn is 360")
 TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
 STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
+Amount = Annotated[Magnitude, AROUND_ZERO]
+"""A magnitude around 0."""
+Factor = Annotated[Magnitude, AROUND_ONE]
+"""A factor that may be 0."""
+Degrees = Annotated[Amount, TURNS]
+"""An angle as a magnitude around 0."""
 Alpha = Annotated[Positive, checked(check_positive)]
 """A parameter of a distribution, above 0."""
 Fraction = Annotated[Share, checked(check_positive, below=1)]

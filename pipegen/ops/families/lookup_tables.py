@@ -88,15 +88,6 @@ class LookupTable(Stage):
         return self.ns_per_value + _HISTOGRAM_NS if self.reads_histogram else self.ns_per_value
 
 
-class OccasionalLookupTable(LookupTableTransform):
-    """A table step that acts on a share of the examples, half of them by default."""
-
-    random = True
-
-    probability: Probability = 0.5
-    """The share of examples that the step changes."""
-
-
 def threshold_lints(op: str, name: str, threshold: float | Span) -> tuple[OpError, ...]:
     """Reports a threshold, or a range of it, that stays between 0 and 1, as if values did not reach 255."""
     highest = threshold if isinstance(threshold, (int, float)) else span_range(threshold)[1]

@@ -224,15 +224,17 @@ def _finished(total: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.clip_by_value(rounded_shift(tf.cast(total, tf.int32), BITS), 0, 255), images.dtype)
 
 
-def sorted_columns(wide: tf.Tensor, size: int, height: Whole) -> tuple[tf.Tensor, ...]:
-    """Sorts each column of `size` values of images padded by `size // 2` pixels on every side: returns the lines `(n, height, ...)` of the
-    least, the second, and so on."""
+def sorted_columns(images: tf.Tensor, wide: tf.Tensor, size: int) -> tuple[tf.Tensor, ...]:
+    """Sorts each column of `size` values of images padded by `size // 2` pixels on every side (`wide`): returns the lines `(n, height,
+    ...)` of the least, the second, and so on."""
+    height, _, _ = sides(images)
     return tuple(_sorted([wide[:, row : row + height] for row in range(size)]))
 
 
-def middle(columns: Sequence[tf.Tensor], line: Whole, channels: int) -> tf.Tensor:
-    """Computes medians, lines `(n, height, line)`, from `sorted_columns`; `line` is the number of values in a line of the images."""
-    size = len(columns)
+def medians(images: tf.Tensor, *columns: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Computes medians, lines `(n, height, width · channels)`, from `sorted_columns`."""
+    _, width, channels = sides(images)
+    size, line = len(columns), width * channels
 
     def row(rank: int) -> list[tf.Tensor]:
         return [columns[rank][:, :, at * channels : at * channels + line] for at in range(size)]
@@ -245,7 +247,7 @@ def middle(columns: Sequence[tf.Tensor], line: Whole, channels: int) -> tf.Tenso
         for place, value in enumerate(_sorted(row(rank)))
         if (rank + 1) * (place + 1) <= half and (size - rank) * (size - place) <= half
     ]
-    return _sorted(left)[len(left) // 2]
+    return (_sorted(left)[len(left) // 2],)
 
 
 def _sorted(values: list[tf.Tensor]) -> list[tf.Tensor]:

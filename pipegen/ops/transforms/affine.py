@@ -11,18 +11,17 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
 from pipegen.ops.arguments.magnitudes import (
     ABOVE_ZERO,
-    AROUND_ZERO,
     FAR,
     SLANT,
     STEEP,
     TURN,
-    TURNS,
+    Amount,
+    Degrees,
     Magnitude,
     Number,
-    Odd,
-    factor_lints,
     factor_range,
     needs_one,
+    odd_factor,
     symmetric_range,
 )
 from pipegen.ops.lowering.linear import affine, cornered, magnified, moved, radians, slanted, turned, uniform, zeros_for
@@ -69,7 +68,7 @@ class Affine(FixedTransform, AffineTransform):
     """The angle in degrees by which rows slide; a positive one moves the lower half to the right."""
     shear_y: Angle = 0.0
     """The angle in degrees by which columns slide, after the rows; a positive one moves the right half down."""
-    factor: Annotated[Number, Field(gt=0), Odd(factor_lints, low=0.2, high=5.0, drawn=False)] = 1.0
+    factor: Annotated[Number, Field(gt=0), odd_factor(low=0.2, high=5.0, drawn=False)] = 1.0
     """The factor for both sides; above 1 magnifies."""
 
 
@@ -87,11 +86,11 @@ class RandomAffine(UniformTransform, AffineTransform):
         "random_affine: {x: [0, 0.1], factor: [0.5, 1], fill: {constant: 0}}",
     )
 
-    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
+    degrees: Degrees = 0.0
     """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
-    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    x: Annotated[Amount, FAR] = 0.0
     """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
-    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    y: Annotated[Amount, FAR] = 0.0
     """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
     shear_x: Annotated[Magnitude, SLANT, STEEP] = 0.0
     """The angle in degrees, below 90, by which rows slide; a positive one moves the lower half to the right. 10 means from -10 to 10, a
@@ -99,7 +98,7 @@ class RandomAffine(UniformTransform, AffineTransform):
     shear_y: Annotated[Magnitude, SLANT, STEEP] = 0.0
     """The angle in degrees, below 90, by which columns slide, after the rows; a positive one moves the right half down. 10 means from
     -10 to 10, a pair is the range."""
-    factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.2, high=5.0)] = 0.0
+    factor: Annotated[Magnitude, ABOVE_ZERO, odd_factor(low=0.2, high=5.0)] = 0.0
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
 
@@ -137,7 +136,7 @@ class RandomRotation(UniformTransform, RotationTransform):
     op = "random_rotation"
     examples = same_type("random_rotation: {degrees: 20}", "random_rotation: {degrees: [0, 90], fill: {constant: 0}}")
 
-    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
+    degrees: Degrees
     """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
 
 
@@ -235,15 +234,15 @@ class RandomTranslation(UniformTransform, TranslationTransform):
     op = "random_translation"
     examples = same_type("random_translation: {x: 0.1, y: 0.1}", "random_translation: {x: [0, 0.25], fill: nearest}")
 
-    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    x: Annotated[Amount, FAR] = 0.0
     """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
-    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    y: Annotated[Amount, FAR] = 0.0
     """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
 
 Factor = Annotated[Number, Field(gt=0)]
-EXTREME = Odd(factor_lints, low=0.2, high=5.0, drawn=False)
-EXTREMES = Odd(factor_lints, low=0.2, high=5.0)
+EXTREME = odd_factor(low=0.2, high=5.0, drawn=False)
+EXTREMES = odd_factor(low=0.2, high=5.0)
 
 
 class ZoomTransform(AmountTransform, GeometricTransform):
@@ -391,9 +390,9 @@ class RandomPerspective(UniformTransform, PerspectiveTransform):
     draws = 8
     examples = same_type("random_perspective: {x: 0.1, y: 0.1}", "random_perspective: {x: 0.2, probability: 0.5, fill: {constant: 0}}")
 
-    x: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    x: Amount = 0.0
     """How far each corner goes to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
-    y: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    y: Amount = 0.0
     """How far each corner goes down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
     @model_validator(mode="after")

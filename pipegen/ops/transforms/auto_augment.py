@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Level, as_pair, ascending, check_number, check_range, checked, level_range
+from pipegen.ops.arguments.magnitudes import Level, as_pair, ascending, bounded, check_number, checked, level_range
 from pipegen.ops.families.augmentation import (
     GEOMETRY,
     NUMBER,
@@ -207,7 +207,7 @@ class AugMix(ChainsTransform):
     """The number of chains, at most 8."""
     depth: Count | tuple[Count, Count] = (1, 3)
     """The number of operations of a chain; a pair is the range, both ends included."""
-    magnitude: Annotated[Level, checked(check_number), checked(check_range, _LEAST, _STRONGEST)] = 3.0
+    magnitude: Annotated[Level, checked(check_number), bounded(_LEAST, _STRONGEST)] = 3.0
     """The greatest strength, from 0.1 to 10; a schedule changes it over the epochs."""
     alpha: Annotated[float, Field(ge=0.1, le=100)] = 1.0
     """The parameter of the distributions of the weights, from 0.1 to 100: 1 is uniform, less prefers one chain and extreme blends."""

@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    AROUND_ONE,
-    AROUND_ZERO,
-    Magnitude,
-    Number,
-    Odd,
-    check_range,
-    checked,
-    delta_lints,
-    factor_lints,
-    needs_one,
-)
+from pipegen.ops.arguments.magnitudes import AROUND_ONE, AROUND_ZERO, Factor, Magnitude, Number, bounded, delta_lints, needs_one, odd_factor
 from pipegen.ops.lowering.colours import brightness, compose, contrast, offset
 from pipegen.ops.step_bases import AmountTransform, ColourTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import to_float32
@@ -57,7 +46,7 @@ class Brightness(FixedTransform, BrightnessTransform):
     op = "brightness"
     examples = to_float32("brightness: {factor: 1.2}", "brightness: {delta: -30}")
 
-    factor: Annotated[Number | None, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)] = None
+    factor: Annotated[Number | None, bounded(0), odd_factor(low=0.0, high=5.0, drawn=False)] = None
     """What values are multiplied by, at least 0; 1 changes nothing."""
     delta: Number | None = None
     """What is added, in the units of the incoming values; 0 changes nothing."""
@@ -75,7 +64,7 @@ class RandomBrightness(UniformTransform, BrightnessTransform):
         "random_brightness: {factor: 0.2}", "random_brightness: {factor: [0.5, 1.0], probability: 0.5}", "random_brightness: {delta: 40}"
     )
 
-    factor: Annotated[Magnitude | None, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = None
+    factor: Annotated[Magnitude | None, AROUND_ONE, odd_factor(low=0.0, high=5.0)] = None
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
     delta: Annotated[Magnitude | None, AROUND_ZERO] = None
     """What is added, in the units of the incoming values: 40 means from -40 to 40, a pair is the range."""
@@ -104,7 +93,7 @@ class Contrast(FixedTransform, ContrastTransform):
     op = "contrast"
     examples = to_float32("contrast: {factor: 1.5}")
 
-    factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=0.0, high=5.0, drawn=False)]
+    factor: Annotated[Number, bounded(0), odd_factor(low=0.0, high=5.0, drawn=False)]
     """The contrast, at least 0; 0 is a plain gray, 1 changes nothing."""
 
 
@@ -118,5 +107,5 @@ class RandomContrast(UniformTransform, ContrastTransform):
     op = "random_contrast"
     examples = to_float32("random_contrast: {factor: 0.2}", "random_contrast: {factor: [0.5, 1.5]}")
 
-    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)]
+    factor: Annotated[Factor, odd_factor(low=0.0, high=5.0)]
     """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""

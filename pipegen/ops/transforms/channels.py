@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ZERO, Magnitude, as_pair, ascending, delta_lints, needs_one, symmetric_range
+from pipegen.ops.arguments.magnitudes import Amount, as_pair, ascending, delta_lints, needs_one, symmetric_range
 from pipegen.ops.lowering.colours import ORDERS, gains, reorder, shift
 from pipegen.ops.lowering.linear import choice, uniform
 from pipegen.ops.step_bases import ColourTransform, UniformTransform
@@ -60,7 +60,7 @@ class RandomChannelShift(UniformTransform, ColourTransform):
     separate = True
     examples = to_float32("random_channel_shift: {delta: 30}", "random_channel_shift: {delta: [0, 20], per_channel: true}")
 
-    delta: Annotated[Magnitude, AROUND_ZERO]
+    delta: Amount
     """What is added, in the units of the incoming values: 30 means from -30 to 30, a pair is the range."""
     per_channel: bool = False
     """Draw an amount for each channel, instead of one for all."""
@@ -116,11 +116,11 @@ class RandomRgbShift(UniformTransform, ColourTransform):
     separate = True
     examples = to_float32("random_rgb_shift: {red: 20, green: 10, blue: 20}", "random_rgb_shift: {blue: [-40, 0], probability: 0.5}")
 
-    red: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    red: Amount = 0.0
     """What is added to red, in the units of the incoming values: 20 means from -20 to 20, a pair is the range."""
-    green: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    green: Amount = 0.0
     """What is added to green, as for red."""
-    blue: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    blue: Amount = 0.0
     """What is added to blue, as for red."""
 
     _given = needs_one("red", "green", "blue")

@@ -6,19 +6,7 @@ from typing import Annotated
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    AROUND_ONE,
-    AROUND_ZERO,
-    TURNS,
-    Magnitude,
-    Odd,
-    Probability,
-    factor_lints,
-    factor_range,
-    most,
-    needs_one,
-    symmetric_range,
-)
+from pipegen.ops.arguments.magnitudes import Degrees, Factor, Probability, factor_range, most, needs_one, odd_factor, symmetric_range
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, reorder, saturation
 from pipegen.ops.lowering.linear import choice, radians
 from pipegen.ops.step_bases import ColourTransform, UniformTransform
@@ -44,13 +32,13 @@ class RandomColorJitter(UniformTransform, ColourTransform):
         "random_color_jitter: {brightness_factor: [0.8, 1.5], probability: 0.8}",
     )
 
-    brightness_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = 0.0
+    brightness_factor: Annotated[Factor, odd_factor(low=0.0, high=5.0)] = 0.0
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    contrast_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = 0.0
+    contrast_factor: Annotated[Factor, odd_factor(low=0.0, high=5.0)] = 0.0
     """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    saturation_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)] = 0.0
+    saturation_factor: Annotated[Factor, odd_factor(low=None, high=5.0)] = 0.0
     """The saturation, at least 0; 0 is gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
+    hue_degrees: Degrees = 0.0
     """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""
 
     _given = needs_one(*_FACTORS, "hue_degrees")
@@ -99,13 +87,13 @@ class RandomPhotometricDistort(UniformTransform, ColourTransform):
     draws = 2 * _AMOUNTS + 3
     examples = to_float32("random_photometric_distort", "random_photometric_distort: {hue_degrees: 5, each: 0.8, probability: 0.5}")
 
-    brightness_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = (0.875, 1.125)
+    brightness_factor: Annotated[Factor, odd_factor(low=0.0, high=5.0)] = (0.875, 1.125)
     """What values are multiplied by, at least 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    contrast_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=5.0)] = (0.5, 1.5)
+    contrast_factor: Annotated[Factor, odd_factor(low=0.0, high=5.0)] = (0.5, 1.5)
     """The contrast, at least 0; 0 is a plain gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    saturation_factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)] = (0.5, 1.5)
+    saturation_factor: Annotated[Factor, odd_factor(low=None, high=5.0)] = (0.5, 1.5)
     """The saturation, at least 0; 0 is gray: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = (-18.0, 18.0)
+    hue_degrees: Degrees = (-18.0, 18.0)
     """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""
     each: Probability = 0.5
     """The probability of each of the five parts, among the examples that the step changes."""

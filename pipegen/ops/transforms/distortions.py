@@ -9,18 +9,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    ABOVE_ZERO,
-    AROUND_ZERO,
-    Magnitude,
-    Odd,
-    as_pair,
-    check_magnitude,
-    checked,
-    factor_lints,
-    needs_one,
-    symmetric_range,
-)
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Amount, Magnitude, amount_within, as_pair, needs_one, odd_factor, symmetric_range
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
@@ -37,10 +26,10 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
     the bottom right one.
     """
 
-    x: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    x: Amount = 0.0
     """The distance to the right at which each point is read, as a fraction of the width: 0.05 means from -0.05 to 0.05, a pair is the
     range."""
-    y: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    y: Amount = 0.0
     """The distance down at which each point is read, as a fraction of the height: 0.05 means from -0.05 to 0.05, a pair is the range."""
     cells: Annotated[int, Field(ge=1, le=8)] = 4
     """The number of cells of the grid along each side: 4 means 5 × 5 points."""
@@ -117,7 +106,7 @@ class RandomElastic(UnsignedTransform, DisplacementTransform):
     draws = 3
     examples = same_type("random_elastic: {alpha: 50, sigma: 5}", "random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}")
 
-    alpha: Annotated[Magnitude, checked(check_magnitude, 0, FARTHEST)]
+    alpha: Annotated[Magnitude, amount_within(0, FARTHEST)]
     """The distance before smoothing, in pixels: 50 means from 0 to 50, a pair is the range."""
     sigma: Annotated[float, Field(ge=1, le=100)]
     """The standard deviation of the Gaussian that smooths the distances, from 1 to 100 pixels: small values crumple, large ones bend."""
@@ -156,7 +145,7 @@ class RandomGridDistortion(UniformTransform, DisplacementTransform):
     factors = frozenset({"factor"})
     examples = same_type("random_grid_distortion", "random_grid_distortion: {factor: 0.5, cells: 3, probability: 0.5}")
 
-    factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.1, high=5)] = 0.3
+    factor: Annotated[Magnitude, ABOVE_ZERO, odd_factor(low=0.1, high=5)] = 0.3
     """The factor of each row and column of the grid, before they are scaled to fill the image: 0.3 means from 0.7 to 1.3, a pair is the
     range."""
     cells: Annotated[int, Field(ge=2, le=64)] = 5
@@ -216,7 +205,7 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
         "random_optical_distortion: {coefficient: 0.3}", "random_optical_distortion: {coefficient: [0, 0.5], model: fisheye}"
     )
 
-    coefficient: Annotated[Magnitude, AROUND_ZERO]
+    coefficient: Amount
     """The coefficient k of the model: 0.3 means from -0.3 to 0.3, a pair is the range."""
     model: Literal["camera", "fisheye"] = "camera"
     """The growth of the radius: `camera` by its square and its fourth power, `fisheye` by its square alone."""

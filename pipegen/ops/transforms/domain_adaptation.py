@@ -6,19 +6,7 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.magnitudes import (
-    AROUND_ONE,
-    AROUND_ZERO,
-    Magnitude,
-    Odd,
-    Range,
-    Span,
-    check_magnitude,
-    check_range,
-    checked,
-    factor_lints,
-    within,
-)
+from pipegen.ops.arguments.magnitudes import Amount, Factor, Range, Span, amount_within, bounded, odd_factor, within
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, RgbTransform, require_channels
 from pipegen.ops.families.references import ReferenceTransform
@@ -50,7 +38,7 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
 
     match: Literal["histogram", "moments"] = "histogram"
     """What is matched: the whole `histogram` of the reference, or its `moments`, mean and standard deviation."""
-    share: Annotated[Range, checked(check_range, 0, 1)] = (0.5, 1.0)
+    share: Annotated[Range, bounded(0, 1)] = (0.5, 1.0)
     """The range of the share of the matched image, from 0, the image itself, to 1."""
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -206,9 +194,9 @@ class RandomStain(RgbTransform):
     draws = 4
     examples = same_type("random_stain: {factor: 0.2, delta: 0.1}", "random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}")
 
-    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=3.0)] = 0.2
+    factor: Annotated[Factor, odd_factor(low=0.0, high=3.0)] = 0.2
     """The factor of the amount of each stain: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    delta: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -2, 2)] = 0.0
+    delta: Annotated[Amount, amount_within(-2, 2)] = 0.0
     """The amount that is added, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -11,7 +11,7 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, filled
-from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, as_pair, ascending, check_magnitude, checked, span_range, within
+from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, amount_within, as_pair, ascending, span_range, within
 from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.filters import sides
@@ -346,7 +346,7 @@ class RandomPixelDropout(UnsignedTransform, ByteTransform):
         "random_pixel_dropout: {share: 0.05}", "random_pixel_dropout: {share: [0.1, 0.2], value: 128, per_channel: true, probability: 0.5}"
     )
 
-    share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]
+    share: Annotated[Magnitude, amount_within(0, 1)]
     """The share of the pixels that change, from 0 to 1: 0.05 means from 0 to 0.05, a pair is the range."""
     value: Annotated[int, Field(ge=0, le=255)] = 0
     """The value of these pixels, from 0 to 255."""

@@ -10,12 +10,12 @@ from pydantic import Field
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Span, as_pair, most, within
-from pipegen.ops.families.lookup_tables import LookupTableTransform, OccasionalLookupTable
+from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering.colours import equalized
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.statistics import blended, corners, luma, tile_counts, tile_sides, tile_tables
-from pipegen.ops.step_bases import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, OccasionalTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
@@ -100,7 +100,7 @@ class Equalization(UnconditionalTransform, EqualizationTransform):
     examples = same_type("equalization")
 
 
-class RandomEqualization(OccasionalLookupTable, EqualizationTransform):
+class RandomEqualization(OccasionalTransform, EqualizationTransform):
     """Spreads the values of each channel of a share of the images evenly: afterwards each range of values has about as many pixels.
 
     It is Pillow's `equalize`, bit for bit. With s = (pixels - pixels of the greatest value) // 255, x becomes

@@ -7,20 +7,17 @@ from typing import Annotated, Literal
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import (
-    AROUND_ONE,
-    AROUND_ZERO,
     TURN,
-    TURNS,
+    Degrees,
+    Factor,
     Magnitude,
     Number,
-    Odd,
     Probability,
-    check_magnitude,
-    check_range,
-    checked,
+    amount_within,
+    bounded,
     delta_lints,
-    factor_lints,
     needs_one,
+    odd_factor,
 )
 from pipegen.ops.families.neighbourhood import RgbTransform
 from pipegen.ops.lowering.colours import channels, gray, hue, saturation, sepia, shifted, whole_shifts
@@ -68,11 +65,11 @@ class RandomHue(UniformTransform, HueTransform):
     op = "random_hue"
     examples = to_float32("random_hue: {degrees: 10}", "random_hue: {degrees: [-30, 30], probability: 0.8}")
 
-    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
+    degrees: Degrees
     """The angle in degrees: 10 means from -10 to 10, a pair is the range."""
 
 
-_LEVELS = checked(check_magnitude, -255, 255)
+_LEVELS = amount_within(-255, 255)
 _DELTAS = ("saturation_delta", "value_delta")
 
 
@@ -91,7 +88,7 @@ class RandomHsv(RgbTransform):
         "random_hsv: {hue_degrees: 20, saturation_delta: 30, value_delta: 20}", "random_hsv: {saturation_delta: [-60, 0], probability: 0.5}"
     )
 
-    hue_degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
+    hue_degrees: Degrees = 0.0
     """The angle by which hues turn, in degrees: 10 means from -10 to 10, a pair is the range."""
     saturation_delta: Annotated[Magnitude, _LEVELS] = 0.0
     """What is added to the saturation, in levels of 255: 30 means from -30 to 30, a pair is the range."""
@@ -134,7 +131,7 @@ class Saturation(FixedTransform, SaturationTransform):
     op = "saturation"
     examples = to_float32("saturation: {factor: 0.5}")
 
-    factor: Annotated[Number, checked(check_range, 0), Odd(factor_lints, low=None, high=5.0, drawn=False)]
+    factor: Annotated[Number, bounded(0), odd_factor(low=None, high=5.0, drawn=False)]
     """The saturation, at least 0; 0 is gray, 1 changes nothing."""
 
 
@@ -148,7 +145,7 @@ class RandomSaturation(UniformTransform, SaturationTransform):
     op = "random_saturation"
     examples = to_float32("random_saturation: {factor: 0.3}", "random_saturation: {factor: [0.0, 1.0]}")
 
-    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=None, high=5.0)]
+    factor: Annotated[Factor, odd_factor(low=None, high=5.0)]
     """The saturation, at least 0; 0 is gray: 0.3 means from 0.7 to 1.3, a pair is the range."""
 
 

@@ -9,19 +9,7 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    AROUND_ZERO,
-    Level,
-    Magnitude,
-    Span,
-    check_magnitude,
-    check_range,
-    checked,
-    level_range,
-    needs_one,
-    span_range,
-    within,
-)
+from pipegen.ops.arguments.magnitudes import Amount, Level, Span, amount_within, bounded, level_range, needs_one, span_range, within
 from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.lowering.colours import BITS, ONE, gains, over, plasma, shares, shift
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -110,7 +98,7 @@ class RandomPcaLighting(ColourTransform):
     separate = True
     examples = to_float32("random_pca_lighting: {std: 25.5}", "random_pca_lighting: {std: 60, probability: 0.5}")
 
-    std: Annotated[Level, checked(check_range, 0)]
+    std: Annotated[Level, bounded(0)]
     """The standard deviation of the numbers that are drawn, in the units of the incoming values; light changes by a fifth of it."""
 
     def idle(self) -> bool:
@@ -149,7 +137,7 @@ class RandomIllumination(ByteTransform):
         "random_illumination: {intensity: 0.3}", "random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}"
     )
 
-    intensity: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.2
+    intensity: Annotated[Amount, amount_within(-1, 4)] = 0.2
     """The greatest change, as a share of each value, from -1 to 4: 0.2 means from -0.2 to 0.2, a pair is the range."""
     pattern: Literal["linear", "spot", "corner"] = "linear"
     """How the light changes over the image."""
@@ -209,9 +197,9 @@ class RandomPlasma(ByteTransform):
         "random_plasma: {brightness: 0.3, contrast: 0.3}", "random_plasma: {brightness: [0.1, 0.4], sigma: 20, probability: 0.5}"
     )
 
-    brightness: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 1)] = 0.0
+    brightness: Annotated[Amount, amount_within(-1, 1)] = 0.0
     """The amount that is added where the cloud is 1, as a share of 255: 0.3 means from -0.3 to 0.3, a pair is the range."""
-    contrast: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.0
+    contrast: Annotated[Amount, amount_within(-1, 4)] = 0.0
     """The growth of the contrast where the cloud is 1: 0.3 means from -0.3 to 0.3, a pair is the range."""
     sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
     """The width of the largest clouds, in pixels; the others are half and a quarter of it."""

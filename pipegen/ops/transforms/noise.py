@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, check_magnitude, checked, delta_lints, symmetric_range, within
+from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, amount_within, delta_lints, symmetric_range, within
 from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform, RgbTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
 from pipegen.ops.lowering.filters import rounded_shift, sides
@@ -41,7 +41,7 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
         Example("random_gaussian_noise: {std: [0.01, 0.05], probability: 0.5}", UNIT_224, "float32[224×224×3] in [0, 1]"),
     )
 
-    std: Annotated[Magnitude, checked(check_magnitude, 0)]
+    std: Annotated[Magnitude, amount_within(0)]
     """The standard deviation, in the units of the incoming values: 10 means from 0 to 10, a pair is the range."""
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -111,7 +111,7 @@ class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
         "random_additive_noise: {delta: [5, 15], distribution: laplace, each: channel, probability: 0.5}",
     )
 
-    delta: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
+    delta: Annotated[Magnitude, amount_within(0, 255)]
     """The amount, in levels of 255: for uniform noise its greatest absolute value, for Laplace noise its scale, which is the mean of its
     absolute value. 20 means from 0 to 20, a pair is the range."""
     distribution: Literal["uniform", "laplace"] = "uniform"
@@ -168,9 +168,9 @@ class RandomIsoNoise(UnsignedTransform, RgbTransform):
     draws = 4
     examples = same_type("random_iso_noise: {std: 20, hue_degrees: 15}", "random_iso_noise: {std: [5, 10], probability: 0.5}")
 
-    std: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
+    std: Annotated[Magnitude, amount_within(0, 255)]
     """The standard deviation of the brightness, in levels of 255: 20 means from 0 to 20, a pair is the range."""
-    hue_degrees: Annotated[Magnitude, checked(check_magnitude, 0, 40)] = 0.0
+    hue_degrees: Annotated[Magnitude, amount_within(0, 40)] = 0.0
     """The standard deviation of the angle by which hues turn, in degrees, at most 40: 15 means from 0 to 15, a pair is the range."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
@@ -289,7 +289,7 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
         "random_salt_and_pepper: {share: 0.05}", "random_salt_and_pepper: {share: [0.1, 0.2], salt: 0.2, probability: 0.5}"
     )
 
-    share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]
+    share: Annotated[Magnitude, amount_within(0, 1)]
     """The share of the pixels that change, from 0 to 1: 0.05 means from 0 to 0.05, a pair is the range."""
     salt: Probability = 0.5
     """The share of these pixels that become white; the others become black."""

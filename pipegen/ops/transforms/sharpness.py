@@ -9,35 +9,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    AROUND_ONE,
-    Magnitude,
-    Odd,
-    Span,
-    as_pair,
-    ascending,
-    check_range,
-    checked,
-    factor_lints,
-    span_range,
-    within,
-)
+from pipegen.ops.arguments.magnitudes import Factor, Span, as_pair, ascending, bounded, odd_factor, span_range, within
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.families.sharpening import LARGEST, SharpnessTransform
-from pipegen.ops.lowering.filters import (
-    BITS,
-    beside,
-    bordered,
-    filter_columns,
-    filter_rows,
-    gaussian_radius,
-    gaussian_weights,
-    rounded_shift,
-    sides,
-    spread,
-    whole_weights,
-    widen,
-)
+from pipegen.ops.lowering import filters
 from pipegen.ops.lowering.linear import choice, nearest_float32, working
 from pipegen.ops.step_bases import FixedTransform, UniformTransform
 from pipegen.ops.traits import same_type
@@ -69,7 +44,7 @@ class RandomSharpness(UniformTransform, SharpnessTransform):
     op = "random_sharpness"
     examples = same_type("random_sharpness: {factor: 0.5}", "random_sharpness: {factor: [1.0, 3.0], probability: 0.5}")
 
-    factor: Annotated[Magnitude, AROUND_ONE, checked(check_range, None, LARGEST), Odd(factor_lints, low=None, high=10.0)]
+    factor: Annotated[Factor, bounded(None, LARGEST), odd_factor(low=None, high=10.0)]
     """How sharp, at least 0 and at most 20; 1 changes nothing: 0.5 means from 0.5 to 1.5, a pair is the range."""
 
 
@@ -99,19 +74,19 @@ class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
     """The difference up to which a value stays, in the units of the incoming values."""
 
     def weight(self) -> float:
-        return 0.85 + 0.1 * gaussian_radius(self.sigma)
+        return 0.85 + 0.1 * filters.gaussian_radius(self.sigma)
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         amount = self.drawn(u)["amount"]
         sigma = tf.fill(tf.shape(u)[:1], tf.constant(self.sigma, tf.float64))
-        return tf.cast(amount, tf.float32), *gaussian_weights(sigma, gaussian_radius(self.sigma))
+        return tf.cast(amount, tf.float32), *filters.gaussian_weights(sigma, filters.gaussian_radius(self.sigma))
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return tuple(beside(phase) for phase in (widen, filter_rows, filter_columns))
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return tuple(filters.beside(phase) for phase in (filters.widen, filters.filter_rows, filters.filter_columns))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         amount, lines = given
-        blurred = tf.reshape(lines, [-1, *sides(images)])
+        blurred = tf.reshape(lines, [-1, *filters.sides(images)])
         dtype = tf.int32 if images.dtype.is_integer else working(images)
         x = tf.cast(images, dtype)
         lost = x - tf.cast(blurred, dtype)
@@ -119,8 +94,8 @@ class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
         lost = tf.where(shown, lost, tf.zeros_like(lost))
         if not images.dtype.is_integer:
             return tf.cast(x + nearest_float32(lost) * tf.cast(amount, dtype)[:, None, None, None], images.dtype)
-        whole = tf.cast(tf.round(amount * float(1 << BITS)), tf.int32)[:, None, None, None]
-        return tf.cast(tf.clip_by_value(x + rounded_shift(lost * whole, BITS), 0, 255), images.dtype)
+        whole = tf.cast(tf.round(amount * float(1 << filters.BITS)), tf.int32)[:, None, None, None]
+        return tf.cast(tf.clip_by_value(x + filters.rounded_shift(lost * whole, filters.BITS), 0, 255), images.dtype)
 
 
 _RELIEF = {(-1, -1): (-1, -1), (-1, 0): (0, -1), (0, -1): (0, -1), (0, 0): (1, 0), (0, 1): (0, 1), (1, 0): (0, 1), (1, 1): (1, 1)}
@@ -153,10 +128,10 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
         weights = [alpha * (constant + strength * times) for constant, times in _RELIEF.values()]
         middle = list(_RELIEF).index((0, 0))
         weights[middle] = weights[middle] + (1.0 - alpha)
-        return whole_weights(tf.stack(weights, -1), middle)
+        return filters.whole_weights(tf.stack(weights, -1), middle)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return bordered(1, "reflect"), partial(spread, groups=[[offset] for offset in _RELIEF], radius=1)
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return filters.bordered(1, "reflect"), partial(filters.spread, groups=[[offset] for offset in _RELIEF], radius=1)
 
 
 Reach = Annotated[int, Field(ge=0, le=4)]
@@ -198,18 +173,18 @@ class RandomMorphology(NeighbourhoodTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return self.drawn(u)["reach"], self._dilates(u)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return bordered(as_pair(self.reach)[1], "nearest"), self._down, self._across
-
-    def _down(self, images: tf.Tensor, wide: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        height, _, _ = sides(images)
+    def phases(self) -> tuple[filters.Phase, ...]:
         most = as_pair(self.reach)[1]
-        return self._extreme(lambda i: wide[:, most + i : most + i + height], reach, dilates), reach, dilates
 
-    def _across(self, images: tf.Tensor, lines: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        _, width, channels = sides(images)
-        most = as_pair(self.reach)[1]
-        return (self._extreme(lambda i: lines[:, :, (most + i) * channels : (most + i + width) * channels], reach, dilates),)
+        def down(images: tf.Tensor, wide: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            height, _, _ = filters.sides(images)
+            return self._extreme(lambda i: wide[:, most + i : most + i + height], reach, dilates), reach, dilates
+
+        def across(images: tf.Tensor, lines: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            _, width, channels = filters.sides(images)
+            return (self._extreme(lambda i: lines[:, :, (most + i) * channels : (most + i + width) * channels], reach, dilates),)
+
+        return filters.bordered(most, "nearest"), down, across
 
     def _extreme(self, at: Callable[[int], tf.Tensor], reach: tf.Tensor, dilates: tf.Tensor) -> tf.Tensor:
         """The least or the greatest of the values up to `reach` before and behind each place."""

@@ -17,21 +17,21 @@ from pipegen.ops.arguments.magnitudes import (
     Number,
     Odd,
     Span,
-    check_magnitude,
+    amount_within,
+    bounded,
     check_positive,
-    check_range,
     checked,
-    factor_lints,
     level_range,
     most,
+    odd_factor,
     span_range,
     symmetric_range,
     within,
 )
-from pipegen.ops.families.lookup_tables import LookupTableTransform, OccasionalLookupTable, threshold_lints
+from pipegen.ops.families.lookup_tables import LookupTableTransform, threshold_lints
 from pipegen.ops.lowering.colours import auto_contrasted, gamma_corrected, posterized, repeated, solarized
 from pipegen.ops.lowering.linear import normal, whole_bounds
-from pipegen.ops.step_bases import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, OccasionalTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
@@ -55,7 +55,7 @@ class AutoContrast(UnconditionalTransform, AutoContrastTransform):
     examples = same_type("auto_contrast")
 
 
-class RandomAutoContrast(OccasionalLookupTable, AutoContrastTransform):
+class RandomAutoContrast(OccasionalTransform, AutoContrastTransform):
     """Stretches each channel of a share of the images in a straight line, so that its least value becomes 0 and its greatest 255.
 
     It is Pillow's `autocontrast` without a cutoff, bit for bit. A channel of one value stays as it is.
@@ -79,7 +79,7 @@ class Invert(UnconditionalTransform, InvertTransform):
     examples = same_type("invert")
 
 
-class RandomInvert(OccasionalLookupTable, InvertTransform):
+class RandomInvert(OccasionalTransform, InvertTransform):
     """Makes bright dark and dark bright in a share of the images: x becomes 255 - x."""
 
     op = "random_invert"
@@ -134,7 +134,7 @@ class Solarization(UnconditionalTransform, LookupTableTransform):
     op = "solarization"
     examples = same_type("solarization", "solarization: {threshold: 200}")
 
-    threshold: Annotated[Number, checked(check_range, 0, 256), Odd(threshold_lints)] = 128.0
+    threshold: Annotated[Number, bounded(0, 256), Odd(threshold_lints)] = 128.0
     """The least value that is inverted, from 0, which inverts all, to 256, which inverts none."""
 
     def idle(self) -> bool:
@@ -169,9 +169,9 @@ class RandomSolarizeAdd(UniformTransform, LookupTableTransform):
     op = "random_solarize_add"
     examples = same_type("random_solarize_add: {delta: [0, 110]}", "random_solarize_add: {delta: 40, threshold: 100, probability: 0.5}")
 
-    delta: Annotated[Magnitude, checked(check_magnitude, -255, 255)]
+    delta: Annotated[Magnitude, amount_within(-255, 255)]
     """What is added, in levels of 255: 40 means from -40 to 40, a pair is the range."""
-    threshold: Annotated[Number, checked(check_range, 0, 256), Odd(threshold_lints)] = 128.0
+    threshold: Annotated[Number, bounded(0, 256), Odd(threshold_lints)] = 128.0
     """The least value that stays as it is, from 0 to 256."""
 
     def idle(self) -> bool:
@@ -209,7 +209,7 @@ class Gamma(FixedTransform, GammaTransform):
     op = "gamma"
     examples = same_type("gamma: {gamma: 2.2}")
 
-    gamma: Annotated[Number, checked(check_positive), Odd(factor_lints, low=0.1, high=10.0, drawn=False)]
+    gamma: Annotated[Number, checked(check_positive), odd_factor(low=0.1, high=10.0, drawn=False)]
     """The exponent, above 0; 1 changes nothing."""
 
 
@@ -222,7 +222,7 @@ class RandomGamma(UniformTransform, GammaTransform):
     op = "random_gamma"
     examples = same_type("random_gamma: {gamma: 0.2}", "random_gamma: {gamma: [0.7, 1.5], probability: 0.5}")
 
-    gamma: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.1, high=10.0)]
+    gamma: Annotated[Magnitude, ABOVE_ZERO, odd_factor(low=0.1, high=10.0)]
     """The exponent, above 0: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
 
@@ -238,7 +238,7 @@ class RandomToneCurve(LookupTableTransform):
     random = True
     examples = same_type("random_tone_curve", "random_tone_curve: {std: 0.2, per_channel: true, probability: 0.5}")
 
-    std: Annotated[Level, checked(check_range, 0, 1)] = 0.1
+    std: Annotated[Level, bounded(0, 1)] = 0.1
     """The standard deviation of a and b, from 0 to 1."""
     per_channel: bool = False
     """Draw a curve for each of the three channels, which tints the image, instead of one for all."""
