@@ -22,8 +22,6 @@ Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
 """The weighting of pixels: `nearest` copies one (the same as Pillow), `bilinear`, `bicubic` (Keys), `area` averages the pixels covered by
 an output pixel, `lanczos3`."""
 
-OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos", "lanczos3"})
-"""Methods, and filters of Pillow, with negative weights: results can exceed the range of the input."""
 BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})
 """Methods that support `antialias`."""
 ANTIALIAS_WEIGHT = 3.5

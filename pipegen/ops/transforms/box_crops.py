@@ -149,8 +149,9 @@ class RandomIouCrop(WholeOrItemCrop):
         ratio = tf.cast(columns, tf.float64) / tf.cast(tf.maximum(rows, 1), tf.float64)
         flattest, steepest = span_range(self.aspect_ratio)
         shaped = (ratio >= flattest) & (ratio <= steepest) & (rows > 0) & (columns > 0)
-        inside = _centred(items, windows) & there[:, None]
-        best = tf.reduce_max(tf.where(inside, _overlap(items, windows), -tf.ones([], tf.float64)), -1)
+        centred, overlaps = _compared(items, windows)
+        inside = centred & there[:, None]
+        best = tf.reduce_max(tf.where(inside, overlaps, -tf.ones([], tf.float64)), -1)
         fits = shaped & (best >= overlap[:, None]) & tf.reduce_any(inside, -1) & (overlap < 1)[:, None]
         found = tf.reduce_any(fits, -1)
         first = tf.argmax(tf.cast(fits, tf.int32), -1, output_type=tf.int32)
@@ -159,27 +160,17 @@ class RandomIouCrop(WholeOrItemCrop):
         return tf.where(found[:, None], chosen, place(0, 0, height, width, u)), stays | ~found[:, None]
 
 
-def _edges(windows: tf.Tensor) -> list[tf.Tensor]:
-    """Left, top, right and bottom of windows `(n, tries, 4)`, float64 `(n, tries, 1)`."""
+def _compared(items: tf.Tensor, windows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Whether each box has its centre in each of the windows `(n, tries, 4)`, bool `(n, tries, most)`; and their intersection over union,
+    float64 of that shape."""
     # Not `windows[..., None, i]`: Grappler replaces a slice of a stack by its input, and loses the new axis.
     top, left, rows, columns = (tf.cast(windows[..., i], tf.float64)[..., None] for i in range(4))
-    return [left, top, left + columns, top + rows]
-
-
-def _centred(items: tf.Tensor, windows: tf.Tensor) -> tf.Tensor:
-    """Whether each box has its centre in each window, bool `(n, tries, most)`."""
-    left, top, right, bottom = _edges(windows)
-    x, y = ((items[:, None, :, i] + items[:, None, :, i + 2]) / 2.0 for i in (0, 1))
-    return (x > left) & (x < right) & (y > top) & (y < bottom)
-
-
-def _overlap(items: tf.Tensor, windows: tf.Tensor) -> tf.Tensor:
-    """The intersection over union of boxes and windows, float64 `(n, tries, most)`."""
-    left, top, right, bottom = _edges(windows)
+    right, bottom = left + columns, top + rows
     x0, y0, x1, y1 = (items[:, None, :, i] for i in range(4))
+    x, y = (x0 + x1) / 2.0, (y0 + y1) / 2.0
     shared = tf.maximum(tf.minimum(x1, right) - tf.maximum(x0, left), 0.0) * tf.maximum(tf.minimum(y1, bottom) - tf.maximum(y0, top), 0.0)
     either = (x1 - x0) * (y1 - y0) + (right - left) * (bottom - top) - shared
-    return shared / tf.maximum(either, 1e-9)
+    return (x > left) & (x < right) & (y > top) & (y < bottom), shared / tf.maximum(either, 1e-9)
 
 
 Index = Annotated[int, Field(ge=0, le=255)]

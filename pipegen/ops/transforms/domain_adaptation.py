@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pipegen.lazy import np, tf
 from pipegen.ops.arguments.magnitudes import Amount, Factor, Range, Span, amount_within, bounded, odd_factor, within
@@ -54,19 +54,14 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         counts = tf.cast(histogram, tf.int64)
         drawn = self.drawn(u)
-        known = _histograms(self.pictures(int(counts.shape[1])))
+        pictures = self.pictures(int(counts.shape[1]))
+        known = np.array([[np.bincount(p[..., c].ravel(), minlength=256) for c in range(p.shape[-1])] for p in pictures], np.int64)
         matched = (_matched if self.match == "histogram" else _moved)(counts, tf.gather(tf.constant(known), drawn["reference"]))
         share = tf.cast(tf.round(drawn["share"] * float(ONE)), tf.int64)[:, None, None]
         values = tf.range(256, dtype=tf.int64) * ONE
         half = 1 << (2 * BITS - 1)
         blended = (values * (ONE - share) + matched * share + half) // (1 << (2 * BITS))
         return tf.cast(tf.clip_by_value(blended, 0, 255), tf.int32)
-
-
-def _histograms(pictures: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """The histogram of each channel of each reference: int64 `(references, channels, 256)`."""
-    counted = [[np.bincount(picture[..., c].ravel(), minlength=256) for c in range(picture.shape[-1])] for picture in pictures]
-    return np.array(counted, np.int64)
 
 
 def _matched(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:

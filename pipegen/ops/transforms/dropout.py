@@ -55,8 +55,17 @@ class DropoutTransform(NeighbourhoodTransform):
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type; the constant widens the interval."""
         y = super().infer(x)
-        if kind_of(x).categorical:
-            self._check_class(x)
+        if kind_of(x).categorical and self.mask_fill is None:
+            said = write("mask_fill: ignore", "arguments")
+            raise OpError("PG203", f"`{self.op}` acts on a mask only with `mask_fill`", help=said)
+        if kind_of(x).marks_items and self.mask_fill not in (0, x.ignore, "ignore"):
+            said = write("mask_fill: 0", "arguments", "fill with the background: {}")
+            message = f"`mask_fill: {self.mask_fill}` is the number of one of the `{x.instances}`, not a class"
+            raise OpError("PG207", message, field="mask_fill", help=said)
+        categories = x.classes if kind_of(x).categorical else None
+        if isinstance(self.mask_fill, int) and categories is not None and self.mask_fill not in (*range(categories), x.ignore):
+            help_ = f"use a class index from 0 to {categories - 1}, or `ignore`"
+            raise OpError("PG207", f"a mask of {categories} classes cannot be filled with {self.mask_fill}", field="mask_fill", help=help_)
         return filled(y, self.fill)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
@@ -65,18 +74,6 @@ class DropoutTransform(NeighbourhoodTransform):
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         """Marks the pixels that are replaced, bool `(n, height, width)`; `given` is as for `finish`."""
         raise NotImplementedError
-
-    def _check_class(self, x: FeatureType) -> None:
-        if self.mask_fill is None:
-            said = write("mask_fill: ignore", "arguments")
-            raise OpError("PG203", f"`{self.op}` acts on a mask only with `mask_fill`", help=said)
-        if kind_of(x).marks_items and self.mask_fill not in (0, x.ignore, "ignore"):
-            said = write("mask_fill: 0", "arguments", "fill with the background: {}")
-            message = f"`mask_fill: {self.mask_fill}` is the number of one of the `{x.instances}`, not a class"
-            raise OpError("PG207", message, field="mask_fill", help=said)
-        if isinstance(self.mask_fill, int) and x.classes is not None and self.mask_fill not in (*range(x.classes), x.ignore):
-            help_ = f"use a class index from 0 to {x.classes - 1}, or `ignore`"
-            raise OpError("PG207", f"a mask of {x.classes} classes cannot be filled with {self.mask_fill}", field="mask_fill", help=help_)
 
 
 def covered(start: tf.Tensor, length: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
@@ -312,7 +309,10 @@ class RandomGridMask(DropoutTransform):
         x = cos, -sin, cx + (0.5 - cx) * cos - (0.5 - cy) * sin - left
         y = sin, cos, cy + (0.5 - cx) * sin + (0.5 - cy) * cos - top
         (ax, bx, px), (ay, by, py) = ([part / unit for part in line] for line in (x, y))
-        return (tf.stack([_word(share) for share in (ax, bx, px - 0.5, ay, by, py - 0.5, side / unit - 0.5)], -1),)
+        shares = (ax, bx, px - 0.5, ay, by, py - 0.5, side / unit - 0.5)
+        # Less whole units, in 1/2^32: at least -1/2 and below 1/2.
+        words = [tf.bitcast(tf.cast(tf.cast(tf.round(share * _TURN), tf.int64) % (1 << 32), tf.uint32), tf.int32) for share in shares]
+        return (tf.stack(words, -1),)
 
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         height, width, _ = sides(images)
@@ -326,11 +326,6 @@ class RandomGridMask(DropoutTransform):
         unit = tf.maximum(tf.cast(tf.round(uniform(u[:, 0], span_range(self.unit)) * shorter), tf.int32), 2)
         side = tf.clip_by_value(tf.cast(tf.round(tf.cast(unit, tf.float64) * self.ratio), tf.int32), 1, unit - 1)
         return unit, side, pick(u[:, 1], unit - 1), pick(u[:, 2], unit - 1)
-
-
-def _word(share: tf.Tensor) -> tf.Tensor:
-    """A share of a unit, less whole ones, as an int32 in 1/2^32: at least -1/2 and below 1/2."""
-    return tf.bitcast(tf.cast(tf.cast(tf.round(share * _TURN), tf.int64) % (1 << 32), tf.uint32), tf.int32)
 
 
 class RandomPixelDropout(UnsignedTransform, ByteTransform):

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Alpha, Span, bounded, check_pair, checked, most, span_range
+from pipegen.ops.arguments.magnitudes import Alpha, Span, most, span_range, within
 from pipegen.ops.families.combining import WHOLE, CombiningTransform, PairTransform, Seen
 from pipegen.ops.families.item_stages import PastingTransform
 from pipegen.ops.lowering.linear import as_float32, uniform, working
@@ -137,7 +137,7 @@ class Mosaic(CombiningTransform):
     others: ClassVar[int] = 3
     examples = same_type("mosaic", "mosaic: {centre: [0.4, 0.6], probability: 0.5}")
 
-    centre: Annotated[Span, checked(check_pair), bounded(0, 1)] = (0.25, 0.75)
+    centre: Annotated[Span, within(0, 1)] = (0.25, 0.75)
     """The range of the point where the four images meet, as fractions of the height and of the width: [0.5, 0.5] is the middle."""
 
     def num_draws(self) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Literal
 
 from pipegen.diagnostics.diagnostic import write
@@ -13,7 +12,7 @@ from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, amount_within, delta_lints, symmetric_range, within
 from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform, RgbTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
-from pipegen.ops.lowering.filters import rounded_shift, sides
+from pipegen.ops.lowering.filters import Phase, rounded_shift, sides
 from pipegen.ops.lowering.linear import working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
 from pipegen.ops.step_bases import UnsignedTransform
@@ -70,14 +69,14 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
         whole = tf.cast(tf.round(tf.minimum(std, 255.0) * float(1 << _STD_BITS)), tf.int32)
         return key_of(u[:, 1:3]), whole, tf.cast(std * 2.0**-BITS, tf.float32)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _draw_for_values, _add
+    def phases(self) -> tuple[Phase, ...]:
+        return _draw, _add
 
 
-def _draw_for_values(images: tf.Tensor, key: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Draws 16 random bits for each value of an image, uint16 `(n, values)`."""
+def _draw(images: tf.Tensor, key: tf.Tensor, *given: tf.Tensor, each: int | None = None) -> tuple[tf.Tensor, ...]:
+    """Draws 16 random bits for each value of an image, or so many times for `each` pixel: uint16 `(n, values)`."""
     height, width, channels = sides(images)
-    return half_words(key, height * width * channels), *given
+    return half_words(key, height * width * (each or channels)), *given
 
 
 def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -143,12 +142,11 @@ class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
         return tf.bitwise.right_shift(half_words(key, count), tf.constant(16 - _BITS, tf.uint16)), amounts
 
 
-def _laplace(p: float) -> float:
-    return math.log(2 * p) if p < 0.5 else -math.log(2 * (1 - p))
-
-
 _MIDDLES = [(i + 0.5) / _PLACES for i in range(_PLACES)]
-_QUANTILES = {"uniform": [2 * p - 1 for p in _MIDDLES], "laplace": [_laplace(p) for p in _MIDDLES]}
+_QUANTILES = {
+    "uniform": [2 * p - 1 for p in _MIDDLES],
+    "laplace": [math.log(2 * p) if p < 0.5 else -math.log(2 * (1 - p)) for p in _MIDDLES],
+}
 
 
 _HUE_BITS = 12
@@ -186,18 +184,12 @@ class RandomIsoNoise(UnsignedTransform, RgbTransform):
         angle = tf.cast(tf.round(drawn["hue_degrees"] * (HSV_ONE * (1 << _HUE_BITS) / 60.0 / (1 << BITS))), tf.int32)
         return key_of(u[:, 2:4]), std, angle
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _add_iso, _turn
+    def phases(self) -> tuple[Phase, ...]:
+        return partial(_draw, each=2), _turn
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         *colour, noise = given
         return tf.cast(tf.clip_by_value(channels(*colour) + noise[..., None], 0, 255), tf.uint8)
-
-
-def _add_iso(images: tf.Tensor, key: tf.Tensor, std: tf.Tensor, angle: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Draws twice 16 random bits for each pixel of an image, uint16 `(n, 2 · pixels)`."""
-    height, width, _ = sides(images)
-    return half_words(key, 2 * height * width), std, angle
 
 
 def _turn(images: tf.Tensor, places: tf.Tensor, std: tf.Tensor, angle: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -249,8 +241,8 @@ class RandomShotNoise(ByteTransform):
         )
         return key_of(u[:, 1:3]), *(tf.cast(tf.round(part * float(1 << bits)), tf.int32) for part, bits in parts)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _draw_for_values, _count
+    def phases(self) -> tuple[Phase, ...]:
+        return _draw, _count
 
 
 def _count(images: tf.Tensor, places: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -300,10 +292,8 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
         white = tf.cast(tf.round(share * salt), tf.int32)
         return key_of(u[:, 1:3]), white, _WORDS - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
 
-    def phase(self, images: tf.Tensor, key: tf.Tensor, white: tf.Tensor, black: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Draws 16 random bits for each pixel of an image, uint16 `(n, pixels)`."""
-        height, width, _ = sides(images)
-        return half_words(key, height * width), white, black
+    def phases(self) -> tuple[Phase, ...]:
+        return (partial(_draw, each=1),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         places, white, black = given

@@ -172,37 +172,30 @@ class Normalize(PointwiseTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
-        self._check_channels(x)
-        if self.preset is not None:
-            self._check_preset(x)
-        elif x.interval is not None:
-            self._check_units(x.interval)
-        return super().infer(x)
-
-    def _check_channels(self, x: FeatureType) -> None:
+        preset = f"`normalize: {{preset: {self.preset}}}`"
         if self.preset is not None and needs_three_channels(self.preset) and x.channels != 3:
-            raise OpError("PG205", f"`normalize: {{preset: {self.preset}}}` needs 3 channels, and gets {x.channels}", field="preset")
+            raise OpError("PG205", f"{preset} needs 3 channels, and gets {x.channels}", field="preset")
         for name, value in (("mean", self.mean), ("std", self.std)):
             if isinstance(value, tuple) and len(value) not in (1, x.channels):
                 raise OpError("PG205", f"`{name}` lists {len(value)} channels, but the image has {x.channels}", field=name)
-
-    def _check_preset(self, x: FeatureType) -> None:
-        what = f"`normalize: {{preset: {self.preset}}}` expects values in 0..255"
-        if is_standardised(x):
-            raise OpError("PG213", f"{what}, but gets {centred_values(x)}", field="preset", help="normalise once")
-        if x.interval is not None and x.interval.high <= 1:
-            help_ = "give it those, without a `rescale` before it; the preset scales by itself"
-            raise OpError("PG213", f"{what}, but gets {x.interval}", field="preset", help=help_)
-
-    def _check_units(self, given: Interval) -> None:
-        mean, std = max(_tuple(self.mean, 0.0)), max(_tuple(self.std, 1.0))
-        if given.low == 0 and given.high > 2 and 0 < mean <= 1 and std < 1:
-            said = "`mean` and `std` are in the units of the values: put {} before, or multiply both by 255"
-            help_: str = write("rescale: {to: [0, 1]}", "before", said)
-            raise OpError("PG213", f"`mean` and `std` are those of values in 0..1, but the values are in {given}", field="mean", help=help_)
-        if given.low == 0 and given.high <= 1 and mean > 2:
-            help_ = "`mean` and `std` are in the units of the values: leave out the `rescale` before, or divide both by 255"
-            raise OpError("PG213", f"`mean` is that of values in 0..255, but the values are in {given}", field="mean", help=help_)
+        if self.preset is not None and is_standardised(x):
+            raise OpError(
+                "PG213", f"{preset} expects values in 0..255, but gets {centred_values(x)}", field="preset", help="normalise once"
+            )
+        if self.preset is not None and x.interval is not None and x.interval.high <= 1:
+            help_: str = "give it those, without a `rescale` before it; the preset scales by itself"
+            raise OpError("PG213", f"{preset} expects values in 0..255, but gets {x.interval}", field="preset", help=help_)
+        if self.preset is None and x.interval is not None and x.interval.low == 0:
+            mean, std, most = max(_tuple(self.mean, 0.0)), max(_tuple(self.std, 1.0)), x.interval.high
+            if most > 2 and 0 < mean <= 1 and std < 1:
+                said = "`mean` and `std` are in the units of the values: put {} before, or multiply both by 255"
+                help_ = write("rescale: {to: [0, 1]}", "before", said)
+                message = f"`mean` and `std` are those of values in 0..1, but the values are in {x.interval}"
+                raise OpError("PG213", message, field="mean", help=help_)
+            if most <= 1 and mean > 2:
+                help_ = "`mean` and `std` are in the units of the values: leave out the `rescale` before, or divide both by 255"
+                raise OpError("PG213", f"`mean` is that of values in 0..255, but the values are in {x.interval}", field="mean", help=help_)
+        return super().infer(x)
 
 
 def _tuple(value: float | tuple[float, ...] | None, default: float) -> tuple[float, ...]:

@@ -4,43 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import BUCKET, ConstantFill, Size, filled, height_width, require_holds
+from pipegen.ops.arguments.geometry import BUCKET, ConstantFill, Size, filled, height_width, interpolated, require_holds
 from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
-from pipegen.ops.lowering import resizing as pillow
+from pipegen.ops.lowering import resizing
 from pipegen.ops.lowering.linear import logarithms, uniform
-from pipegen.ops.lowering.resizing import (
-    ANTIALIAS_WEIGHT,
-    BLURS_WITH_ANTIALIAS,
-    OVERSHOOTS,
-    Method,
-    cover_size,
-    fit_size,
-    resize,
-    side_size,
-)
 from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
 from pipegen.ops.model import Model
 from pipegen.ops.step_bases import CropTransform, ElementTransform, UniformTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
 from pipegen.ops.transform import Transform
-from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType, Interval
+from pipegen.types import LARGEST_SIDE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from pipegen.ops.lowering.resizing import Filter, Side
 
 
-def _check_antialias(*, antialias: bool, method: object) -> None:
-    if antialias and method not in BLURS_WITH_ANTIALIAS:
-        raise ValueError(f"`antialias` has no effect with `method: {method}`; it is for bilinear, bicubic and lanczos3")
+def _antialiased(step: Any) -> Any:
+    if step.antialias and step.method not in resizing.BLURS_WITH_ANTIALIAS:
+        raise ValueError(f"`antialias` has no effect with `method: {step.method}`; it is for bilinear, bicubic and lanczos3")
+    return step
 
 
 class RandomResize(ElementTransform):
@@ -50,26 +39,22 @@ class RandomResize(ElementTransform):
     moves: ClassVar[bool] = True
     only_sizes: ClassVar[bool] = True
 
-    method: Method = "bilinear"
+    method: resizing.Method = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
     antialias: bool = False
     """Use every input pixel when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
 
-    @model_validator(mode="after")
-    def _blurs(self) -> Self:
-        _check_antialias(antialias=self.antialias, method=self.method)
-        return self
+    _blurs = model_validator(mode="after")(_antialiased)
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, resizes=True, weight=ANTIALIAS_WEIGHT if self.antialias else 1.0)
+        return Traits(Family.ELEMENT, resizes=True, weight=resizing.ANTIALIAS_WEIGHT if self.antialias else 1.0)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
-        interval = INTEGER_RANGES.get(x.dtype) if x.interval is not None and self.method in OVERSHOOTS else x.interval
-        return x.with_(shape=(None, None, x.channels), interval=interval)
+        return interpolated(x, self.method).with_(shape=(None, None, x.channels))
 
     def resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-        return resize(image, height, width, self.method, antialias=self.antialias)
+        return resizing.resize(image, height, width, self.method, antialias=self.antialias)
 
 
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
@@ -78,7 +63,7 @@ LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
 class EarlierPillow(Model):
     """A filter as earlier versions of Pillow compute it."""
 
-    filter: pillow.Weighting
+    filter: resizing.Weighting
     """Pillow's name of the filter: `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`."""
     before: Literal[13]
     """The first version of Pillow that gives other pixels: 13."""
@@ -87,7 +72,7 @@ class EarlierPillow(Model):
 class PillowMethod(Model):
     """A filter as Pillow computes it."""
 
-    pillow: pillow.Filter | EarlierPillow
+    pillow: resizing.Filter | EarlierPillow
     """Pillow's name of the filter: `nearest`, `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`; or `{filter: FILTER, before: 13}`."""
 
     def __str__(self) -> str:
@@ -102,7 +87,7 @@ class PillowMethod(Model):
     def resize(self, image: tf.Tensor, height: Side, width: Side, box: Box | None = None) -> tf.Tensor:
         """Resizes an image, or its part in `box`."""
         chooses_pass = not isinstance(self.pillow, EarlierPillow)
-        return pillow.resize_as_pillow(image, height, width, self.filter, box=box, chooses_pass=chooses_pass)
+        return resizing.resize_as_pillow(image, height, width, self.filter, box=box, chooses_pass=chooses_pass)
 
 
 class Resize(ElementTransform):
@@ -151,7 +136,7 @@ class Resize(ElementTransform):
     """The length of the output's longer side in pixels; the proportions stay. With `shorter_side`, its greatest length."""
     mode: Literal["stretch", "crop", "pad"] = "stretch"
     """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
-    method: Method | PillowMethod = "bilinear"
+    method: resizing.Method | PillowMethod = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`; or `{pillow: FILTER}`,
     or `{pillow: {filter: FILTER, before: 13}}`."""
     antialias: bool = False
@@ -170,41 +155,40 @@ class Resize(ElementTransform):
             raise ValueError(f"a `longer_side` of {self.longer_side} is shorter than the `shorter_side` of {self.shorter_side}")
         if "fill" in self.model_fields_set and self.mode != "pad":
             raise ValueError("`fill` needs `mode: pad`")
-        _check_antialias(antialias=self.antialias, method=self.method)
         return self
+
+    _blurs = model_validator(mode="after")(_antialiased)
 
     def traits(self, x: FeatureType) -> Traits:
         stretches = self.size is not None and self.mode == "stretch"
-        weight = ANTIALIAS_WEIGHT if self.antialias else 1.0
+        weight = resizing.ANTIALIAS_WEIGHT if self.antialias else 1.0
         if isinstance(self.method, PillowMethod) and self.method.filter != "nearest":
-            weight = pillow.WEIGHT
+            weight = resizing.WEIGHT
         return Traits(Family.ELEMENT, resizes=True, stretches=stretches, weight=weight)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         height, width = self._output(x)
-        interval, method = x.interval, self.method.filter if isinstance(self.method, PillowMethod) else self.method
-        if interval is not None and method in OVERSHOOTS:
-            interval = INTEGER_RANGES.get(x.dtype)
+        y = interpolated(x, self.method.filter if isinstance(self.method, PillowMethod) else self.method)
         if self.mode == "pad":
             value = self.fill.constant
             require_holds(x, value, "padded")
-            interval = interval.union(Interval(value, value)) if interval else None
-        return x.with_(shape=(height, width, x.channels), interval=interval)
+            y = y.with_(interval=y.interval.union(Interval(value, value)) if y.interval else None)
+        return y.with_(shape=(height, width, x.channels))
 
     def _output(self, x: FeatureType) -> tuple[int | None, int | None]:
         if self.size is not None:
             return height_width(self.size)
         if x.height is None or x.width is None:
             return None, None
-        return side_size(x.height, x.width, self.shorter_side, self.longer_side)
+        return resizing.side_size(x.height, x.width, self.shorter_side, self.longer_side)
 
     def is_identity(self, x: FeatureType) -> bool:
         return x.height is not None and x.width is not None and self._output(x) == (x.height, x.width)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         height, width = self._output(x)
-        if self.antialias or self.method not in BLURS_WITH_ANTIALIAS or None in (height, width, x.height, x.width):
+        if self.antialias or self.method not in resizing.BLURS_WITH_ANTIALIAS or None in (height, width, x.height, x.width):
             return ()
         reduction = max(x.height / height, x.width / width)  # type: ignore[operator]
         if reduction <= 2:
@@ -223,11 +207,11 @@ class Resize(ElementTransform):
             return self._resized(image, *height_width(self.size))
         height, width = (tf.shape(image)[i] if image.shape[i] is None else image.shape[i] for i in (0, 1))
         if self.size is None:
-            return self._resized(image, *side_size(height, width, self.shorter_side, self.longer_side))
+            return self._resized(image, *resizing.side_size(height, width, self.shorter_side, self.longer_side))
         size = height_width(self.size)
         if isinstance(self.method, PillowMethod) and self.mode == "crop":
-            return self.method.resize(image, *size, box=pillow.centred_box(height, width, size))
-        rows, columns = (cover_size if self.mode == "crop" else fit_size)(height, width, size)
+            return self.method.resize(image, *size, box=resizing.centred_box(height, width, size))
+        rows, columns = (resizing.cover_size if self.mode == "crop" else resizing.fit_size)(height, width, size)
         y = self._resized(image, rows, columns)
         if self.mode == "crop":
             y = y[(rows - size[0]) // 2 :, (columns - size[1]) // 2 :][: size[0], : size[1]]
@@ -241,13 +225,13 @@ class Resize(ElementTransform):
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
         whole = (0, 0, height, width)
         if self.size is None:
-            return whole, side_size(height, width, self.shorter_side, self.longer_side)
+            return whole, resizing.side_size(height, width, self.shorter_side, self.longer_side)
         size = height_width(self.size)
         if self.mode == "stretch":
             return whole, size
         if isinstance(self.method, PillowMethod) and self.mode == "crop":
-            return pillow.centred_box(height, width, size), size
-        rows, columns = (cover_size if self.mode == "crop" else fit_size)(height, width, size)
+            return resizing.centred_box(height, width, size), size
+        rows, columns = (resizing.cover_size if self.mode == "crop" else resizing.fit_size)(height, width, size)
         down, across = tf.cast(height, tf.float64) / tf.cast(rows, tf.float64), tf.cast(width, tf.float64) / tf.cast(columns, tf.float64)
         if self.mode == "crop":
             top, left = (rows - size[0]) // 2, (columns - size[1]) // 2
@@ -258,7 +242,7 @@ class Resize(ElementTransform):
     def _resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
         if isinstance(self.method, PillowMethod):
             return self.method.resize(image, height, width)
-        return resize(image, height, width, self.method, antialias=self.antialias)
+        return resizing.resize(image, height, width, self.method, antialias=self.antialias)
 
 
 class ScaleJitter(UniformTransform, RandomResize):
@@ -388,7 +372,7 @@ class RandomShorterSide(RandomResize):
 
     def _size(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Sides:
         side = tf.reshape(self.drawn(u)["shorter_side"], [-1])[0]  # images of several sizes come one by one
-        return side_size(height, width, side, self.longer_side)
+        return resizing.side_size(height, width, side, self.longer_side)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         shape = tf.shape(image)
@@ -435,20 +419,15 @@ class RandomResizedCrop(CropTransform):
     """The range of the window's area, as a fraction of the image's."""
     aspect_ratio: Annotated[Span, within(0.01, 100)] = (3 / 4, 4 / 3)
     """The range of the window's width divided by its height, before it is resized."""
-    method: Method = "bilinear"
+    method: resizing.Method = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
     antialias: bool = False
     """Use every pixel of the window when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> RandomResizedCrop:
-        if self.antialias and self.method not in BLURS_WITH_ANTIALIAS:
-            raise ValueError(f"`antialias` has no effect with `method: {self.method}`; it is for bilinear, bicubic and lanczos3")
-        return self
+    _blurs = model_validator(mode="after")(_antialiased)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        y = super().infer(x)
-        return y.with_(interval=INTEGER_RANGES.get(x.dtype)) if self.method in OVERSHOOTS and x.interval is not None else y
+        return interpolated(super().infer(x), self.method)
 
     def output_size(self) -> tuple[int, int]:
         return height_width(self.size)
@@ -458,7 +437,7 @@ class RandomResizedCrop(CropTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         plain = self.method == "bilinear" and not self.antialias
-        return replace(super().traits(x), weight=ANTIALIAS_WEIGHT if self.antialias else 1.0, bilinear=plain)
+        return replace(super().traits(x), weight=resizing.ANTIALIAS_WEIGHT if self.antialias else 1.0, bilinear=plain)
 
     def needed_size(self) -> tuple[int, int] | None:
         return self.output_size()
@@ -502,4 +481,4 @@ class RandomResizedCrop(CropTransform):
         return place(top, left, h, w, u)
 
     def finish(self, window: tf.Tensor) -> tf.Tensor:
-        return resize(window, *self.output_size(), self.method, antialias=self.antialias)
+        return resizing.resize(window, *self.output_size(), self.method, antialias=self.antialias)
