@@ -20,7 +20,6 @@ from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 
 _T = TypeVar("_T", Transform, Source, DataTest)
-_DECODER = "decode"
 _STEPS = {
     "affine": "affine perspective random_affine random_perspective random_rotation random_shear random_translation random_zoom "
     "rotation shear translation zoom",
@@ -69,19 +68,6 @@ def _homes(files: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted((op, file) for file, ops in files.items() for op in ops.split()))
 
 
-def _files(package: str) -> dict[str, str]:
-    """Maps the files of a folder, without its folders, to themselves."""
-    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
-    return {name: name for name in sorted(info.name for info in found if not info.ispkg)}
-
-
-def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
-    """Imports a module; returns the ops that it defines, by name."""
-    values = vars(importlib.import_module(module)).values()
-    own = [v for v in values if isinstance(v, type) and issubclass(v, base) and v.__module__ == module and "op" in vars(v)]
-    return {v.op: v for v in own}
-
-
 class _Ops(MutableMapping[str, type[_T]]):
     """The ops of a folder by name; a look-up imports the file. Ops of other packages can be added.
 
@@ -101,7 +87,9 @@ class _Ops(MutableMapping[str, type[_T]]):
         if name not in self._found:
             home = self._homes[name]
             due = {op for op, file in self._homes.items() if file == home}
-            found = _ops_in(f"{self._package}.{home}", self._base)
+            module = importlib.import_module(f"{self._package}.{home}")
+            types = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, self._base)]
+            found = {v.op: v for v in types if v.__module__ == module.__name__ and "op" in vars(v)}
             if set(found) != due:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")
                 raise InternalError(f"{folder}/{home}.py defines {sorted(found)}, but `ops/registry.py` expects {sorted(due)}")
@@ -140,7 +128,9 @@ def datatests() -> Mapping[str, type[DataTest]]:
 @cache
 def sources() -> Mapping[str, type[Source]]:
     """Returns all sources by their names in a spec, sorted."""
-    return _Ops("pipegen.ops.sources", Source, _files("pipegen.ops.sources"))
+    package = "pipegen.ops.sources"
+    files = sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(package).__path__) if not info.ispkg)
+    return _Ops(package, Source, dict(zip(files, files, strict=True)))
 
 
 def goes_bare(cls: type[Any]) -> bool:
@@ -155,4 +145,4 @@ def goes_bare(cls: type[Any]) -> bool:
 @cache
 def default_decoder() -> Transform:
     """Returns the step that decodes if a spec has none."""
-    return transforms()[_DECODER]()
+    return transforms()["decode"]()

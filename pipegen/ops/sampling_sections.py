@@ -112,16 +112,13 @@ class Sampling(Model):
 
     def meaning(self) -> dict[str, Any]:
         """Returns a canonical form, as plain values."""
-        said: dict[str, Any] = {}
-        if self.repeat_factor is not None:
-            said["repeat_factor"] = self.repeat_factor.model_dump(mode="json")
-        if self.balanced is not None and self.balanced[1]:
-            said["balance"] = dict([self.balanced])
-        if self.weights is not None:
-            said["weights"] = self.weights
-        if self.subset is not None:
-            said["subset"] = {k: v for k, v in self.subset.model_dump(mode="json").items() if v is not None}
-        return said
+        said = {
+            "repeat_factor": self.repeat_factor and self.repeat_factor.model_dump(mode="json"),
+            "balance": dict([self.balanced]) if self.balanced is not None and self.balanced[1] else None,
+            "weights": self.weights,
+            "subset": self.subset and self.subset.model_dump(mode="json", exclude_none=True),
+        }
+        return {k: v for k, v in said.items() if v is not None}
 
 
 class _Curriculum(Model):

@@ -333,12 +333,6 @@ def check_positive(value: Strength, name: str, below: float = math.inf) -> None:
         raise ValueError(f"`{name}` must be {'above 0' if number <= 0 else f'below {below:g}'}, got {number:g}")
 
 
-def check_pair(value: Strength, name: str) -> None:
-    """Rejects a single number where a range is needed."""
-    if not isinstance(value, tuple):
-        raise ValueError(f"`{name}` is a range [low, high] in each epoch, got {value:g}")
-
-
 def check_range(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
     """Rejects a reversed pair, and values out of bounds."""
     pair = as_pair(value)
@@ -352,7 +346,8 @@ def check_range(value: Strength, name: str, low: float | None = None, high: floa
 
 def check_span(value: Strength, name: str, low: float, high: float) -> None:
     """Rejects a single number, a reversed pair, and values out of bounds."""
-    check_pair(value, name)
+    if not isinstance(value, tuple):
+        raise ValueError(f"`{name}` is a range [low, high] in each epoch, got {value:g}")
     check_range(value, name, low, high)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -160,11 +161,7 @@ class Unique(KeyTest):
 
     def run(self, data: Listed) -> Outcome:
         splits = self.splits(data.known.splits)
-        seen: dict[str, int] = {}
-        for split in splits:
-            for key in self.looked_up(data, split):
-                if key:
-                    seen[key] = seen.get(key, 0) + 1
+        seen = Counter(key for split in splits for key in self.looked_up(data, split) if key)
         twice = [key for key, n in seen.items() if n > 1]
         looked = f"{many(len(seen), 'key')} in {listed_splits(splits)}"
         if not twice:
@@ -191,24 +188,18 @@ class Disjoint(KeyTest):
     def run(self, data: Listed) -> Outcome:
         splits = self.splits(data.known.splits)
         keys = {split: dict.fromkeys(key for key in self.looked_up(data, split) if key) for split in splits}
-        found = []
-        for i, first in enumerate(splits):
-            for second in splits[i + 1 :]:
-                shared = [key for key in keys[first] if key in keys[second]]
-                if shared:
-                    what = f"{many(len(shared), 'value')} of {self.called} {'is' if len(shared) == 1 else 'are'}"
-                    message = f"{what} in both `{first}` and `{second}`: {named(shared)}"
-                    found.append(Failure("PG717", message, self.field, (_help(self, data.known),)))
+        source, found = data.known.source, []
+        group = self.key if self.path is None else "{{path: '{}'}}".format(self.path.replace("'", "''"))
+        help_ = f"`splits: {{group: {group}}}` keeps what belongs together in one split"
+        if source.split_names() is not None or (self.path is None and self.key in source.infer()):
+            help_ = "take them out of one of the splits"  # the data itself defines the splits, or the key is not a column
+        for first, second in combinations(splits, 2):
+            shared = [key for key in keys[first] if key in keys[second]]
+            if shared:
+                what = f"{many(len(shared), 'value')} of {self.called} {'is' if len(shared) == 1 else 'are'}"
+                message = f"{what} in both `{first}` and `{second}`: {named(shared)}"
+                found.append(Failure("PG717", message, self.field, (help_,)))
         return Outcome(f"{many(len(set().union(*keys.values())), 'key')} in {listed_splits(splits)}", tuple(found))
-
-
-def _help(test: Disjoint, known: Known) -> str:
-    """Advises how to separate the keys; if the data itself defines the splits, only the data can change."""
-    column = test.path is None and test.key not in known.source.infer()
-    if known.source.split_names() is not None or not (column or test.path is not None):
-        return "take them out of one of the splits"
-    group = test.key if test.path is None else "{{path: '{}'}}".format(test.path.replace("'", "''"))
-    return f"`splits: {{group: {group}}}` keeps what belongs together in one split"
 
 
 def needs_two_splits(op: str, splits: tuple[str, ...], *, given: bool) -> Iterator[OpError]:

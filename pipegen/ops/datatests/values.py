@@ -146,13 +146,6 @@ class MomentTest(ValueTest):
         raise NotImplementedError
 
 
-def _moments(numbers: Array) -> tuple[float, float]:
-    """The mean and the sum of squared deviations of float64 `(n,)`, which are overwritten."""
-    mean = float(numbers.mean())
-    numbers -= mean
-    return mean, float(numbers @ numbers)
-
-
 class Moments(Watch):
     """Means and squared deviations, merged pairwise in float64 (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise
     algorithm for computing sample variances", 1979). `axis` is that of the channels, or `None` for all values together."""
@@ -172,9 +165,13 @@ class Moments(Watch):
         self.examples[split] = self.examples.get(split, 0) + counted
         if not numbers.size:
             return
-        groups = [numbers] if self.axis is None else np.moveaxis(numbers, self.axis, 0)
-        figures = [_moments(group.astype(np.float64).ravel()) for group in groups]
-        mean, squares = (np.array(column) for column in zip(*figures, strict=True))
+        figures = []
+        for group in [numbers] if self.axis is None else np.moveaxis(numbers, self.axis, 0):
+            apart = group.astype(np.float64).ravel()
+            figures.append([float(apart.mean()), 0.0])
+            apart -= figures[-1][0]
+            figures[-1][1] = float(apart @ apart)
+        mean, squares = np.array(figures).T
         n = numbers.size / len(figures)
         n0, mean0, squares0 = self.parts.get(split, (0.0, 0.0, 0.0))
         change = mean - mean0

@@ -52,20 +52,7 @@ class AdaptiveEqualizationTransform(AmountTransform, NeighbourhoodTransform):
         return (self.amounts(u)["limit"],)
 
     def phases(self) -> tuple[Phase, ...]:
-        tiles = as_pair(self.tiles)
-
-        def tables(images: tf.Tensor, plane: tf.Tensor, counts: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            height, width, _ = sides(images)
-            down, across = tile_sides(height, width, tiles)
-            return plane, tile_tables(counts, limit, down * across)
-
-        return (
-            lambda images, limit: (luma(images) if self.channel == "luma" else images, limit),
-            lambda _, plane, limit: (plane, tile_counts(plane, tiles), limit),
-            tables,
-            lambda _, plane, found: (plane, corners(found)),
-            lambda _, plane, quads: (plane, tf.cast(blended(plane, quads, tiles), tf.uint8)),
-        )
+        return self._plane, self._counts, self._tables, self._quads, self._blend
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         plane, level = given
@@ -73,6 +60,23 @@ class AdaptiveEqualizationTransform(AmountTransform, NeighbourhoodTransform):
             return tf.cast(level, tf.uint8)
         change = tf.cast(level, tf.int32) - tf.cast(plane, tf.int32)
         return tf.cast(tf.clip_by_value(tf.cast(images, tf.int32) + change, 0, 255), tf.uint8)
+
+    def _plane(self, images: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (luma(images) if self.channel == "luma" else images), limit
+
+    def _counts(self, images: tf.Tensor, plane: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return plane, tile_counts(plane, as_pair(self.tiles)), limit
+
+    def _tables(self, images: tf.Tensor, plane: tf.Tensor, counts: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        height, width, _ = sides(images)
+        down, across = tile_sides(height, width, as_pair(self.tiles))
+        return plane, tile_tables(counts, limit, down * across)
+
+    def _quads(self, images: tf.Tensor, plane: tf.Tensor, tables: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return plane, corners(tables)
+
+    def _blend(self, images: tf.Tensor, plane: tf.Tensor, quads: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return plane, tf.cast(blended(plane, quads, as_pair(self.tiles)), tf.uint8)
 
 
 class EqualizationTransform(LookupTableTransform):
