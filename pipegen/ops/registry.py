@@ -68,6 +68,12 @@ def _homes(files: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted((op, file) for file, ops in files.items() for op in ops.split()))
 
 
+def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
+    """Imports a module; returns the ops that it defines, by name."""
+    types = [v for v in vars(importlib.import_module(module)).values() if isinstance(v, type) and issubclass(v, base)]
+    return {v.op: v for v in types if v.__module__ == module and "op" in vars(v)}
+
+
 class _Ops(MutableMapping[str, type[_T]]):
     """The ops of a folder by name; a look-up imports the file. Ops of other packages can be added.
 
@@ -87,9 +93,7 @@ class _Ops(MutableMapping[str, type[_T]]):
         if name not in self._found:
             home = self._homes[name]
             due = {op for op, file in self._homes.items() if file == home}
-            module = importlib.import_module(f"{self._package}.{home}")
-            types = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, self._base)]
-            found = {v.op: v for v in types if v.__module__ == module.__name__ and "op" in vars(v)}
+            found = _ops_in(f"{self._package}.{home}", self._base)
             if set(found) != due:
                 folder = self._package.removeprefix("pipegen.").replace(".", "/")
                 raise InternalError(f"{folder}/{home}.py defines {sorted(found)}, but `ops/registry.py` expects {sorted(due)}")

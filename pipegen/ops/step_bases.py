@@ -246,7 +246,6 @@ class PointwiseTransform(Transform):
         raise NotImplementedError
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """Infers the dtype and the interval of the arithmetic."""
         require_image(self, x)
         return self.arithmetic(x).infer(x)
 

@@ -274,7 +274,6 @@ class Policy(Transform):
         raise NotImplementedError
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The type after all parts, one after another."""
         for part in self.parts():
             y = part.step.infer(x)
             require_same_shape(part.step, x, y)

@@ -60,7 +60,6 @@ class ChainsTransform(NeighbourhoodTransform):
         return self.geometry
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value."""
         if not kind_of(x).levels:
             message = f"`{self.op}` moves the pixels of an image several ways at once, and what is aligned with it cannot follow"
             raise OpError("PG203", message, help="`geometry: false` leaves out the operations that move pixels")

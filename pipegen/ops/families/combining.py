@@ -66,7 +66,6 @@ class CombiningTransform(Transform):
     """The share of examples that the step changes; the others stay as they are, and can still be partners."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type."""
         require_image(self, x)
         return x
 
@@ -89,49 +88,23 @@ class CombiningTransform(Transform):
         return {"own_share": self.shares(self.choose(u, *shape[:2]), *shape[:2])[..., 0]}
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """Computes the choices of the draws as whole numbers, with the same bits everywhere.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-            height: The height of the images, in pixels.
-            width: Their width.
-
-        Returns:
-            int32 `(..., k)`.
-        """
+        """Computes the choices of the draws, float64 `(..., num_draws)` in [0, 1), for images of a size in pixels, as whole numbers, with
+        the same bits everywhere: int32 `(..., k)`."""
         raise NotImplementedError
 
     def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """The weights of an example's own label and of its partners' labels, float32 `(..., 1 + others)` in [0, 1], which sum to 1.
-
-        Args:
-            chosen: From `choose`.
-            height: The height of the images, in pixels.
-            width: Their width.
-        """
+        """The weights of an example's own label and of its partners' labels, float32 `(..., 1 + others)` in [0, 1], which sum to 1, from
+        what was `chosen`."""
         raise NotImplementedError
 
     def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
-        """The parts of the combined image that show the example and each of its partners, for boxes to follow; by default all of it.
-
-        Args:
-            chosen: From `choose`, `(n, k)`.
-            height: The height of the images, in pixels.
-            width: Their width.
-        """
+        """The parts of the combined image that show the example and each of its partners, from what was `chosen`, `(n, k)`, for boxes to
+        follow; by default all of it."""
         return (Seen(),) * (1 + self.others)
 
     def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-        """Combines images, as a pure function.
-
-        Args:
-            images: `(n, height, width, channels)`.
-            partners: The images of the partners, `(n, others, height, width, channels)`.
-            chosen: From `choose`, `(n, k)`.
-
-        Returns:
-            Images of the dtype that `infer` gives.
-        """
+        """Combines images `(n, height, width, channels)` with those of their partners, `(n, others, height, width, channels)`, by what was
+        `chosen`, `(n, k)`, as a pure function, to the dtype that `infer` gives."""
         raise NotImplementedError
 
 
@@ -140,8 +113,7 @@ class PairTransform(CombiningTransform):
 
     alpha: Alpha
     """Both parameters of the Beta distribution of the example's own share: 1 is uniform, less is mostly near 0 or 1, more is mostly near
-    one
-    half."""
+    one half."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         largest = level_range(self.alpha)[1]
@@ -197,16 +169,7 @@ class Combine(Computes):
 
 
 def combine_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
-    """Weighs labels of several examples.
-
-    Args:
-        labels: float32 `(n, classes)`.
-        partners: The labels of the partners, `(n, others, classes)`.
-        shares: float32 `(n, 1 + others)`.
-
-    Returns:
-        float32 `(n, classes)`.
-    """
+    """Weighs labels, float32 `(n, classes)`, and those of their partners, `(n, others, classes)`, by shares, float32 `(n, 1 + others)`."""
     # Products of float32 are exact in float64, so a compiler may fuse them with the sum.
     total = tf.cast(labels, tf.float64) * tf.cast(shares[:, :1], tf.float64)
     for i in range(int(partners.shape[1])):
@@ -216,17 +179,10 @@ def combine_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) ->
 
 
 def symmetric_beta(u: tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
-    """Draws from Beta(alpha, alpha), from two uniform numbers each and without a loop.
+    """Draws from Beta(alpha, alpha), float64 `(...)`, from two uniform numbers each, float64 `(..., 2)` in [0, 1), and without a loop.
 
     Bailey's polar method (Mathematics of Computation 62, 1994) gives T = sqrt(v (U^(-2/v) - 1)) cos(2 pi V) of Student's
     distribution with v degrees of freedom, and (1 + T / sqrt(v + T^2)) / 2 is Beta(v/2, v/2); here v = 2 alpha.
-
-    Args:
-        u: float64 `(..., 2)`, uniform in [0, 1).
-        alpha: Above 0.
-
-    Returns:
-        float64 `(...)` in [0, 1].
     """
     cosine = tf.cos(u[..., 1] * (2 * math.pi))
     squared = tf.math.expm1(-tf.math.log(u[..., 0]) / alpha) * cosine * cosine  # T^2 / v; infinite at U = 0, which is right

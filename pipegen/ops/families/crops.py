@@ -200,7 +200,6 @@ class PaddedWindow(CropTransform):
         return replace(traits, pads=True, moves_pixels_only=not isinstance(self.fill, ConstantFill)) if self.pads() else traits
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The output size; a constant fill widens the interval."""
         y = super().infer(x)
         return filled(y, self.fill) if self.pads() else y
 

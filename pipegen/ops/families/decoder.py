@@ -198,7 +198,6 @@ class ArrayDecoder(DecodeTransform):
     """The further arguments of the format's reader, by name."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32 of the shape."""
         return x.with_(dtype="float32", shape=self.shape, interval=None, file_channels=None, file_bits=None)
 
     def read_by_python(self, content: bytes) -> str | None:
@@ -236,7 +235,6 @@ class MaskDecoder(DecodeTransform):
     """The possible class indices; `None` for any."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 `(height, width, 1)`."""
         indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
         return x.decoded(1, dtype="uint8", interval=Interval(0.0, float(max(*indices, x.ignore))))
 
@@ -259,7 +257,6 @@ class OutlineDecoder(ArrayDecoder):
     shape: tuple[int | None, ...] = (None, None, 1)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 `(height, width, 1)`."""
         return x.decoded(1, dtype="uint8", interval=Interval(0.0, 255.0))
 
     def read_by_python(self, content: bytes) -> str | None:

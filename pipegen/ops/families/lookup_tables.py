@@ -46,7 +46,6 @@ class LookupTableTransform(StagedTransform):
         return LookupTable(feature, (ref,), self.needs_histogram)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value."""
         require_image(self, x)
         require_bytes(self, x)
         return x.with_(dtype="uint8", interval=BYTE_RANGE)

@@ -144,19 +144,14 @@ class Rasters(threading.local):
                 return read_geotiff(content_of(path), bands, window)
             key = (os.getpid(), path, stamp)  # a forked process needs its own handles
             if key not in self._open:
-                self._open[key] = _opened(path)
+                import rasterio
+
+                with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR"):  # which would search for sidecar files
+                    self._open[key] = rasterio.open(path, driver="GTiff", sharing=False)
             self._open.move_to_end(key)
             while len(self._open) > _OPEN:
                 self._open.popitem(last=False)[1].close()
             return _read(self._open[key], bands, window)
-
-
-def _opened(path: str) -> Any:
-    """Opens a raster without searching for sidecar files."""
-    import rasterio
-
-    with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR"):
-        return rasterio.open(path, driver="GTiff", sharing=False)
 
 
 def _read(raster: Any, bands: Sequence[int], window: Sequence[int] | None) -> Any:

@@ -86,7 +86,7 @@ def decode(
     """
 
     def plain() -> tf.Tensor:
-        return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, jpeg=jpeg)
+        return _jpeg(contents, channels, _ratio_index(tf.io.extract_jpeg_shape(contents)[:2], need) if need else None, jpeg=jpeg)
 
     def segmented(contents: tf.Tensor) -> tf.Tensor:
         marked, size, turn = _looked_at(contents, exif)
@@ -131,7 +131,7 @@ def decode_window(
         return _slice(image, place if index is None else scaled_window(place, tf.gather(RATIOS, index)))
 
     def plain() -> tf.Tensor:
-        place, index = chosen(_jpeg_size(contents))
+        place, index = chosen(tf.io.extract_jpeg_shape(contents)[:2])
         if whole or jpeg != "fast":
             return cut(_jpeg(contents, channels, index, jpeg=jpeg), place, index)
         return _jpeg(contents, channels, index, place)
@@ -269,10 +269,6 @@ def _segmented(contents: tf.Tensor, channels: int, index: tf.Tensor | None, jpeg
         return read()
     inks = tf.io.extract_jpeg_shape(contents)[2] == 4
     return tf.cond(inks, apart(lambda: read_by_library(contents, channels, 8, exif="ignore")), read)
-
-
-def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
-    return tf.io.extract_jpeg_shape(contents)[:2]
 
 
 def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
@@ -440,11 +436,6 @@ def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -
 
     stored = tf.cond(gray & (colour == _GRAY), read, other)
     stored.set_shape([None, None, 1])
-    return _indices(stored, values)
-
-
-def _indices(stored: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
-    """Looks up the class index of each stored value, int32 `(height, width, 1)`, as uint8."""
     if values is None:
         found, odd, why = stored, tf.reduce_max(stored), "and class indices go up to 255; give it `values`"
         holds = odd <= 255

@@ -55,7 +55,10 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
     height, _, _ = sides(images)
 
     def line(offset: int) -> tf.Tensor:
-        return tf.gather(wide, _reflected(offset, height), axis=1)
+        if not isinstance(height, int):
+            return tf.gather(wide, reflect(tf.range(height) + offset, height), axis=1)
+        lines = [(i + offset) % (2 * height) for i in range(height)]
+        return tf.gather(wide, tf.constant([min(i, 2 * height - 1 - i) for i in lines], tf.int32), axis=1)
 
     if not images.dtype.is_integer:
         return nearest_float32(_weighted(line, tf.cast(real, working(images)), radius)), whole, real
@@ -111,14 +114,6 @@ def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
     return height, width, int(images.shape[3])
 
 
-def _reflected(offset: int, length: Whole) -> tf.Tensor:
-    """Returns the line `offset` lines after each one, reflected, int32 `(length,)`: a constant for a static length."""
-    if isinstance(length, int):
-        lines = [(i + offset) % (2 * length) for i in range(length)]
-        return tf.constant([min(i, 2 * length - 1 - i) for i in lines], tf.int32)
-    return reflect(tf.range(length) + offset, length)
-
-
 def reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
     """Reflects lines into 0..length-1 (abc|cba, the edge repeated)."""
     i = tf.math.floormod(i, 2 * length)
@@ -131,24 +126,22 @@ Offset: TypeAlias = "tuple[int, int]"
 
 def bordered(radius: int, edge: Literal["reflect", "nearest"]) -> Phase:
     """Makes a phase that converts images to lines, padded by `radius` pixels on every side, reflected (abc|cba) or repeating the edge."""
-    return lambda images, *given: (_with_border(images, radius, edge), *given)
 
-
-def _with_border(images: tf.Tensor, radius: int, edge: str) -> tf.Tensor:
-    height, width, channels = sides(images)
-    lines = tf.reshape(images, [-1, height, width * channels])
-    if edge == "nearest":
-        left, right = lines[:, :, :channels], lines[:, :, (width - 1) * channels :]
-        wide = tf.concat([*[left] * radius, lines, *[right] * radius], 2)
-        return tf.concat([*[wide[:, :1]] * radius, wide, *[wide[:, height - 1 :]] * radius], 1)
-
-    def beyond(values: tf.Tensor, first: int | tf.Tensor, length: int | tf.Tensor, axis: int) -> tf.Tensor:
-        repeat = channels if axis == 2 else 1
+    def beyond(values: tf.Tensor, first: Whole, length: Whole, axis: int, repeat: int) -> tf.Tensor:
         places = reflect(tf.range(radius) + first, length)[:, None] * repeat + tf.range(repeat)
         return tf.gather(values, tf.reshape(places, [-1]), axis=axis)
 
-    wide = tf.concat([beyond(lines, -radius, width, 2), lines, beyond(lines, width, width, 2)], 2)
-    return tf.concat([beyond(wide, -radius, height, 1), wide, beyond(wide, height, height, 1)], 1)
+    def phase(images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        height, width, channels = sides(images)
+        lines = tf.reshape(images, [-1, height, width * channels])
+        if edge == "nearest":
+            left, right = lines[:, :, :channels], lines[:, :, (width - 1) * channels :]
+            wide = tf.concat([*[left] * radius, lines, *[right] * radius], 2)
+            return tf.concat([*[wide[:, :1]] * radius, wide, *[wide[:, height - 1 :]] * radius], 1), *given
+        wide = tf.concat([beyond(lines, -radius, width, 2, channels), lines, beyond(lines, width, width, 2, channels)], 2)
+        return tf.concat([beyond(wide, -radius, height, 1, 1), wide, beyond(wide, height, height, 1, 1)], 1), *given
+
+    return phase
 
 
 def whole_weights(weights: tf.Tensor, middle: int = 0, counts: Sequence[int] | None = None) -> tuple[tf.Tensor, tf.Tensor]:

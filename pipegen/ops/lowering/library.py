@@ -364,12 +364,7 @@ def _deep_tiff(contents: bytes, header: _Header) -> Any:
         raise UnreadableError(
             f"is a 16-bit TIFF of {what}; `decode` reads gray and RGB, with plain transparency: keep such data as `arrays`"
         )
-    return _by_tifffile(contents)
-
-
-def _by_tifffile(contents: bytes) -> Any:
-    """Reads 16 bits of several channels, which Pillow would cut to 8."""
-    try:
+    try:  # Pillow would cut several channels to 8 bits
         import tifffile
     except ImportError:
         raise UnreadableError("is a 16-bit TIFF of several channels, which tifffile reads; `pip install tifffile`") from None

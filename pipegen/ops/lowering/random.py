@@ -49,7 +49,8 @@ def _rounds(key0: Word, key1: Word, counter0: Word, counter1: Word) -> tuple[Wor
     for block in range(5):
         for bits in _ROTATIONS[block % 2]:
             x0 = x0 + x1
-            x1 = tf.bitwise.bitwise_xor(_rotated(x1, amounts[bits], amounts[32 - bits]), x0)
+            rotated = tf.bitwise.bitwise_or(tf.bitwise.left_shift(x1, amounts[bits]), tf.bitwise.right_shift(x1, amounts[32 - bits]))
+            x1 = tf.bitwise.bitwise_xor(rotated, x0)
         x0 = x0 + schedule[(block + 1) % 3]
         x1 = x1 + schedule[(block + 2) % 3] + tf.constant(block + 1, tf.uint32)
     return x0, x1
@@ -68,11 +69,6 @@ def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
     # The second word of each pair would cost as much as another counter: XLA computes both results separately.
     words, _ = threefry2x32((key[:, :1], key[:, 1:]), (number, tf.zeros_like(number)))
     return tf.reshape(tf.bitcast(words, tf.uint16), [-1, 2 * pairs])[:, :count]
-
-
-def _rotated(x: Word, left: Word, right: Word) -> Word:
-    """Rotates the bits of a word to the left; `left` and `right` sum to 32."""
-    return tf.bitwise.bitwise_or(tf.bitwise.left_shift(x, left), tf.bitwise.right_shift(x, right))
 
 
 _HALVINGS = 48
@@ -143,15 +139,11 @@ def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> t
     The noise continues outside the image, so a field has the same deviation everywhere.
     """
     rows, columns = _points(height, sigma), _points(width, sigma)
-    noise = tf.reshape(_noise(key, 2 * rows * columns), [-1, 2, rows, columns])
+    bytes_ = tf.bitwise.right_shift(half_words(key, 2 * rows * columns), tf.constant(8, tf.uint16))
+    odd = tf.cast(2 * tf.cast(bytes_, tf.int32) - 255, tf.float32)  # from -255 to 255
+    noise = tf.reshape(odd, [-1, 2, rows, columns])
     down = product(_weights(height, sigma), noise)  # (n, 2, height, columns)
     return product(tf.round(down * (1.0 / _NOISE)), tf.transpose(_weights(width, sigma)))
-
-
-def _noise(key: tf.Tensor, count: Whole) -> tf.Tensor:
-    """Draws odd numbers from -255 to 255, uniformly: float32 `(n, count)`."""
-    bytes_ = tf.bitwise.right_shift(half_words(key, count), tf.constant(8, tf.uint16))
-    return tf.cast(2 * tf.cast(bytes_, tf.int32) - 255, tf.float32)
 
 
 def _points(length: Whole, sigma: float) -> Whole:

@@ -159,17 +159,8 @@ def _with_side(height: Side, width: Side, side: Side, *, shorter: bool) -> tuple
     return tf.where(by_width, rows, side), tf.where(by_width, side, columns)
 
 
-def cover_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
-    """Returns the least size with the image's aspect ratio that covers `size`."""
-    return _proportional(height, width, size, covers=True)
-
-
-def fit_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
-    """Returns the largest size with the image's aspect ratio that fits inside `size`."""
-    return _proportional(height, width, size, covers=False)
-
-
-def _proportional(height: Side, width: Side, size: tuple[int, int], *, covers: bool) -> tuple[Side, Side]:
+def proportional_size(height: Side, width: Side, size: tuple[int, int], *, covers: bool) -> tuple[Side, Side]:
+    """Returns the size with the image's aspect ratio that fits inside `size`, or the least one that `covers` it."""
     h, w = size
     rows, columns = _share(height, w, width), _share(width, h, height)
     if isinstance(height, int) and isinstance(width, int):
@@ -226,9 +217,7 @@ def resize_as_pillow(
     given = tf.unstack(tf.shape(image)[:2])
     box = box or (0, 0, *given)
     as_it_is = tf.reduce_all(tf.stack([height, width, box[2], box[3]]) == tf.stack([*given, *given]))
-    y = tf.cond(as_it_is, lambda: image, lambda: _resized(image, height, width, name, box, chooses_pass))
-    y.set_shape([*(d if isinstance(d, int) else None for d in (height, width)), image.shape[-1]])
-    return y
+    return _sized(tf.cond(as_it_is, lambda: image, lambda: _resized(image, height, width, name, box, chooses_pass)), image, height, width)
 
 
 def centred_box(height: Side, width: Side, size: tuple[int, int]) -> Box:

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 from pipegen.ops.lowering.graphs import asserted, elsewhere, graph_around
 from pipegen.ops.lowering.python_calls import numpy_function
 
@@ -42,14 +42,9 @@ class Mapped:
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
         """Gathers rows."""
-        taken = numpy_function(self._take, [row], tf.as_dtype(self._array.dtype), stateful=False)
+        taken = numpy_function(lambda at: np.ascontiguousarray(self._array[at]), [row], tf.as_dtype(self._array.dtype), stateful=False)
         taken.set_shape([*row.shape, *self._array.shape[1:]])
         return taken
-
-    def _take(self, row: Any) -> Any:
-        import numpy as np
-
-        return np.ascontiguousarray(self._array[row])
 
 
 def called(
@@ -84,7 +79,10 @@ class StoredPixels:
         canvas = self.canvases(row)
         if row.shape.rank:
             return canvas
-        return self._cut(canvas, row)
+        height, width = tf.unstack(self.sizes(row))
+        image = canvas[:height, :width]
+        image.set_shape([None, None, self.canvas[2]])
+        return image
 
     def canvases(self, row: tf.Tensor) -> tf.Tensor:
         """Reads the canvases of rows."""
@@ -100,12 +98,6 @@ class StoredPixels:
         """Returns the memory of all canvases as words, and the offsets of rows `(n,)` in bytes; `None` in another process."""
         found: tuple[tf.Tensor, tf.Tensor] | None = self._rows.memory(row)
         return found
-
-    def _cut(self, canvas: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
-        height, width = tf.unstack(self.sizes(row))
-        image = canvas[:height, :width]
-        image.set_shape([None, None, self.canvas[2]])
-        return image
 
 
 class StoredFiles:
@@ -183,8 +175,6 @@ def _empty_list(length: int) -> tf.Tensor:
 
 def _here(path: str, size: int) -> tf.Tensor:
     """Maps a file in this process, as uint8 `(size,)`. An empty file cannot be mapped."""
-    import numpy as np
-
     if not size:
         return tf.zeros([0], tf.uint8)
     # A tensor needs writable memory; writing would not change the file.

@@ -47,7 +47,6 @@ class RandomColorJitter(UniformTransform, ColourTransform):
         return (factor_range(self.saturation_factor), symmetric_range(self.hue_degrees)) != ((1, 1), (0, 0))
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32; saturation and hue need three channels."""
         y = super().infer(x)
         if self._needs_colour() and x.channels != 3:
             field = "hue_degrees" if symmetric_range(self.hue_degrees) != (0, 0) else "saturation_factor"

@@ -198,7 +198,6 @@ class Crop(SizedCrop):
     """The window's first column, counted from 0."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The window's size; an image that is known to be too small is an error."""
         y = super().infer(x)
         h, w = self.output_size()
         if (x.height is not None and self.top + h > x.height) or (x.width is not None and self.left + w > x.width):

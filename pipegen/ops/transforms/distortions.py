@@ -316,7 +316,6 @@ class RandomGridShuffle(DisplacementTransform):
         return replace(super().traits(x), displaces=False)  # a field with jumps has no inverse that could move points
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type."""
         rows, columns = as_pair(self.cells)
         if (x.height is not None and x.height < rows) or (x.width is not None and x.width < columns):
             message = f"`{self.op}` needs a pixel for each of {rows}×{columns} cells, and gets {x.height}×{x.width}"

@@ -42,7 +42,6 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
     """The range of the share of the matched image, from 0, the image itself, to 1."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value, of gray or RGB."""
         y = super().infer(x)
         require_channels(self, x, (1, 3))
         return y

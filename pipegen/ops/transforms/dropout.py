@@ -53,7 +53,6 @@ class DropoutTransform(NeighbourhoodTransform):
         return self.model_copy(update={"fill": ConstantFill(constant=constant)})
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type; the constant widens the interval."""
         y = super().infer(x)
         if kind_of(x).categorical and self.mask_fill is None:
             said = write("mask_fill: ignore", "arguments")

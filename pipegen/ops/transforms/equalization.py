@@ -35,7 +35,6 @@ class AdaptiveEqualizationTransform(AmountTransform, NeighbourhoodTransform):
     """What is equalised: the `luma`, whose change is added to each channel and clipped, or `each` channel by itself."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value."""
         y = super().infer(x)
         if self.channel == "luma" and x.channels not in (1, 3):
             message = f"`{self.op}` takes the luma of 1 or 3 channels, and gets {x.channels}"

@@ -35,7 +35,6 @@ class Mixup(PairTransform):
     """Both parameters of the Beta distribution of λ: 0.2 leaves most images nearly as they are, 1 is uniform."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32 in the interval that enters."""
         return super().infer(x).with_(dtype="float32")
 
     def is_identity(self, x: FeatureType) -> bool:
@@ -77,8 +76,7 @@ class Cutmix(PairTransform):
 
     alpha: Alpha = 1.0
     """Both parameters of the Beta distribution of λ, which decides the size of the rectangle; 1 is uniform, as in the paper. (Keras'
-    `factor`
-    is different: the upper end of a range from which this parameter is drawn.)"""
+    `factor` is different: the upper end of a range from which this parameter is drawn.)"""
 
     def num_draws(self) -> int:
         return super().num_draws() + 2

@@ -211,7 +211,7 @@ class Resize(ElementTransform):
         size = height_width(self.size)
         if isinstance(self.method, PillowMethod) and self.mode == "crop":
             return self.method.resize(image, *size, box=resizing.centred_box(height, width, size))
-        rows, columns = (resizing.cover_size if self.mode == "crop" else resizing.fit_size)(height, width, size)
+        rows, columns = resizing.proportional_size(height, width, size, covers=self.mode == "crop")
         y = self._resized(image, rows, columns)
         if self.mode == "crop":
             y = y[(rows - size[0]) // 2 :, (columns - size[1]) // 2 :][: size[0], : size[1]]
@@ -231,7 +231,7 @@ class Resize(ElementTransform):
             return whole, size
         if isinstance(self.method, PillowMethod) and self.mode == "crop":
             return resizing.centred_box(height, width, size), size
-        rows, columns = (resizing.cover_size if self.mode == "crop" else resizing.fit_size)(height, width, size)
+        rows, columns = resizing.proportional_size(height, width, size, covers=self.mode == "crop")
         down, across = tf.cast(height, tf.float64) / tf.cast(rows, tf.float64), tf.cast(width, tf.float64) / tf.cast(columns, tf.float64)
         if self.mode == "crop":
             top, left = (rows - size[0]) // 2, (columns - size[1]) // 2

@@ -92,7 +92,6 @@ class ImageMoments(StepPart, ElementTransform):
     """Count, mean and squares of each channel of one image, on which the step is fitted."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float64 `(3, 1, channels)`."""
         require_values(self, x)
         if x.channels is None:
             raise OpError("PG205", f"`{self.op}` needs a known number of channels")
@@ -193,7 +192,6 @@ class WhitenImages(UnconditionalTransform, StepPart, NeighbourhoodTransform):
         return Traits(Family.NEIGHBOURHOOD, weight=max(1.0, _WEIGHT * values))
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32, within the range that the matrix can give for the input's range."""
         require_whitenable(self, x)
         y = x.with_(dtype="float32", interval=None, centred=True)
         if self.numbers is None or math.prod(d or 0 for d in x.shape) == 0:
@@ -221,7 +219,6 @@ class ImageValues(StepPart, ElementTransform):
         return self.learns
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float64, of the same shape."""
         require_whitenable(self, x)
         return x.with_(dtype="float64", interval=None)
 

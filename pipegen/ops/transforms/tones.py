@@ -244,7 +244,6 @@ class RandomToneCurve(LookupTableTransform):
     """Draw a curve for each of the three channels, which tints the image, instead of one for all."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value; curves of their own need three channels."""
         y = super().infer(x)
         if self.per_channel and x.channels != 3:
             raise OpError("PG205", f"`per_channel` of `{self.op}` needs 3 channels, and gets {x.channels}", field="per_channel")
