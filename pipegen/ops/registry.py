@@ -27,9 +27,9 @@ _STEPS = {
     "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur "
     "random_defocus_blur random_gaussian_blur random_glass_blur random_median_blur random_motion_blur random_zoom_blur",
     "box_crops": "random_box_crop random_box_safe_crop random_crop_around random_iou_crop",
-    "brightness": "brightness contrast random_brightness random_contrast",
-    "channels": "random_channel_drop random_channel_shift random_channel_shuffle random_rgb_shift",
-    "color_jitter": "random_color_jitter random_photometric_distort",
+    "brightness": "brightness contrast random_brightness random_color_jitter random_contrast random_photometric_distort",
+    "colours": "grayscale hue random_channel_drop random_channel_shift random_channel_shuffle random_grayscale random_hsv "
+    "random_hue random_rgb_shift random_saturation random_sepia saturation sepia",
     "crop": "center_crop corner_crop crop pad random_crop random_zoom_out",
     "decode": "decode",
     "degradations": "jpeg random_chromatic_aberration random_downscale random_jpeg",
@@ -37,9 +37,7 @@ _STEPS = {
     "random_thin_plate_spline",
     "domain_adaptation": "random_fourier_adaptation random_histogram_matching random_stain",
     "dropout": "random_coarse_dropout random_erasing random_grid_dropout random_grid_mask random_pixel_dropout",
-    "equalization": "clahe equalization random_clahe random_equalization",
     "flip": "flip random_d4 random_flip random_rotate_90 random_transpose rotate_90 transpose",
-    "hue": "grayscale hue random_grayscale random_hsv random_hue random_saturation random_sepia saturation sepia",
     "light": "random_color_temperature random_illumination random_pca_lighting random_plasma random_plasma_shadow random_shadow",
     "mixup": "copy_paste cutmix mixup mosaic",
     "noise": "random_additive_noise random_gaussian_noise random_iso_noise random_salt_and_pepper random_shot_noise",
@@ -49,8 +47,8 @@ _STEPS = {
     "resize": "random_resized_crop random_shorter_side resize scale_jitter",
     "sharpness": "random_emboss random_morphology random_sharpness random_unsharp_mask sharpness",
     "standardize": "standardize whiten",
-    "tones": "auto_contrast gamma invert posterization random_auto_contrast random_gamma "
-    "random_invert random_posterization random_solarization random_solarize_add random_tone_curve solarization",
+    "tones": "auto_contrast clahe equalization gamma invert posterization random_auto_contrast random_clahe random_equalization "
+    "random_gamma random_invert random_posterization random_solarization random_solarize_add random_tone_curve solarization",
     "weather": "random_fog random_rain random_snow random_spatter random_sun_flare",
 }
 """The steps of each file of `ops/transforms`."""

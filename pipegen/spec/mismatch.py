@@ -16,7 +16,6 @@ from pipegen.diagnostics.foreign import meanings
 from pipegen.diagnostics.suggest import closest, hints, is_certain
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import BUCKET
-from pipegen.ops.buckets import sized
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.fitted import FittedTransform
@@ -25,6 +24,7 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import datatests, transforms
+from pipegen.ops.sampling_sections import sized
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.traits import IMAGE_224, Family, Traits

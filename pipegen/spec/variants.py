@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import Label
 from pipegen.frozen import dataclass
-from pipegen.ops.buckets import says_bucket, sized
 from pipegen.ops.families.combining import named_by, runs_on
+from pipegen.ops.sampling_sections import says_bucket, sized
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
 from pipegen.ops.transform import Transform
