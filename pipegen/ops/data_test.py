@@ -105,15 +105,8 @@ def many(n: int, noun: str, plural: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure of a test.
-
-    Attributes:
-        code: A diagnostic code.
-        message: One sentence.
-        field: The argument that it contradicts, or `None` for the test as a whole.
-        help: What to do about it, one line each.
-        doubtful: Whether it is only a warning, whatever the severity of the test.
-    """
+    """A failure of a test: a diagnostic code, one sentence, the argument that it contradicts (`None` for the test as a whole), and what to
+    do about it, one line each. If it is `doubtful`, it is only a warning, whatever the severity of the test."""
 
     code: str
     message: str

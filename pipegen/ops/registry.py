@@ -73,13 +73,8 @@ def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
 
 
 class _Ops(MutableMapping[str, type[_T]]):
-    """The ops of a folder by name; a look-up imports the file. Ops of other packages can be added.
-
-    Args:
-        package: The folder.
-        base: The base class of its ops.
-        homes: The file of each op.
-    """
+    """The ops of a folder by name, with their base class and the file (`homes`) of each; a look-up imports the file. Ops of other packages
+    can be added."""
 
     def __init__(self, package: str, base: type[_T], homes: Mapping[str, str]) -> None:
         self._package = package

@@ -277,8 +277,8 @@ class AmountTransform(Transform):
         raise NotImplementedError
 
     def amounts(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The amounts of each example by name: float64 `(...)`, from draws `(..., num_draws)`."""
-        raise NotImplementedError
+        """The amounts of each example by name: float64 `(...)`, from draws `(..., num_draws)`; by default those that are drawn."""
+        return self.drawn(u)
 
     def largest(self, name: str) -> float:
         """The greatest value of an amount in any epoch."""
@@ -313,9 +313,6 @@ class UniformTransform(AmountTransform):
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         return {name: uniform(drawn, bounds) for drawn, (name, bounds) in zip(tf.unstack(u, axis=-1), self.ranges().items(), strict=False)}
-
-    def amounts(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        return self.drawn(u)
 
 
 @cache

@@ -238,10 +238,6 @@ Span = Range | AnySchedule
 """A range of draws, or a schedule of ranges."""
 
 
-TINY = 1 / 200
-"""The share of the value range, about one level of 255, below which a change cannot be seen."""
-
-
 def symmetric_range(m: Magnitude) -> tuple[float, float]:
     """The range of a magnitude around 0; for a schedule, the range of all epochs."""
     if isinstance(m, Schedule):
@@ -417,7 +413,7 @@ def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> 
     if largest >= x.interval.width:
         message = f"the `{name}` of `{op}` reaches {largest:g}, but the values are in {x.interval}"
         return (OpError("PG510", message, field=name, help=f"`{name}` is in the units of the incoming values"),)
-    if largest < TINY * x.interval.width:
+    if largest < x.interval.width / 200:  # about one level of 255
         message = f"the `{name}` of `{op}` is at most {largest:g}, which cannot be seen in values in {x.interval}"
         help_ = write(f"{name}: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
         return (OpError("PG510", message, field=name, help=help_),)

@@ -33,22 +33,14 @@ OPERATIONS = (
 NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 GEOMETRY = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
 COLOUR = ("brightness", "color", "contrast")
-PLAIN_TABLES = ("posterize", "solarize", "invert")
-HISTOGRAM_TABLES = ("auto_contrast", "equalize")
-FILTERS = ("sharpness",)
+KINDS = (("posterize", "solarize", "invert"), ("auto_contrast", "equalize"), ("sharpness",))
+"""The operations of each choice of a layer, in the order of its parts: plain tables, tables of a histogram, and filters."""
 
 
 class Limits(NamedTuple):
-    """The effect of each operation at full strength.
-
-    Attributes:
-        shear: The slope, about the top left corner.
-        translation: The distance, as a fraction of the side or in pixels.
-        in_pixels: Whether `translation` is in pixels.
-        degrees: The angle of a rotation about the centre.
-        enhancement: The distance from 1 of the factor of brightness, colour, contrast and sharpness.
-        bits: The number of bits, of 8, that `posterize` drops.
-    """
+    """The effect of each operation at full strength: the slope of a shear about the top left corner, the distance of a translation (a
+    fraction of the side, or `in_pixels`), the angle of a rotation about the centre, the distance from 1 of the factor of brightness,
+    colour, contrast and sharpness (`enhancement`), and the number of bits, of 8, that `posterize` drops."""
 
     shear: float
     translation: float
@@ -85,7 +77,7 @@ class Chosen(NamedTuple):
         def amount(names: tuple[str, ...], limit: float) -> tf.Tensor:
             return tf.add_n([self.signed(name, limit) for name in names])
 
-        shear, translate, factor = GEOMETRY[:2], GEOMETRY[2:4], (*COLOUR, *FILTERS)
+        shear, translate, factor = GEOMETRY[:2], GEOMETRY[2:4], (*COLOUR, "sharpness")
         return {
             "degrees": (("rotate",), amount(("rotate",), limits.degrees)),
             "slope": (shear, amount(shear, limits.shear)),
@@ -166,10 +158,6 @@ class Augmentation(Policy):
         if used & set(COLOUR):
             found.append(Part(AllColour(policy=self, feature=self.feature)))
         return tuple(found)
-
-
-KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
-"""The operations of each choice of a layer, in the order of its parts."""
 
 
 class AugmentationPart(Transform):

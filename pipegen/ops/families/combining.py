@@ -27,19 +27,11 @@ WHOLE = 1 << 16
 COUNTS = {1: "two", 3: "four"}
 """The number of combined examples in words, by the number of partners."""
 
-_SHARED_DRAWS = 2
-"""The draws of every such step: the rank in the group, and whether the step acts."""
-
 
 @dataclass(frozen=True)
 class Seen:
-    """The part of a combined image that shows one of its sources.
-
-    Attributes:
-        window: Top, left, bottom and right edge in pixels, whole numbers `(n, 4)`; `None` for the whole image.
-        outside: Whether the source is visible outside the window instead of inside.
-        shift: The rows and columns by which the source is moved, whole numbers `(n, 2)`; `None` if it is not.
-    """
+    """The part of a combined image that shows one of its sources: inside or `outside` a window, whose top, left, bottom and right edge in
+    pixels are whole numbers `(n, 4)`, `None` for the whole image. The source is moved by `shift` rows and columns, `(n, 2)`, if given."""
 
     window: tf.Tensor | None = None
     outside: bool = False
@@ -73,7 +65,7 @@ class CombiningTransform(Transform):
         return most(self.probability) == 0
 
     def num_draws(self) -> int:
-        return _SHARED_DRAWS
+        return 2  # the rank in the group, and whether the step acts
 
     def rank(self, u: tf.Tensor) -> tf.Tensor:
         """The rank of an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
@@ -142,12 +134,8 @@ class PairTransform(CombiningTransform):
 
 @dataclass(frozen=True, slots=True)
 class Combine(Computes):
-    """Combines parts of other examples of the group into each one.
-
-    Attributes:
-        canvas: The height and width of the images, in pixels.
-        label: Whether the feature is a label, which is weighed by the shares.
-    """
+    """Combines parts of other examples of the group into each one. `canvas` is the height and width of the images, in pixels; a `label` is
+    weighed by the shares."""
 
     combines: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.2

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from pipegen.types import FeatureType
 
 
-_PIXEL_NS = 1.0
-"""Nanoseconds of one core for each pixel of a mask that is searched."""
-
-
 class SizedCrop(CropTransform):
     """A window of a given size."""
 
@@ -123,7 +119,7 @@ class ChooseWindow(Stage):
         return kind_named(self.kind).ragged
 
     def ns(self, x: FeatureType) -> float:
-        return 0.0 if self.by_items() else _PIXEL_NS
+        return 0.0 if self.by_items() else 1.0  # for each pixel of a mask that is searched
 
     def says(self) -> str:
         return f"choose the window: {use(self.ref)}"

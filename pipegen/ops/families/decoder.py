@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 _DECODE_NS = 14.5
 """Nanoseconds to decode a stored byte."""
-_WINDOW_SHARE = 0.78
-"""The cost of decoding a window alone, relative to the whole image."""
-_WINDOW_US = 60.0
-"""Microseconds to find the window."""
 CROP_NS = 0.5
 """Nanoseconds to copy a value of a window."""
 
@@ -168,7 +164,8 @@ class DecodeWindow(Stage):
         return weight_ns(self.crop, CROP_NS, x)
 
     def decode_us(self, file_bytes: float) -> float:
-        return _WINDOW_US + file_bytes * _DECODE_NS / 1e3 * (1.0 if self.whole else _WINDOW_SHARE)
+        alone = 1.0 if self.whole else 0.78  # the cost of decoding a window, relative to the whole image
+        return 60.0 + file_bytes * _DECODE_NS / 1e3 * alone  # 60 to find the window
 
 
 Decodes = (Decode, DecodeWindow)

@@ -15,9 +15,6 @@ from pipegen.ops.step_bases import require_bytes, require_image
 from pipegen.ops.traits import Family
 from pipegen.types import BYTE_RANGE, FeatureType
 
-_HISTOGRAM_NS = 1.5
-"""Nanoseconds to count a value, and to make the table from the counts."""
-
 
 class LookupTableTransform(StagedTransform):
     """A table look-up on bytes. Floats from 0 to 255 are rounded half to even and clipped first.
@@ -84,7 +81,7 @@ class LookupTable(Stage):
         return only_identities(self.refs, x, y)
 
     def ns(self, x: FeatureType) -> float:
-        return self.ns_per_value + _HISTOGRAM_NS if self.reads_histogram else self.ns_per_value
+        return self.ns_per_value + (1.5 if self.reads_histogram else 0.0)  # to count a value, and to make the table from the counts
 
 
 def threshold_lints(op: str, name: str, threshold: float | Span) -> tuple[OpError, ...]:

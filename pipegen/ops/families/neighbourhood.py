@@ -53,8 +53,8 @@ class NeighbourhoodTransform(StagedTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Computes from the draws, float64 `(n, num_draws)` in [0, 1), and from the sides of the images in pixels, int32 scalars where they
         are not known statically, what the pixels need: in float64, rounded once, tensors whose first axis is the example; by default
-        nothing. `probability` plays no part."""
-        return ()
+        what is drawn. `probability` plays no part."""
+        return tuple(self.drawn(u).values())
 
     phase: ClassVar[Phase | None] = None
     """The only phase, for a step with one."""

@@ -13,8 +13,6 @@ from pipegen.ops.step_bases import AmountTransform
 LARGEST = 20.0
 """The largest factor; with it, sums of bytes still fit 32 bits."""
 _BITS = 18
-_SMOOTH = 13.0
-"""The sum of the weights of Pillow's `SMOOTH`: 5 in the middle and 1 for each of the 8 neighbours."""
 
 
 class SharpenTransform(NeighbourhoodTransform):
@@ -42,7 +40,7 @@ class SharpnessTransform(AmountTransform, SharpenTransform):
 
 def gains(factor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The multiple of 13 (s - x) that is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
-    gain = (1.0 - factor) / _SMOOTH
+    gain = (1.0 - factor) / 13.0  # the sum of the weights of Pillow's `SMOOTH`: 5 in the middle, 1 for each of the 8 neighbours
     return tf.cast(tf.round(gain * float(1 << _BITS)), tf.int32), tf.cast(gain, tf.float32)
 
 

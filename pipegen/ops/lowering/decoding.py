@@ -43,8 +43,6 @@ _FOUR_COLOURS = r"(?s)\C*\x00\x14\x08\C\C\C\C\x04\C*"
 """A start of frame of four colours: its length, the bits, height and width, and their number."""
 _ADOBE = bytes.fromhex("ffee000e41646f626500640000000000")
 """The segment of a JPEG with inverted inks, as they always are."""
-_UNKNOWN_SIDE = 1 << 15
-"""Height and width in place of unknown ones: no window is too large for it."""
 _SMALLEST = bytes.fromhex("ffd8ffc0000b080001000101011100ffda0008010100003f00")
 """The head of a JPEG of one gray pixel, up to its scan."""
 # Start of image, an application segment of JFIF's 16 bytes, and the marker after it.
@@ -280,7 +278,9 @@ def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
     def of_some(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
         # For other files a known JPEG is read: a branch for each would add two functions each.
         asked = [tf.where(*pair, _SMALLEST) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)]
-        return tf.where(known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], _UNKNOWN_SIDE)
+        return tf.where(
+            known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], 1 << 15
+        )  # larger than any window
 
     return tf.ensure_shape(either(tf.reduce_all(known), of_all, of_some, contents, known), [len(contents), 2])
 
@@ -338,14 +338,10 @@ def _shaped(image: tf.Tensor, channels: int) -> tf.Tensor:
     return image
 
 
-_AFTER_KINDS = 7
-"""The branch of a JPEG, after those of `kind`."""
-
-
 def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
     """Decodes a PNG, TIFF, PGM or PPM file of 16 bits to uint16, like `decode_other` for 8 bits; rejects files of fewer bits."""
     head = head_of(contents)
-    number = tf.where(is_jpeg(head), _AFTER_KINDS, kind(head))
+    number = tf.where(is_jpeg(head), 7, kind(head))
 
     def shallow(name: str) -> Callable[[], tf.Tensor]:
         return lambda: refused(contents, too_shallow(name), tf.uint16)
@@ -378,8 +374,6 @@ def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
 
 PNG = b"\x89PNG\r\n\x1a\n"
 """The signature of a PNG."""
-_PNG_SIDES = 16
-"""Offset of width and height in a PNG, four bytes each, big-endian."""
 
 
 def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: int = 8) -> tf.Tensor:
@@ -392,7 +386,7 @@ def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: 
         return upright(tf.io.extract_jpeg_shape(contents)[:2])
 
     def png() -> tf.Tensor:
-        sides = tf.io.decode_raw(tf.strings.substr(contents, _PNG_SIDES, 8), tf.int32, little_endian=False)
+        sides = tf.io.decode_raw(tf.strings.substr(contents, 16, 8), tf.int32, little_endian=False)  # width and height, four bytes each
         return upright(tf.reverse(tf.ensure_shape(sides, [2]), [0]))
 
     def other() -> tf.Tensor:

@@ -71,9 +71,6 @@ def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.bitcast(words, tf.uint16), [-1, 2 * pairs])[:, :count]
 
 
-_HALVINGS = 48
-
-
 def symmetric_dirichlet(u: tf.Tensor, alpha: float) -> tf.Tensor:
     """Draws shares from Dirichlet(alpha, …, alpha), float64 `(..., k)` that sum to 1: quantiles of Gamma(alpha) at uniform numbers of that
     shape, in [0, 1), divided by their sum. `alpha` is from 0.1 to 100; with 1 all shares are equally likely."""
@@ -89,7 +86,7 @@ def _log_gamma_quantile(u: tf.Tensor, alpha: float) -> tf.Tensor:
         return tf.math.log(-tf.math.log1p(-u))
     low = tf.zeros_like(u) + (math.lgamma(alpha + 1) - 38.0) / alpha  # P(x) is about x^alpha / Gamma(alpha + 1) for small x
     high = tf.zeros_like(u) + math.log(alpha + 40.0 * math.sqrt(alpha) + 40.0)
-    for _ in range(_HALVINGS):
+    for _ in range(48):
         middle = (low + high) / 2.0
         below = tf.math.igamma(tf.constant(alpha, tf.float64), tf.exp(middle)) < u
         low, high = tf.where(below, middle, low), tf.where(below, high, middle)

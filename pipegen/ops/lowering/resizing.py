@@ -28,8 +28,6 @@ ANTIALIAS_WEIGHT = 3.5
 """The cost of a resize with `antialias`, in multiples of one without."""
 _KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos3"}
 """TensorFlow's names of the kernels."""
-_READ_OF = 8
-"""Most input pixels for each output pixel up to which converting all of them pays."""
 _usual = ContextVar("usual", default=False)
 
 
@@ -74,7 +72,8 @@ def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
     if image.dtype != tf.uint8 or _usual.get() or target() == "converter":
         return tf.squeeze(as_floats(), 0)
     channels = image.shape[-1] or tf.shape(image, tf.int64)[-1]
-    few = tf.size(image, tf.int64) <= _READ_OF * channels * tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
+    # Converting all pays up to 8 input pixels for each output pixel.
+    few = tf.size(image, tf.int64) <= 8 * channels * tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
     return tf.squeeze(tf.cond(few, as_floats, lambda: of(given)), 0)
 
 
@@ -84,9 +83,6 @@ def _separable(image: tf.Tensor, size: tf.Tensor, kernel: str, *, antialias: boo
     TensorFlow's kernel weighs rows first and then columns. Rows are contiguous memory, summed with vector instructions; columns take one
     pixel's channels at a time. So the image is transposed in between, and rows are weighed twice: an image of one column, whose pixels are
     channels, leaves the kernel no columns to weigh.
-
-    Returns:
-        `(size[0], size[1], channels)` of the image's dtype.
     """
 
     def weigh_rows(x: tf.Tensor, before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
@@ -201,7 +197,6 @@ WEIGHT = 25.0
 _REACH = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
 """The radius of a filter, in pixels of the smaller of input and output."""
 _BITS = 22
-_OPAQUE = 255
 
 
 def resize_as_pillow(
@@ -329,4 +324,4 @@ def _unpremultiplied(x: tf.Tensor) -> tf.Tensor:
     """Undoes `_premultiplied`; transparent and opaque pixels stay."""
     colour, opacity = x[..., :3], x[..., 3:]
     shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)
-    return tf.concat([tf.where((opacity == 0) | (opacity == _OPAQUE), colour, shown), opacity], -1)
+    return tf.concat([tf.where((opacity == 0) | (opacity == 255), colour, shown), opacity], -1)

@@ -126,10 +126,6 @@ def sub_policies(name: PolicyName) -> tuple[SubPolicy, ...]:
     return tuple(found)
 
 
-FULL_LEVEL = 9
-"""The level of full strength in the published tables."""
-
-
 _PUBLISHED = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
 
 
@@ -171,7 +167,7 @@ class AutoAugment(Augmentation):
 
     def layers(self, u: tf.Tensor) -> Chosen:
         levels = tf.constant([sub.levels for sub in sub_policies(self.policy)], tf.float64)
-        return Chosen(self.operations(u), tf.gather(levels, self._number(u)) / FULL_LEVEL, signs(u[..., 3:5]))
+        return Chosen(self.operations(u), tf.gather(levels, self._number(u)) / 9, signs(u[..., 3:5]))
 
     def _number(self, u: tf.Tensor) -> tf.Tensor:
         """The number of the sub-policy, int32 `(...)`."""

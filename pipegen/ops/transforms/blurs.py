@@ -206,10 +206,6 @@ class RandomGaussianBlur(UnsignedTransform, GaussianTransform):
     """The standard deviation of the Gaussian, in pixels, at most 10: 2 means from 0 to 2, a pair is the range."""
 
 
-LARGEST_ADVANCED = 3.0
-"""The largest sigma, in pixels: the filter is not separable, so its cost grows with the square."""
-
-
 class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
     """Blurs images with a generalised Gaussian of two widths, an angle and an exponent, each drawn uniformly: the blur kernels of
     Real-ESRGAN, and Albumentations' `AdvancedBlur` without noise.
@@ -224,7 +220,7 @@ class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
         "random_advanced_blur: {sigma: [0.5, 1.5]}", "random_advanced_blur: {sigma: [0.2, 1], beta: [1, 1], probability: 0.5}"
     )
 
-    sigma: Annotated[Span, within(0.1, LARGEST_ADVANCED)] = (0.2, 1.0)
+    sigma: Annotated[Span, within(0.1, 3)] = (0.2, 1.0)  # it is not separable, so its cost grows with the square
     """The range of each of the two widths, in pixels, from 0.1 to 3."""
     degrees: Annotated[Span, within(-180, 180)] = (-90.0, 90.0)
     """The range of the angle of the first width, in degrees, anticlockwise from the right."""
@@ -419,15 +415,17 @@ class RandomGlassBlur(NeighbourhoodTransform):
         first = map(filters.beside, (filters.widen, filters.filter_rows))
         return *first, self._filter_and_take, widen_again, filters.filter_rows, filters.filter_columns
 
+    def _moved(self, key: tf.Tensor, pixels: int | tf.Tensor) -> list[tf.Tensor]:
+        """How far down, and to the right, each pixel is taken: int32 `(n, pixels)` each."""
+        words, places = tf.cast(half_words(key, pixels), tf.int32), 2 * self.distance + 1
+        halves = tf.bitwise.right_shift(words, 8), tf.bitwise.bitwise_and(words, 255)
+        return [tf.bitwise.right_shift(half * places, 8) - self.distance for half in halves]
+
     def _filter_and_take(self, images: tf.Tensor, key: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The blurred images `(n, height · width, channels)`, each pixel taken from its place."""
         height, width, channels = filters.sides(images)
         (lines,) = filters.filter_columns(images, *given)
-        words, places = tf.cast(half_words(key, height * width), tf.int32), 2 * self.distance + 1
-        down, right = (
-            tf.reshape(tf.bitwise.right_shift(byte * places, 8) - self.distance, [-1, height, width])
-            for byte in (tf.bitwise.right_shift(words, 8), tf.bitwise.bitwise_and(words, 255))
-        )
+        down, right = (tf.reshape(moved, [-1, height, width]) for moved in self._moved(key, height * width))
         row = tf.clip_by_value(tf.range(height)[:, None] + down, 0, height - 1)
         column = tf.clip_by_value(tf.range(width)[None, :] + right, 0, width - 1)
         pixels = tf.reshape(lines, [-1, height * width, channels])

@@ -79,9 +79,6 @@ class RandomJpeg(JpegTransform):
         low, high = whole_bounds(span_range(self.quality))
         return {"quality": low + pick(u[..., 0], high - low)}
 
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (self.drawn(u)["quality"],)
-
 
 class RandomDownscale(UniformTransform, NeighbourhoodTransform):
     """Shrinks an image by a factor drawn uniformly and enlarges it to its size again, which loses details.

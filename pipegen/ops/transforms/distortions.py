@@ -217,9 +217,6 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
         message = f"`{self.op}` draws coefficients down to {least:g}, and below {flattest:.3g} the corners of an image fold back over it"
         return (OpError("PG510", message, field="coefficient", help=f"begin the range at {flattest:.2g} or above"),)
 
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (self.drawn(u)["coefficient"],)
-
     def phase(self, images: tf.Tensor, k: tf.Tensor) -> tuple[tf.Tensor, ...]:
         lengths = [tf.cast(side, tf.float64) for side in sides(images)[:2]]
         down, across = (
@@ -329,9 +326,6 @@ class RandomGridShuffle(DisplacementTransform):
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`order`: the cell that is shown in the place of each, counted by rows, int32 `(..., cells)`."""
         return {"order": tf.argsort(u, axis=-1, stable=True)}
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (self.drawn(u)["order"],)
 
     def phase(self, images: tf.Tensor, order: tf.Tensor) -> tuple[tf.Tensor, ...]:
         rows, columns = as_pair(self.cells)

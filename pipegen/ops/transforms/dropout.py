@@ -26,9 +26,6 @@ from pipegen.types import FeatureType
 WORD = 31
 """Holes in a word of 32 bits; the sign bit stays unused."""
 
-MOST_GONE = 0.8
-"""The share of an image that holes may cover without a warning."""
-
 
 class DropoutTransform(NeighbourhoodTransform):
     """Replaces holes of an image by one value, and with `mask_fill` those of its masks. Boxes and labels stay as they are."""
@@ -175,7 +172,7 @@ class RandomCoarseDropout(DropoutTransform):
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         each = sum(span_range(self.height)) / 2 * sum(span_range(self.width)) / 2
         gone = 1.0 - (1.0 - each) ** (sum(as_pair(self.holes)) / 2)
-        if gone <= MOST_GONE:
+        if gone <= 0.8:
             return ()
         help_ = "use fewer `holes`, or smaller ranges of `height` and `width`, which are fractions of the image"
         return (OpError("PG510", f"`{self.op}` replaces {gone:.0%} of an image on average", field="holes", help=help_),)

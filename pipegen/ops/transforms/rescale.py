@@ -14,9 +14,6 @@ from pipegen.ops.step_bases import PointwiseTransform, centred_values, is_standa
 from pipegen.ops.traits import FLOAT_224, IMAGE_224, UNIT_224, Example
 from pipegen.types import BYTE_RANGE, FeatureType, Interval
 
-DARKENS = 1 / 64
-"""A factor up to this one only makes sense for values from 0 to 255 or more."""
-
 
 def _differ(value: tuple[float, float], name: str) -> None:
     if value[0] == value[1]:
@@ -72,7 +69,7 @@ class Rescale(PointwiseTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
-        if x.interval is not None and x.interval.high <= 1 and self.scale is not None and abs(self.scale) <= DARKENS:
+        if x.interval is not None and x.interval.high <= 1 and self.scale is not None and abs(self.scale) <= 1 / 64:
             message = f"`rescale` multiplies by {self.scale:.4g}, which is meant for 0..255, but the values are already in {x.interval}"
             raise OpError("PG213", message, field="scale", help="leave this step out")
         y = super().infer(x)

@@ -48,10 +48,6 @@ class RandomSharpness(UniformTransform, SharpnessTransform):
     """How sharp, at least 0 and at most 20; 1 changes nothing: 0.5 means from 0.5 to 1.5, a pair is the range."""
 
 
-LARGEST_AMOUNT = 8.0
-"""The largest amount of an unsharp mask; with it, sums of bytes still fit 32 bits."""
-
-
 class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
     """Adds to an image what a Gaussian blur takes away, times an amount drawn uniformly: y = x + amount · (x - blurred).
 
@@ -68,7 +64,7 @@ class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
 
     sigma: Annotated[float, Field(gt=0, le=10)]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
-    amount: Annotated[Span, within(0, LARGEST_AMOUNT)] = (0.2, 1.0)
+    amount: Annotated[Span, within(0, 8)] = (0.2, 1.0)  # so that sums of bytes fit 32 bits
     """The range of the amount, at most 8; 0 changes nothing."""
     threshold: Annotated[float, Field(ge=0)] = 0.0
     """The difference up to which a value stays, in the units of the incoming values."""

@@ -229,8 +229,6 @@ class RandomSunFlare(ByteTransform):
 
 
 _COLOURS = {"water": (175, 238, 238), "mud": (63, 42, 20)}
-_EDGE = 2
-"""The growth of a drop's opacity from its edge on, relative to the noise."""
 
 
 class RandomSpatter(ByteTransform):
@@ -270,5 +268,6 @@ class RandomSpatter(ByteTransform):
     def phase(self, images: tf.Tensor, key: tf.Tensor, edge: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The share of the drops' colour at each pixel, int32 `(n, height, width)`."""
         height, width, _ = sides(images)
-        above = tf.clip_by_value(_EDGE * (clouds(key, height, width, self.sigma) - edge[:, None, None]), 0, ONE)
+        # Opacity grows twice as fast as the noise from the edge on.
+        above = tf.clip_by_value(2 * (clouds(key, height, width, self.sigma) - edge[:, None, None]), 0, ONE)
         return (rounded_shift(above * round(self.opacity * ONE), BITS),)
