@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Fill, Interpolation
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.sharpening import SharpenTransform, gains
+from pipegen.ops.families.neighbourhood import SharpenTransform
 from pipegen.ops.lowering.colours import auto_contrasted, equalized, posterized, solarized
+from pipegen.ops.lowering.filters import sharpening_gains
 from pipegen.ops.lowering.linear import LUMA, multiply, radians, stack
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform
 from pipegen.ops.transform import Part, Policy, Transform
@@ -277,9 +278,8 @@ class LayerFilter(LayerPart, SharpenTransform):
     part = "filter"
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return gains(1.0 + self.policy.layers(u).signed("sharpness", self.policy.limits.enhancement)[..., self.layer])
+        return sharpening_gains(1.0 + self.policy.layers(u).signed("sharpness", self.policy.limits.enhancement)[..., self.layer])
 
 
 def _is(operation: tf.Tensor, name: str) -> tf.Tensor:
-    """Whether a layer does this operation: bool `(n, 1, 1)`."""
     return (operation == NUMBER[name])[:, None, None]

@@ -101,13 +101,7 @@ class DecodeTransform(ElementTransform):
         return None
 
     def decode_surveyed(
-        self,
-        contents: tf.Tensor,
-        found: Found,
-        need: tuple[int, int] | None = None,
-        window: WindowOf | None = None,
-        *,
-        whole: bool = False,
+        self, contents: tf.Tensor, found: Found, need: tuple[int, int] | None = None, window: WindowOf | None = None, *, whole: bool = False
     ) -> tf.Tensor:
         """Decodes a surveyed file like `decode`, or with a window like `decode_window`."""
         raise NotImplementedError

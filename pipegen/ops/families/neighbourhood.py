@@ -169,6 +169,22 @@ class HostNeighbourhood(Neighbourhood):
     compilable: ClassVar[bool] = False
 
 
+class SharpenTransform(NeighbourhoodTransform):
+    """Blends an image with its smoothed self, as Pillow defines sharpness: y = s + factor · (x - s).
+
+    `s` is the mean of each 3 by 3 pixels with five times the weight in the middle, and `x` itself at the border.
+    """
+
+    overshoots = True
+    symmetric = True
+    cost = 0.5
+
+    def phases(self) -> tuple[Phase, ...]:
+        from pipegen.ops.lowering.filters import pad_lines, sharpen  # not every spec needs it
+
+        return pad_lines, sharpen
+
+
 class DisplacementTransform(NeighbourhoodTransform):
     """Reads every pixel at another place. The last phase computes where, and the backend reads once.
 

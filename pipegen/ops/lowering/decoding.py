@@ -149,12 +149,7 @@ def decode_window(
     return _shaped(alone() if rare else tf.cond(_is_plain(_start(contents)), plain, apart(alone)), channels)
 
 
-def survey(
-    contents: list[tf.Tensor],
-    *,
-    need: Need = None,
-    window: WindowOf | None = None,
-) -> Survey:
+def survey(contents: list[tf.Tensor], *, need: Need = None, window: WindowOf | None = None) -> Survey:
     """Surveys the bytes of `n` files, string scalars, for `decode_surveyed`, with the arithmetic done once for all of them; `need` is as
     for `decode` and `decode_window`, and `window` is a function from heights and widths `(n,)` to windows `(n, 4)`."""
     count = len(contents)
@@ -286,7 +281,6 @@ def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
 
 
 def _ratios(need: Need) -> tuple[int, ...]:
-    """The possible ratios of a JPEG for a needed size."""
     return RATIOS if need else RATIOS[:1]
 
 

@@ -112,7 +112,6 @@ _ELSE = "`pip install 'pipegen[remote]'`, and `fetch: blocks`, which caches bloc
 
 
 def _knows(address: str) -> bool:
-    """Checks that TensorFlow has a file system for an address."""
     try:
         tf.io.gfile.exists(address)
     except tf.errors.UnimplementedError:

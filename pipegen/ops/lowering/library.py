@@ -120,7 +120,6 @@ _COLOURS = {
 _PLAIN = "convert it to gray or RGB"
 
 _UNIDENTIFIED = "is damaged, or of a kind that Pillow does not read"
-_BUT_PLAIN = ", of GIF and BMP what fills its canvas, is opaque and not packed"
 
 
 class UnreadableError(Exception):
@@ -148,9 +147,10 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
     """Calls `read` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python."""
     dtype = tf.uint8 if bits == 8 else tf.uint16
     if target() != "process":
-        with tf.control_dependencies(
-            [tf.raw_ops.Assert(condition=tf.constant(False), data=[f"only {served_formats(channels, bits)} is read{_BUT_PLAIN}"])]
-        ):
+        # Those that TensorFlow decodes correctly, and of 16 bits PNG.
+        formats = "PNG" if bits != 8 else f"JPEG, PNG{', GIF, BMP' if channels != 4 else ''} or WebP"
+        message = f"only {formats} is read, of GIF and BMP what fills its canvas, is opaque and not packed"
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[message])]):
             return tf.zeros([0, 0, channels], dtype)
 
     def describe(error: Exception) -> str:
@@ -187,11 +187,6 @@ def call_reader(
         array = tf.identity(values)
     array.set_shape(shape)
     return array
-
-
-def served_formats(channels: int, bits: int) -> str:
-    """Names the formats that are read without a library: PNG for 16 bits, and for 8 bits those that TensorFlow decodes correctly."""
-    return "PNG" if bits != 8 else "JPEG, PNG or WebP" if channels == 4 else "JPEG, PNG, GIF, BMP or WebP"
 
 
 def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> Any:

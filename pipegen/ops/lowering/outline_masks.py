@@ -64,7 +64,6 @@ def _alternating(runs: Any, *, first: bool) -> Any:
 
 
 def _union(pieces: list[_Piece]) -> _Piece | None:
-    """Joins several pieces."""
     if len(pieces) < 2:
         return pieces[0] if pieces else None
     start = min(piece.start for piece in pieces)

@@ -136,7 +136,6 @@ def _checked(function: Callable[..., Any], declared: Declared, image: Any, words
 
 
 def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str | None:
-    """Describes how a result breaks its declaration."""
     if not isinstance(result, np.ndarray):
         return f"{'nothing' if result is None else f'a `{type(result).__name__}`'}, and has to return a NumPy array"
     if result.dtype.name != declared.dtype:

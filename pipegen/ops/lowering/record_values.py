@@ -81,7 +81,8 @@ def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:
             kept = tf.equal(tf.cast(found, stored), value) & (found < float(stored.max))
         said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
     if kind.weighs:
-        return checked_weight(name, found)
+        message = tf.strings.join([f"the weight `{name}` is ", tf.strings.as_string(found), ", and weights are 0 or more"])
+        return asserted(found, found >= 0, message)
     return found if kept is None else _kept(name, found, kept, value, said)
 
 
@@ -106,12 +107,6 @@ def _from_text(name: str, feature: RecordFeature, content: tf.Tensor) -> tf.Tens
     same = ~whole | (tf.equal(tf.cast(found, tf.int64), exact) & (found < float(tf.int64.max)))
     said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
     return _kept(name, found, same, exact, said)
-
-
-def checked_weight(name: str, value: tf.Tensor) -> tf.Tensor:
-    """Checks that a weight is at least 0."""
-    message = tf.strings.join([f"the weight `{name}` is ", tf.strings.as_string(value), ", and weights are 0 or more"])
-    return asserted(value, value >= 0, message)
 
 
 def from_member(

@@ -179,7 +179,6 @@ def _share(length: Side, side: Side, other: Side) -> Side:
 
 
 def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-    """Sets the static shape."""
     known = [d if isinstance(d, int) else None for d in (height, width)]
     y.set_shape([*known, image.shape[-1]])
     return y

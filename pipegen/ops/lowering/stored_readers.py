@@ -41,7 +41,6 @@ class Mapped:
         self._array = array
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
-        """Gathers rows."""
         taken = numpy_function(lambda at: np.ascontiguousarray(self._array[at]), [row], tf.as_dtype(self._array.dtype), stateful=False)
         taken.set_shape([*row.shape, *self._array.shape[1:]])
         return taken
@@ -107,7 +106,6 @@ class StoredFiles:
         self._stored, self._places = stored, places
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
-        """Reads the bytes of one file: a string scalar."""
         return string_of(self._stored.part(*tf.unstack(self._places(row))))
 
 
@@ -289,7 +287,6 @@ class MappedRecords:
         return self._maps.cut(maps, file, offset, length)
 
     def _like(self, features: Sequence[str]) -> dict[str, Any]:
-        """Returns the dtypes and shapes of features."""
         with tf.Graph().as_default():
             zero = tf.zeros([], tf.int64)
             return self._parse(features, dict.fromkeys(self._parts_of(features), tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))

@@ -59,10 +59,7 @@ class RandomBoxCrop(WholeOrItemCrop):
             return tf.cast(tf.where(cuts, tf.clip_by_value(at, 0.0, tf.cast(side, tf.float64)), tf.cast(whole, tf.float64)), tf.int32)
 
         first = edge(tf.floor(left - shares[0] * across), width - 1, 0), edge(tf.floor(top - shares[1] * down), height - 1, 0)
-        last = (
-            edge(tf.math.ceil(right + shares[2] * across), width, width),
-            edge(tf.math.ceil(bottom + shares[3] * down), height, height),
-        )
+        last = (edge(tf.math.ceil(right + shares[2] * across), width, width), edge(tf.math.ceil(bottom + shares[3] * down), height, height))
         rows, columns = tf.maximum(last[1] - first[1], 1), tf.maximum(last[0] - first[0], 1)
         return place(first[1], first[0], rows, columns, u), tf.ones_like(there)
 

@@ -158,13 +158,7 @@ class Decode(DecodeTransform):
         return None if self.bits == 16 else survey(contents, need=self._need(need), window=window)
 
     def decode_surveyed(
-        self,
-        contents: tf.Tensor,
-        found: Found,
-        need: tuple[int, int] | None = None,
-        window: WindowOf | None = None,
-        *,
-        whole: bool = False,
+        self, contents: tf.Tensor, found: Found, need: tuple[int, int] | None = None, window: WindowOf | None = None, *, whole: bool = False
     ) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode, decode_surveyed, decode_window
         from pipegen.ops.lowering.graphs import once

@@ -10,12 +10,23 @@ from pydantic import Field
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import Factor, Span, as_pair, ascending, bounded, odd_factor, span_range, within
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.sharpening import LARGEST, SharpnessTransform
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, SharpenTransform
 from pipegen.ops.lowering import filters
 from pipegen.ops.lowering.linear import choice, nearest_float32, working
-from pipegen.ops.step_bases import FixedTransform, UniformTransform
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import same_type
+
+LARGEST = 20.0
+"""The largest factor; with it, sums of bytes still fit 32 bits."""
+
+
+class SharpnessTransform(AmountTransform, SharpenTransform):
+    """Sharpness by a factor."""
+
+    factors = frozenset({"factor"})
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return filters.sharpening_gains(self.amounts(u)["factor"])
 
 
 class Sharpness(FixedTransform, SharpnessTransform):
