@@ -42,14 +42,14 @@ TILE, GAP = 192, 4
 """Width of an image in a committed picture and the space between two, in pixels (`docs/make_pictures.py`)."""
 
 FAMILIES = {
-    "Size and crops": ("resize", "crop", "box_crops"),
+    "Size and crops": ("resize", "crop"),
     "Flips, turns and other geometry": ("flip", "affine"),
     "Distortions": ("distortions",),
     "Colour": ("brightness", "colours", "domain_adaptation"),
     "Tone curves": ("tones",),
-    "Light and weather": ("light", "weather"),
+    "Light and weather": ("light",),
     "Blur and sharpness": ("blurs", "sharpness"),
-    "Noise, compression and lenses": ("noise", "degradations"),
+    "Noise, compression and lenses": ("noise",),
     "Dropout": ("dropout",),
     "Mixing examples": ("mixup",),
     "Policies": ("auto_augment", "one_of"),

@@ -26,21 +26,22 @@ _STEPS = {
     "auto_augment": "aug_mix auto_augment rand_augment trivial_augment",
     "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur "
     "random_defocus_blur random_gaussian_blur random_glass_blur random_median_blur random_motion_blur random_zoom_blur",
-    "box_crops": "random_box_crop random_box_safe_crop random_crop_around random_iou_crop",
     "brightness": "brightness contrast random_brightness random_color_jitter random_contrast random_photometric_distort",
     "colours": "grayscale hue random_channel_drop random_channel_shift random_channel_shuffle random_grayscale random_hsv "
     "random_hue random_rgb_shift random_saturation random_sepia saturation sepia",
-    "crop": "center_crop corner_crop crop pad random_crop random_zoom_out",
+    "crop": "center_crop corner_crop crop pad random_box_crop random_box_safe_crop random_crop random_crop_around random_iou_crop "
+    "random_zoom_out",
     "decode": "decode",
-    "degradations": "jpeg random_chromatic_aberration random_downscale random_jpeg",
     "distortions": "random_elastic random_grid_distortion random_grid_shuffle random_optical_distortion random_piecewise_affine "
     "random_thin_plate_spline",
     "domain_adaptation": "random_fourier_adaptation random_histogram_matching random_stain",
     "dropout": "random_coarse_dropout random_erasing random_grid_dropout random_grid_mask random_pixel_dropout",
     "flip": "flip random_d4 random_flip random_rotate_90 random_transpose rotate_90 transpose",
-    "light": "random_color_temperature random_illumination random_pca_lighting random_plasma random_plasma_shadow random_shadow",
+    "light": "random_color_temperature random_fog random_illumination random_pca_lighting random_plasma random_plasma_shadow "
+    "random_rain random_shadow random_snow random_spatter random_sun_flare",
     "mixup": "copy_paste cutmix mixup mosaic",
-    "noise": "random_additive_noise random_gaussian_noise random_iso_noise random_salt_and_pepper random_shot_noise",
+    "noise": "jpeg random_additive_noise random_chromatic_aberration random_downscale random_gaussian_noise random_iso_noise random_jpeg "
+    "random_salt_and_pepper random_shot_noise",
     "one_of": "one_of random_order some_of",
     "python": "python random_python",
     "rescale": "cast normalize rescale",
@@ -49,7 +50,6 @@ _STEPS = {
     "standardize": "standardize whiten",
     "tones": "auto_contrast clahe equalization gamma invert posterization random_auto_contrast random_clahe random_equalization "
     "random_gamma random_invert random_posterization random_solarization random_solarize_add random_tone_curve solarization",
-    "weather": "random_fog random_rain random_snow random_spatter random_sun_flare",
 }
 """The steps of each file of `ops/transforms`."""
 _DATA_TESTS = {

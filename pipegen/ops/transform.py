@@ -10,14 +10,13 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import ConstantFill, Size
 from pipegen.ops.arguments.magnitudes import (
-    Magnitude,
     Odd,
     Probability,
     Schedule,
     as_pair,
     canonical,
     has_type,
-    is_level,
+    is_strength,
     least,
     level_range,
     most,
@@ -228,7 +227,7 @@ class Transform(Model):
             value = values.get(name)
             if value is None or isinstance(value, (bool, str)):
                 continue  # not a number: skip the slow check of its type
-            if has_type(field, Magnitude) or is_level(field) or isinstance(getattr(self, name), Schedule):
+            if is_strength(field) or isinstance(getattr(self, name), Schedule):
                 values[name] = canonical(field, getattr(self, name), factor=name in self.factors)
             elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
                 values[name] = value[0]

@@ -125,16 +125,11 @@ _ARRAYS = ("mean", "matrix", "variances")
 
 @dataclass(frozen=True)
 class Whitening:
-    """y = (x - mean) · matrix, on images with their values in one row.
+    """y = (x - mean) · matrix, on images with their values in one row; learned from `count` images, with `epsilon` added to each variance.
 
-    Attributes:
-        count: The number of images it was learned from.
-        epsilon: The amount that was added to each variance.
-        mean: The mean image, float64 `(values,)`.
-        matrix: float32 `(values, values)`, symmetric.
-        variances: The variances of the images along their principal components, without `epsilon`, ascending: float64 `(values,)`; empty
-            for a matrix from elsewhere.
-        digest: The hexadecimal digest of all of these.
+    `mean` is float64 `(values,)` and `matrix` float32 `(values, values)`, symmetric. `variances` are those of the images along their
+    principal components, without `epsilon`, ascending: float64 `(values,)`, empty for a matrix from elsewhere. `digest` is a hexadecimal
+    one of all of these.
     """
 
     suffix: ClassVar[str] = "npz"

@@ -312,6 +312,11 @@ def is_level(field: FieldInfo) -> bool:
     return has_type(field, Level) or has_type(field, Share) or has_type(field, Positive)
 
 
+def is_strength(field: FieldInfo) -> bool:
+    """Whether an argument is a magnitude, a plain number, or a schedule of these."""
+    return has_type(field, Magnitude) or is_level(field)
+
+
 # The checks raise a `ValueError`, which pydantic reports at the argument.
 
 
@@ -405,6 +410,15 @@ def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high:
     return ()
 
 
+def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
+    """Reports a blur too weak to be seen."""
+    largest = symmetric_range(sigma)[1]
+    if 0 < largest < 0.3:
+        message = f"`{op}` blurs by less than a third of a pixel, which cannot be seen"
+        return (OpError("PG510", message, field=name, help=f"`{name}` is in pixels, and not a fraction of the image"),)
+    return ()
+
+
 def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> tuple[OpError, ...]:
     """Reports an amount added to values of type `x` that is as large as their range, or too small to be seen."""
     largest = 0.0 if delta is None else max(abs(v) for v in symmetric_range(delta))
@@ -440,6 +454,7 @@ TURN = Odd(angle_lints, most=360, why="a full turn is 360")
 TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
 STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
+SOFT = Odd(sigma_lints)
 Amount = Annotated[Magnitude, AROUND_ZERO]
 """A magnitude around 0."""
 Factor = Annotated[Magnitude, AROUND_ONE]

@@ -7,6 +7,7 @@ of them what its family composes, such as a matrix, which is the identity for ex
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pipegen.lazy import tf
@@ -214,10 +215,7 @@ def product(chosen: Chosen, limits: Limits, height: tf.Tensor, width: tf.Tensor)
     across = cx - (cos * cx - sin * cy) - 0.5 * slant_x - right
     along = cy - (sin * cx + cos * cy) - 0.5 * slant_y - down
     matrices = stack([[cos, -sin - slant_x, across], [sin - slant_y, cos, along], [0.0, 0.0, 1.0]], angle)
-    total = matrices[..., 0, :, :]
-    for layer in range(1, int(chosen.operation.shape[-1])):
-        total = multiply(total, matrices[..., layer, :, :])
-    return total
+    return reduce(multiply, (matrices[..., layer, :, :] for layer in range(int(chosen.operation.shape[-1]))))
 
 
 class AllColour(AugmentationPart, ColourTransform):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 from typing import Literal, TypeAlias
 
 from pipegen.lazy import tf
@@ -172,18 +174,13 @@ def spread(
         top, left = offset[0] + radius, (offset[1] + radius) * channels
         return tf.cast(wide[:, top : top + height, left : left + width * channels], tf.uint16 if integer else dtype)
 
-    total = None
+    parts = []
     for weight, group in zip(tf.unstack(tf.reshape(weights, [-1, len(groups), 1, 1]), axis=1), groups, strict=True):
         if dtype == tf.float64:  # adding first would not be exact
-            parts = [read(offset) * weight for offset in group]
+            parts += [read(offset) * weight for offset in group]
         else:
-            values = read(group[0])
-            for offset in group[1:]:
-                values = values + read(offset)
-            parts = [tf.cast(values, dtype) * weight]
-        for part in parts:
-            total = part if total is None else total + part
-    return (_finished(total, images),)
+            parts.append(tf.cast(reduce(add, map(read, group)), dtype) * weight)
+    return (_finished(reduce(add, parts), images),)
 
 
 def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -199,12 +196,9 @@ def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tenso
 
     def one(given: tuple[tf.Tensor, ...]) -> tf.Tensor:
         lines, place, weights = given
-        total = None
-        for tap in range(int(place.shape[0])):
-            part = tf.slice(lines, [place[tap, 0], place[tap, 1] * channels], [height, width * channels])
-            part = tf.cast(part, dtype) * weights[tap]
-            total = part if total is None else total + part
-        return total
+        taps = range(int(place.shape[0]))
+        parts = (tf.slice(lines, [place[i, 0], place[i, 1] * channels], [height, width * channels]) for i in taps)
+        return reduce(add, (tf.cast(part, dtype) * weights[i] for i, part in enumerate(parts)))
 
     weights = tf.cast(whole if integer else real, dtype)
     total = tf.map_fn(one, (wide, places, weights), fn_output_signature=tf.TensorSpec([None, None], dtype))
@@ -316,13 +310,13 @@ def _sum(images: tf.Tensor, values: tf.Tensor, given: tuple[tf.Tensor, ...], axi
     integer = images.dtype.is_integer
     dtype = tf.int32 if integer else working(images)
     weights = tf.cast(whole if integer else real, dtype)
-    total = None
-    for tap in range(int(places.shape[-1])):
+
+    def part(tap: int) -> tf.Tensor:
         weight = weights[:, :, tap]
         weight = weight[:, :, None, None] if axis == 1 else weight[:, None, :, None]
-        part = tf.cast(tf.gather(values, places[:, :, tap], axis=axis, batch_dims=1), dtype) * weight
-        total = part if total is None else total + part
-    return total
+        return tf.cast(tf.gather(values, places[:, :, tap], axis=axis, batch_dims=1), dtype) * weight
+
+    return reduce(add, map(part, range(int(places.shape[-1]))))
 
 
 _SHARP_BITS = 18
@@ -362,9 +356,7 @@ def sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Ten
 
     offsets = [dy * row + dx * channels for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx]
     x = read(padded, margin)
-    total = read(padded, margin + offsets[0])
-    for offset in offsets[1:]:
-        total = total + read(padded, margin + offset)
+    total = reduce(add, (read(padded, margin + offset) for offset in offsets))
     inside = tf.logical_and(_inside(height, 1)[:, None], _inside(width, channels)[None, :])
     rougher = tf.where(inside, total - 8 * x, tf.zeros_like(x))  # 13 (s - x)
     if images.dtype.is_integer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -216,13 +217,12 @@ def corners(tables: tf.Tensor) -> tf.Tensor:
     rows, columns = int(tables.shape[2]), int(tables.shape[3])
     across = tf.concat([tables[:, :, :, :1], tables, tables[:, :, :, -1:]], 3)
     around = tf.concat([across[:, :, :1], across, across[:, :, -1:]], 2)
-    found = None
+    found = []
     for number in range(4):
         down, right = number // 2, number % 2
         part = around[:, :, down : down + rows + 1, right : right + columns + 1]
-        part = tf.bitwise.left_shift(tf.cast(part, tf.int32), 8 * number)
-        found = part if found is None else tf.bitwise.bitwise_or(found, part)
-    return tf.reshape(found, [-1, int(tables.shape[1]) * (rows + 1) * (columns + 1) * 256])
+        found.append(tf.bitwise.left_shift(tf.cast(part, tf.int32), 8 * number))
+    return tf.reshape(reduce(tf.bitwise.bitwise_or, found), [-1, int(tables.shape[1]) * (rows + 1) * (columns + 1) * 256])
 
 
 def blended(plane: tf.Tensor, quads: tf.Tensor, tiles: Tiles) -> tf.Tensor:

@@ -9,21 +9,7 @@ from pydantic import Field, model_validator
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
-from pipegen.ops.arguments.magnitudes import (
-    ABOVE_ZERO,
-    FAR,
-    SLANT,
-    STEEP,
-    TURN,
-    Amount,
-    Degrees,
-    Magnitude,
-    Number,
-    factor_range,
-    needs_one,
-    odd_factor,
-    symmetric_range,
-)
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, FAR, SLANT, STEEP, TURN, Amount, Degrees, Magnitude, Number, needs_one, odd_factor
 from pipegen.ops.lowering.linear import affine, cornered, magnified, moved, radians, slanted, turned, uniform, zeros_for
 from pipegen.ops.step_bases import AmountTransform, FixedTransform, GeometricTransform, UnconditionalTransform, UniformTransform
 from pipegen.ops.traits import Family, Traits, same_type
@@ -190,7 +176,7 @@ class RandomShear(UniformTransform, ShearTransform):
     """The direction in which content moves: `x` (rows slide), `y` (columns slide), or `both`, by an angle each."""
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return dict.fromkeys(("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",), symmetric_range(self.degrees))
+        return dict.fromkeys(("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",), super().ranges()["degrees"])
 
 
 class TranslationTransform(AmountTransform, GeometricTransform):
@@ -316,8 +302,8 @@ class RandomZoom(UniformTransform, ZoomTransform):
     """The factor for the height alone; above 1 heightens: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        given = {"factor": self.factor} if self.factor is not None else {"x": self.x, "y": self.y}
-        return {name: (1.0, 1.0) if m is None else factor_range(m) for name, m in given.items()}
+        found = super().ranges()
+        return found if self.factor is not None else {name: found.get(name, (1.0, 1.0)) for name in ("x", "y")}
 
     def meaning(self) -> dict[str, Any]:
         values = super().meaning()

@@ -9,20 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    Magnitude,
-    Number,
-    Odd,
-    Span,
-    amount_within,
-    as_pair,
-    ascending,
-    span_range,
-    symmetric_range,
-    within,
-)
+from pipegen.ops.arguments.magnitudes import SOFT, Magnitude, Number, Span, amount_within, as_pair, ascending, span_range, within
 from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering import filters
@@ -66,15 +54,6 @@ class GaussianTransform(AmountTransform, BlurTransform):
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         return filters.gaussian_weights(self.amounts(u)["sigma"], self.radius())
-
-
-def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
-    """Reports a blur too weak to be seen."""
-    largest = symmetric_range(sigma)[1]
-    if 0 < largest < 0.3:
-        message = f"`{op}` blurs by less than a third of a pixel, which cannot be seen"
-        return (OpError("PG510", message, field=name, help=f"`{name}` is in pixels, and not a fraction of the image"),)
-    return ()
 
 
 class MedianTransform(NeighbourhoodTransform):
@@ -187,7 +166,7 @@ class GaussianBlur(FixedTransform, GaussianTransform):
     op = "gaussian_blur"
     examples = same_type("gaussian_blur: {sigma: 1.5}") + same_type("gaussian_blur: {sigma: 3}", given=FLOAT_224)
 
-    sigma: Annotated[float, Field(ge=0, le=LARGEST), Odd(sigma_lints)]
+    sigma: Annotated[float, Field(ge=0, le=LARGEST), SOFT]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
 
 
@@ -202,7 +181,7 @@ class RandomGaussianBlur(UnsignedTransform, GaussianTransform):
     op = "random_gaussian_blur"
     examples = same_type("random_gaussian_blur: {sigma: 2}", "random_gaussian_blur: {sigma: [0.1, 2.0], probability: 0.5}")
 
-    sigma: Annotated[Magnitude, amount_within(0, LARGEST), Odd(sigma_lints)]
+    sigma: Annotated[Magnitude, amount_within(0, LARGEST), SOFT]
     """The standard deviation of the Gaussian, in pixels, at most 10: 2 means from 0 to 2, a pair is the range."""
 
 

@@ -16,11 +16,9 @@ from pipegen.ops.arguments.magnitudes import (
     Probability,
     bounded,
     delta_lints,
-    factor_range,
     most,
     needs_one,
     odd_factor,
-    symmetric_range,
 )
 from pipegen.ops.lowering.colours import ORDERS, blend, brightness, compose, contrast, hue, offset, reorder, saturation
 from pipegen.ops.lowering.linear import choice, radians
@@ -158,17 +156,18 @@ class RandomColorJitter(UniformTransform, ColourTransform):
     _given = needs_one(*_FACTORS, "hue_degrees")
 
     def _needs_colour(self) -> bool:
-        return (factor_range(self.saturation_factor), symmetric_range(self.hue_degrees)) != ((1, 1), (0, 0))
+        ranges = self.ranges()
+        return (ranges["saturation_factor"], ranges["hue_degrees"]) != ((1, 1), (0, 0))
 
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
         if self._needs_colour() and x.channels != 3:
-            field = "hue_degrees" if symmetric_range(self.hue_degrees) != (0, 0) else "saturation_factor"
+            field = "hue_degrees" if self.ranges()["hue_degrees"] != (0, 0) else "saturation_factor"
             raise OpError("PG205", f"`{field}` of `{self.op}` needs 3 channels, and gets {x.channels}", field=field)
         return y
 
     def uses_mean(self) -> bool:
-        return factor_range(self.contrast_factor) != (1, 1)
+        return self.ranges()["contrast_factor"] != (1, 1)
 
     def mixes_channels(self) -> bool:
         return self._needs_colour()

@@ -23,7 +23,6 @@ from pipegen.ops.arguments.magnitudes import (
     delta_lints,
     needs_one,
     odd_factor,
-    symmetric_range,
 )
 from pipegen.ops.families.neighbourhood import RgbTransform
 from pipegen.ops.lowering.colours import ORDERS, channels, gains, gray, hue, reorder, saturation, sepia, shift, shifted, whole_shifts
@@ -293,7 +292,7 @@ class RandomChannelShift(UniformTransform, ColourTransform):
         return not self.per_channel or super().takes(channels)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
-        amounts = uniform(u, symmetric_range(self.delta))
+        amounts = uniform(u, self.ranges()["delta"])
         return {"delta": amounts if self.per_channel else amounts[..., 0]}
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Amount, Magnitude, amount_within, as_pair, needs_one, odd_factor, symmetric_range
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Amount, Magnitude, amount_within, as_pair, needs_one, odd_factor
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
@@ -51,7 +51,7 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         for name in ("x", "y"):
-            low, high = symmetric_range(getattr(self, name))
+            low, high = self.ranges()[name]
             if (high - low) * self.cells > 1:
                 message = f"two neighbours of the {self.cells + 1} points to a side can pass each other, so the image folds over itself"
                 help_ = f"with `cells: {self.cells}` a range of at most {1 / self.cells:.3g} in width keeps it flat"
@@ -112,7 +112,7 @@ class RandomElastic(UnsignedTransform, DisplacementTransform):
     """The standard deviation of the Gaussian that smooths the distances, from 1 to 100 pixels: small values crumple, large ones bend."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        largest = symmetric_range(self.alpha)[1] / (6.14 * self.sigma)
+        largest = self.largest("alpha") / (6.14 * self.sigma)
         if largest > self.sigma / 2:
             message = f"`{self.op}` moves pixels by about {largest:.3g}, and its `sigma` is {self.sigma:g}, so the image folds over itself"
             return (OpError("PG510", message, field="alpha", help="use a larger `sigma` or a smaller `alpha`"),)
@@ -211,7 +211,7 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
     """The growth of the radius: `camera` by its square and its fourth power, `fisheye` by its square alone."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        least, flattest = symmetric_range(self.coefficient)[0], _FLATTEST[self.model]
+        least, flattest = self.ranges()["coefficient"][0], _FLATTEST[self.model]
         if least >= flattest:
             return super().lints(x)
         message = f"`{self.op}` draws coefficients down to {least:g}, and below {flattest:.3g} the corners of an image fold back over it"

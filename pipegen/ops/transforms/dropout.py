@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -95,11 +96,9 @@ def rectangles(images: tf.Tensor, top: tf.Tensor, left: tf.Tensor, height: tf.Te
 
 def inside(down: tf.Tensor, across: tf.Tensor) -> tf.Tensor:
     """Marks the pixels in one of the `rectangles`, bool `(n, height, width)`: one that covers their row and their column."""
-    found = None
-    for word in range(int(down.shape[1])):
-        both = tf.bitwise.bitwise_and(down[:, word][:, :, None], across[:, word][:, None, :])
-        found = both if found is None else tf.bitwise.bitwise_or(found, both)
-    return tf.not_equal(found, 0)
+    words = range(int(down.shape[1]))
+    both = (tf.bitwise.bitwise_and(down[:, word][:, :, None], across[:, word][:, None, :]) for word in words)
+    return tf.not_equal(reduce(tf.bitwise.bitwise_or, both), 0)
 
 
 class RandomErasing(DropoutTransform):
