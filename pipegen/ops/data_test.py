@@ -85,11 +85,10 @@ def type_of(known: Known, splits: Sequence[str], feature: str) -> FeatureType | 
     return next((known.types[s][feature] for s in splits if s in known.types and feature in known.types[s]), None)
 
 
-def named(keys: Sequence[str], total: int | None = None) -> str:
+def named(keys: Sequence[str]) -> str:
     """Lists the first few examples: `'rose/1.jpg', 'rose/7.jpg' and 12 more`."""
-    shown = [repr(str(key)) for key in keys[:_SHOWN]]
-    rest = (len(keys) if total is None else total) - len(shown)
-    return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
+    rest = len(keys) - _SHOWN
+    return ", ".join(repr(str(key)) for key in keys[:_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def listed_splits(splits: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ _STEPS = {
     "affine": "affine perspective random_affine random_perspective random_rotation random_shear random_translation random_zoom "
     "rotation shear translation zoom",
     "auto_augment": "aug_mix auto_augment rand_augment trivial_augment",
-    "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur "
+    "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur random_chromatic_aberration "
     "random_defocus_blur random_gaussian_blur random_glass_blur random_median_blur random_motion_blur random_zoom_blur",
     "brightness": "brightness contrast random_brightness random_color_jitter random_contrast random_photometric_distort",
     "colours": "grayscale hue random_channel_drop random_channel_shift random_channel_shuffle random_grayscale random_hsv "
@@ -40,7 +40,7 @@ _STEPS = {
     "light": "random_color_temperature random_fog random_illumination random_pca_lighting random_plasma random_plasma_shadow "
     "random_rain random_shadow random_snow random_spatter random_sun_flare",
     "mixup": "copy_paste cutmix mixup mosaic",
-    "noise": "jpeg random_additive_noise random_chromatic_aberration random_downscale random_gaussian_noise random_iso_noise random_jpeg "
+    "noise": "jpeg random_additive_noise random_downscale random_gaussian_noise random_iso_noise random_jpeg "
     "random_salt_and_pepper random_shot_noise",
     "one_of": "one_of random_order some_of",
     "python": "python random_python",

@@ -16,7 +16,7 @@ from pipegen.ops.arguments.magnitudes import (
     as_pair,
     canonical,
     has_type,
-    is_strength,
+    is_amount,
     least,
     level_range,
     most,
@@ -227,7 +227,7 @@ class Transform(Model):
             value = values.get(name)
             if value is None or isinstance(value, (bool, str)):
                 continue  # not a number: skip the slow check of its type
-            if is_strength(field) or isinstance(getattr(self, name), Schedule):
+            if is_amount(field) or isinstance(getattr(self, name), Schedule):
                 values[name] = canonical(field, getattr(self, name), factor=name in self.factors)
             elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
                 values[name] = value[0]

@@ -312,7 +312,7 @@ def is_level(field: FieldInfo) -> bool:
     return has_type(field, Level) or has_type(field, Share) or has_type(field, Positive)
 
 
-def is_strength(field: FieldInfo) -> bool:
+def is_amount(field: FieldInfo) -> bool:
     """Whether an argument is a magnitude, a plain number, or a schedule of these."""
     return has_type(field, Magnitude) or is_level(field)
 

@@ -147,9 +147,7 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
     """Calls `read` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python."""
     dtype = tf.uint8 if bits == 8 else tf.uint16
     if target() != "process":
-        # Those that TensorFlow decodes correctly, and of 16 bits PNG.
-        formats = "PNG" if bits != 8 else f"JPEG, PNG{', GIF, BMP' if channels != 4 else ''} or WebP"
-        message = f"only {formats} is read, of GIF and BMP what fills its canvas, is opaque and not packed"
+        message = f"only {served_formats(channels, bits)} is read, of GIF and BMP what fills its canvas, is opaque and not packed"
         with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[message])]):
             return tf.zeros([0, 0, channels], dtype)
 
@@ -187,6 +185,11 @@ def call_reader(
         array = tf.identity(values)
     array.set_shape(shape)
     return array
+
+
+def served_formats(channels: int, bits: int) -> str:
+    """Names the formats that are read without a library: PNG for 16 bits, and for 8 bits those that TensorFlow decodes correctly."""
+    return "PNG" if bits != 8 else "JPEG, PNG or WebP" if channels == 4 else "JPEG, PNG, GIF, BMP or WebP"
 
 
 def read(contents: bytes, channels: int, bits: int, *, exif: Exif = "apply") -> Any:
@@ -245,11 +248,18 @@ def too_shallow(what: str) -> str:
 def _by_pillow(contents: bytes, channels: int, exif: Exif, tiff: _Header | None = None) -> Any:
     """Reads 8 bits; Pillow turns a TIFF upright by itself."""
     from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL.TiffImagePlugin import COMPRESSION_INFO
 
     try:
         image = Image.open(io.BytesIO(contents), formats=_FORMATS)
     except (UnidentifiedImageError, KeyError):  # `KeyError`: an unknown compression
-        raise UnreadableError(_UNIDENTIFIED if tiff is None else _unsupported(tiff)) from None
+        if tiff is None:
+            raise UnreadableError(_UNIDENTIFIED) from None
+        what, change = f"compression {tiff.compression}", "save it with another compression"
+        if tiff.compression in COMPRESSION_INFO:
+            samples, bits = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in ((tiff.samples, "channel"), (tiff.bits, "bit")))
+            what, change = f"{samples} of {bits} ({tiff.colours})", _PLAIN
+        raise UnreadableError(f"is a TIFF of {what}, which Pillow does not read; {change}") from None
     with image:
         upright = ImageOps.exif_transpose(image) if exif == "apply" else image
         return _converted(upright, channels)
@@ -265,16 +275,6 @@ def _converted(image: Any, channels: int) -> Any:
         message = f"has {image.mode} colours, which Pillow does not convert to {'gray' if mode == 'L' else mode}; {_PLAIN}"
         raise UnreadableError(message) from None
     return pixels if pixels.ndim == 3 else pixels[..., None]
-
-
-def _unsupported(header: _Header) -> str:
-    """Describes why Pillow does not open a TIFF with a valid header."""
-    from PIL.TiffImagePlugin import COMPRESSION_INFO
-
-    if header.compression not in COMPRESSION_INFO:
-        return f"is a TIFF of compression {header.compression}, which Pillow does not read; save it with another compression"
-    samples = f"{header.samples} channel{'s' * (header.samples != 1)}"
-    return f"is a TIFF of {samples} of {header.bits} bit{'s' * (header.bits != 1)} ({header.colours}), which Pillow does not read; {_PLAIN}"
 
 
 def _by_plugin(contents: bytes, name: str, channels: int, bits: int, exif: Exif) -> Any:

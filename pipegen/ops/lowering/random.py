@@ -74,23 +74,19 @@ def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
 def symmetric_dirichlet(u: tf.Tensor, alpha: float) -> tf.Tensor:
     """Draws shares from Dirichlet(alpha, …, alpha), float64 `(..., k)` that sum to 1: quantiles of Gamma(alpha) at uniform numbers of that
     shape, in [0, 1), divided by their sum. `alpha` is from 0.1 to 100; with 1 all shares are equally likely."""
-    logs = _log_gamma_quantile(u, alpha)
-    parts = tf.exp(logs - tf.reduce_max(logs, -1, keepdims=True))
-    return parts / tf.reduce_sum(parts, -1, keepdims=True)
-
-
-def _log_gamma_quantile(u: tf.Tensor, alpha: float) -> tf.Tensor:
-    """Computes the logarithm of the quantile of Gamma(alpha) at `u`, to 1e-12, by bisection."""
     u = tf.maximum(u, 2.0**-53)
     if alpha == 1:
-        return tf.math.log(-tf.math.log1p(-u))
-    low = tf.zeros_like(u) + (math.lgamma(alpha + 1) - 38.0) / alpha  # P(x) is about x^alpha / Gamma(alpha + 1) for small x
-    high = tf.zeros_like(u) + math.log(alpha + 40.0 * math.sqrt(alpha) + 40.0)
-    for _ in range(48):
-        middle = (low + high) / 2.0
-        below = tf.math.igamma(tf.constant(alpha, tf.float64), tf.exp(middle)) < u
-        low, high = tf.where(below, middle, low), tf.where(below, high, middle)
-    return (low + high) / 2.0
+        logs = tf.math.log(-tf.math.log1p(-u))
+    else:  # the logarithms of the quantiles, to 1e-12, by bisection
+        low = tf.zeros_like(u) + (math.lgamma(alpha + 1) - 38.0) / alpha  # P(x) is about x^alpha / Gamma(alpha + 1) for small x
+        high = tf.zeros_like(u) + math.log(alpha + 40.0 * math.sqrt(alpha) + 40.0)
+        for _ in range(48):
+            middle = (low + high) / 2.0
+            below = tf.math.igamma(tf.constant(alpha, tf.float64), tf.exp(middle)) < u
+            low, high = tf.where(below, middle, low), tf.where(below, high, middle)
+        logs = (low + high) / 2.0
+    parts = tf.exp(logs - tf.reduce_max(logs, -1, keepdims=True))
+    return parts / tf.reduce_sum(parts, -1, keepdims=True)
 
 
 BITS = 12

@@ -241,7 +241,11 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
         x = tf.cond(loses_rows, lambda: across(down(x)), lambda: down(across(x)))
     else:
         x = down(across(x))
-    return tf.cast(_unpremultiplied(x) if has_alpha else x, image.dtype)
+    if has_alpha:  # colours again as before; transparent and opaque pixels stay
+        colour, opacity = x[..., :3], x[..., 3:]
+        shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)
+        x = tf.concat([tf.where((opacity == 0) | (opacity == 255), colour, shown), opacity], -1)
+    return tf.cast(x, image.dtype)
 
 
 def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DType) -> tf.Tensor:
@@ -317,10 +321,3 @@ def _premultiplied(image: tf.Tensor) -> tf.Tensor:
     x = tf.cast(image, tf.int32)
     product = x[..., :3] * x[..., 3:] + 128
     return tf.concat([tf.bitwise.right_shift(tf.bitwise.right_shift(product, 8) + product, 8), x[..., 3:]], -1)
-
-
-def _unpremultiplied(x: tf.Tensor) -> tf.Tensor:
-    """Undoes `_premultiplied`; transparent and opaque pixels stay."""
-    colour, opacity = x[..., :3], x[..., 3:]
-    shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)
-    return tf.concat([tf.where((opacity == 0) | (opacity == 255), colour, shown), opacity], -1)

@@ -118,7 +118,11 @@ class Maps:
         with tf.init_scope(), tf.device("CPU:0"):
             maps = _empty_list(len(files))
             for number, (path, size) in enumerate(files):
-                maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=_here(path, size))
+                if size:  # a tensor needs writable memory; writing would not change the file
+                    item = tf.experimental.dlpack.from_dlpack(np.memmap(path, np.uint8, mode="c", shape=(size,)).__dlpack__())
+                else:  # cannot be mapped
+                    item = tf.zeros([0], tf.uint8)
+                maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=item)
             # A graph would serialise a captured tensor; a resource is captured by its handle.
             self._held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=ANONYMOUS)
             tf.raw_ops.AssignVariableOp(resource=self._held, value=maps)
@@ -169,15 +173,6 @@ def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
 
 def _empty_list(length: int) -> tf.Tensor:
     return tf.raw_ops.TensorListReserve(element_shape=tf.constant([-1]), num_elements=length, element_dtype=tf.uint8)
-
-
-def _here(path: str, size: int) -> tf.Tensor:
-    """Maps a file in this process, as uint8 `(size,)`. An empty file cannot be mapped."""
-    if not size:
-        return tf.zeros([0], tf.uint8)
-    # A tensor needs writable memory; writing would not change the file.
-    stored = np.memmap(path, np.uint8, mode="c", shape=(size,))
-    return tf.experimental.dlpack.from_dlpack(stored.__dlpack__())
 
 
 def _mapped_list(files: Sequence[tuple[str, int]]) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Blur images: by Gaussians, means and medians, and as lenses, moving cameras and frosted glass do."""
+"""Blur images: by Gaussians, means and medians, and as lenses, moving cameras and frosted glass do; and separate colours as lenses do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipegen.ops.arguments.magnitudes import SOFT, Magnitude, Number, Span, amou
 from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.lowering import filters
-from pipegen.ops.lowering.linear import choice, radians
+from pipegen.ops.lowering.linear import choice, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.step_bases import (
     AmountTransform,
@@ -439,3 +439,33 @@ class RandomZoomBlur(UniformTransform, EnlargingTransform):
         even = tf.fill([1, self.steps], tf.constant(1.0 / self.steps, tf.float64))
         weights, _ = filters.whole_weights(tf.ones_like(factor)[:, None] * even)
         return self.enlarged(scale, weights, height, width)
+
+
+class RandomChromaticAberration(UniformTransform, EnlargingTransform):
+    """Enlarges red and blue about the centre, each by a factor that is drawn uniformly, and leaves green: lateral chromatic aberration.
+
+    Each channel is read once, bilinear. Objects stay in place within a pixel or two, so masks and boxes stay, too. (Albumentations moves
+    the channels along a curve, by the square and the fourth power of the distance from the centre.)
+    """
+
+    op = "random_chromatic_aberration"
+    cost = 7.0
+    channel_counts = (3,)
+    examples = same_type(
+        "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"
+    )
+
+    factor: Annotated[Span, within(0.8, 1.25)] = (0.98, 1.02)
+    """The range of the factors of red and of blue, from 0.8 to 1.25."""
+
+    def idle(self) -> bool:
+        return super().idle() or span_range(self.factor) == (1, 1)
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Of `factor_1` for red and `factor_2` for blue."""
+        return dict.fromkeys(("factor_1", "factor_2"), span_range(self.factor))
+
+    def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
+        scale = 1.0 / uniform(u, span_range(self.factor))
+        weights = tf.constant([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]) * float(1 << filters.BITS)  # green, red and blue
+        return self.enlarged(scale, weights + tf.zeros_like(u[:, :1, None], tf.float32), height, width)
