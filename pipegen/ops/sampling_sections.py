@@ -367,10 +367,8 @@ def _inside(value: Any, size: tuple[int, int]) -> Any:
 
 
 def nearest(sizes: tuple[tuple[int, int], ...], sides: Any) -> Any:
-    """Finds the bucket of each image: int32 `(n,)`, from heights and widths in pixels, float64 `(n, 2)`.
-
-    Aspect ratios are compared as logarithms, so that 2:1 is as far from a square as 1:2.
-    """
+    """Finds the bucket of each image: int32 `(n,)`, from heights and widths in pixels, float64 `(n, 2)`. Aspect ratios are compared as
+    logarithms, so that 2:1 is as far from a square as 1:2."""
     import numpy as np
 
     wanted = np.array([math.log(height / width) for height, width in sizes])

@@ -87,8 +87,8 @@ class CropTransform(Transform):
     keeps_axes: ClassVar[bool] = True
 
     def output_size(self) -> tuple[int | None, int | None]:
-        """Returns `(height, width)` of the output, in pixels; `None` for the window's own size, which depends on the image."""
-        raise NotImplementedError
+        """Returns `(height, width)` of the output, in pixels; by default `None`, for the window's own size, which depends on the image."""
+        return None, None
 
     def infer(self, x: FeatureType) -> FeatureType:
         """Infers the output size; rejects an image that is known to be too small for a plain window."""

@@ -9,19 +9,7 @@ from pydantic import Field, PrivateAttr
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import ConstantFill, Size
-from pipegen.ops.arguments.magnitudes import (
-    Odd,
-    Probability,
-    Schedule,
-    as_pair,
-    canonical,
-    has_type,
-    is_amount,
-    least,
-    level_range,
-    most,
-    resolved,
-)
+from pipegen.ops.arguments.magnitudes import Odd, Probability, Schedule, as_pair, canonical, has_type, is_amount, least, most, resolved
 from pipegen.ops.kinds.registry import kind_of, named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
@@ -192,7 +180,7 @@ class Transform(Model):
             if isinstance(value, Schedule):
                 now[name] = resolved(field, value, epoch, factor=name in self.factors)
             elif isinstance(value, tuple):
-                now[name] = tuple(one.at(epoch, level_range)[0] if isinstance(one, Schedule) else one for one in value)
+                now[name] = tuple(one.level(epoch) if isinstance(one, Schedule) else one for one in value)
         made = self.model_copy(update=now)
         made._scheduled = self
         return made

@@ -63,6 +63,10 @@ class Schedule(Model):
         pair = tf.gather(tf.constant(ranges, tf.float64), tf.minimum(tf.cast(epoch, tf.int32), len(ranges) - 1))
         return pair[0], pair[1]
 
+    def level(self, epoch: tf.Tensor) -> tf.Tensor:
+        """The plain number of an epoch."""
+        return self.at(epoch, level_range)[0]
+
 
 class _Ramp(Model):
     """A change from one strength to another."""
@@ -175,10 +179,8 @@ class Odd(partial[tuple[OpError, ...]]):
 
 
 def checked(check: Callable[..., None], *given: Any, **named: Any) -> AfterValidator:
-    """A validator that calls `check` with the argument's value (each one of a schedule), its name, and the further arguments here.
-
-    `None` is not checked.
-    """
+    """A validator that calls `check` with the argument's value (each one of a schedule), its name, and the further arguments here. `None`
+    is not checked."""
 
     def validate(value: Any, info: ValidationInfo) -> Any:
         for each in value.given() if isinstance(value, Schedule) else (value,):
@@ -226,7 +228,6 @@ Magnitude = Number | Range | AnySchedule
 
 Level = Number | AnySchedule
 """A plain number, or a schedule of plain numbers."""
-
 
 Share = Annotated[float, Field(ge=0, le=1)] | AnySchedule
 """A plain number from 0 to 1, or a schedule of those."""
@@ -286,15 +287,13 @@ def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
 def resolved(field: FieldInfo, value: Schedule, epoch: tf.Tensor, *, factor: bool) -> Any:
     """The value of a schedule in an epoch, in the form that an op takes: a pair of float64 scalars, for a `Level` a single one."""
     if is_level(field):
-        return value.at(epoch, level_range)[0]
+        return value.level(epoch)
     return value.at(epoch, factor_range if factor else symmetric_range)
 
 
 def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | list[float]:
-    """The canonical form of a range of draws: the single number that means exactly this range, if there is one.
-
-    Equal ranges give equal results, however they are written, and different ranges different ones.
-    """
+    """The canonical form of a range of draws: the single number that means exactly this range, if there is one. Equal ranges give equal
+    results, however they are written, and different ranges different ones."""
     meant = factor_range if factor else symmetric_range
     low, high = (v + 0.0 for v in meant(m if isinstance(m, (int, float)) else (m[0], m[1])))  # -0.0 becomes 0.0
     # 1.2 - 1 is 0.19999999999999996; rounding to 15 digits gives the 0.2 that was written.

@@ -166,11 +166,9 @@ class Unique(KeyTest):
         looked = f"{many(len(seen), 'key')} in {listed_splits(splits)}"
         if not twice:
             return Outcome(looked)
-        extra = sum(seen[key] - 1 for key in twice)
+        extra = many(sum(seen[key] - 1 for key in twice), "example")
         verb = "occurs" if len(twice) == 1 else "occur"
-        message = (
-            f"{many(len(twice), 'value')} of {self.called} {verb} more than once, in {many(extra, 'example')} too many: {named(twice)}"
-        )
+        message = f"{many(len(twice), 'value')} of {self.called} {verb} more than once, in {extra} too many: {named(twice)}"
         help_ = "remove the repeated examples; if repeats are intended, such as several images of a subject, test for `disjoint` splits"
         return Outcome(looked, (Failure("PG714", message, self.field, (help_,)),))
 

@@ -51,6 +51,7 @@ class CombiningTransform(Transform):
     family = Family.COMBINING
 
     random = True
+    draws = 2  # the rank in the group, and whether the step acts
     handles_probability = True
     others: ClassVar[int] = 1
 
@@ -63,9 +64,6 @@ class CombiningTransform(Transform):
 
     def is_identity(self, x: FeatureType) -> bool:
         return most(self.probability) == 0
-
-    def num_draws(self) -> int:
-        return 2  # the rank in the group, and whether the step acts
 
     def rank(self, u: tf.Tensor) -> tf.Tensor:
         """The rank of an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
@@ -103,6 +101,8 @@ class CombiningTransform(Transform):
 class PairTransform(CombiningTransform):
     """A function of an example and one partner, with a share drawn from a Beta distribution."""
 
+    draws = 4
+
     alpha: Alpha
     """Both parameters of the Beta distribution of the example's own share: 1 is uniform, less is mostly near 0 or 1, more is mostly near
     one half."""
@@ -114,9 +114,6 @@ class PairTransform(CombiningTransform):
         help_ = "the papers use 0.1 to 1"
         message = f"with `alpha: {largest:g}` `{self.op}` combines nearly every pair half and half"
         return (OpError("PG510", message, field="alpha", help=help_),)
-
-    def num_draws(self) -> int:
-        return super().num_draws() + 2
 
     def drawn_share(self, u: tf.Tensor) -> tf.Tensor:
         """The example's own share, in parts of `WHOLE`, before a rectangle is rounded: int32 `(...)`."""
@@ -184,10 +181,8 @@ def anchor(type_: ElementType, feature: str) -> str:
 
 
 def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
-    """Lists the features that a step acts on, unless it names one.
-
-    By default, features aligned with an image change only if a step moves pixels.
-    """
+    """Lists the features that a step acts on, unless it names one. By default, features aligned with an image change only if a step moves
+    pixels."""
     follows = isinstance(step, (DecodeTransform, CombiningTransform))
     known = [(name, t) for name, t in type_.items() if step.acts_on(kind_of(t))]
     return tuple(name for name, t in known if follows or step.reaches(t) or anchor(type_, name) == name)

@@ -78,9 +78,6 @@ class WholeOrItemCrop(ItemCrop):
     probability: Probability = 1.0
     """The share of examples that the step changes."""
 
-    def output_size(self) -> tuple[int | None, int | None]:
-        return None, None
-
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         return x if self.idle() else super().infer(x)

@@ -209,10 +209,7 @@ SCALE = 5
 
 def read_coco(contents: bytes) -> Any:
     """Draws objects, of the result of `sources.annotations.outlines`: crowds first, then larger before smaller ones. uint8 `(height,
-    width)`.
-
-    The crossings of all polygons of an image are computed together, since NumPy's overhead would dominate for single ones.
-    """
+    width)`. The crossings of all polygons of an image are computed together, since NumPy's overhead would dominate for single ones."""
     words = np.frombuffer(contents, np.int32, len(contents) // 4)
     height, width, many = words[:HEAD].tolist()
     at = 4 * (HEAD + PART * many)

@@ -248,11 +248,8 @@ def auto_contrasted(histogram: tf.Tensor) -> tf.Tensor:
 
 
 def equalized(histogram: tf.Tensor) -> tf.Tensor:
-    """Equalises the histogram of each channel; Pillow's `equalize` to the bit.
-
-    With s = (pixels - pixels of the largest value) // 255, x becomes (s // 2 + pixels below x) // s, at most 255; a channel with s = 0
-    stays. `histogram` is int32 `(n, channels, 256)`.
-    """
+    """Equalises the histogram of each channel; Pillow's `equalize` to the bit. With s = (pixels - pixels of the largest value) // 255, x
+    becomes (s // 2 + pixels below x) // s, at most 255; a channel with s = 0 stays. `histogram` is int32 `(n, channels, 256)`."""
     values = tf.range(256)
     most = tf.reduce_max(tf.where(histogram > 0, values, 0), -1)
     last = tf.gather(histogram, most[..., None], batch_dims=2)

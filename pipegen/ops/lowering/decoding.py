@@ -187,20 +187,15 @@ def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
 
 def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
     """Scales windows, int32 `(..., 4)`, to images reduced by `ratio`, one of `RATIOS` or `(..., 1)` of them, so that they hold every pixel
-    of the windows at full size.
-
-    Top and left are rounded down, bottom and right up, so a window is always inside the reduced image.
-    """
+    of the windows at full size. Top and left are rounded down, bottom and right up, so a window is always inside the reduced image."""
     start, size = tf.split(window, 2, axis=-1)
     first = start // ratio
     return tf.concat([first, (start + size + (ratio - 1)) // ratio - first], axis=-1)
 
 
 def _rare(decode: Callable[[tf.Tensor], tf.Tensor], contents: tf.Tensor, channels: int) -> Branch:
-    """Makes the branch that decodes a file to uint8 `(height, width, channels)` if it is not a plain JPEG.
-
-    If such files are rare, Python runs `decode` eagerly. Tracing it would take a tenth of the time to the first batch.
-    """
+    """Makes the branch that decodes a file to uint8 `(height, width, channels)` if it is not a plain JPEG. If such files are rare, Python
+    runs `decode` eagerly. Tracing it would take a tenth of the time to the first batch."""
     if not decodes_rare_files_in_python():
         return partial(decode, contents)
 
@@ -225,10 +220,8 @@ def _starts_jpeg(contents: tf.Tensor) -> tf.Tensor:
 
 
 def _is_plain(start: tf.Tensor) -> tf.Tensor:
-    """Finds plain JPEGs, without EXIF and with colours that TensorFlow reads correctly, by their first `START` bytes.
-
-    In almost every JPEG of a dataset, tables follow the JFIF segment. Checking that reads a few bytes; a search for EXIF reads the file.
-    """
+    """Finds plain JPEGs, without EXIF and with colours that TensorFlow reads correctly, by their first `START` bytes. In almost every JPEG
+    of a dataset, tables follow the JFIF segment. Checking that reads a few bytes; a search for EXIF reads the file."""
     head = tf.io.decode_raw(start, tf.uint8, fixed_length=_HEAD)
     jfif = tf.reduce_all(tf.gather(head, _JFIF_AT, axis=-1) == tf.constant(_JFIF, tf.uint8), axis=-1)
     tables = tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)
@@ -236,10 +229,8 @@ def _is_plain(start: tf.Tensor) -> tf.Tensor:
 
 
 def _looked_at(contents: tf.Tensor, exif: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
-    """Returns a JPEG whose colours TensorFlow reads like Pillow, its upright height and width, and its orientation, unless ignored.
-
-    Inks are inverted, which TensorFlow assumes only with an Adobe segment.
-    """
+    """Returns a JPEG whose colours TensorFlow reads like Pillow, its upright height and width, and its orientation, unless ignored. Inks
+    are inverted, which TensorFlow assumes only with an Adobe segment."""
     shape = tf.io.extract_jpeg_shape(contents)
 
     def marked() -> tf.Tensor:
@@ -303,10 +294,8 @@ def _jpeg(
 def _jpeg_at(
     contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | None, *, whole: bool = False, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
-    """Decodes a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image.
-
-    Accurate gray is computed from colours, like Pillow's: stored luma differs if a colour is clipped.
-    """
+    """Decodes a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image. Accurate gray is computed from
+    colours, like Pillow's: stored luma differs if a colour is clipped."""
 
     def read(channels: int) -> tf.Tensor:
         if place is None or whole or jpeg != "fast":

@@ -197,10 +197,8 @@ def with_alpha(image: tf.Tensor) -> tf.Tensor:
 
 
 def _is_plain_gif(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
-    """Checks that the first frame fills the canvas and is opaque, with only the usual extensions before it.
-
-    Pillow pastes a smaller frame into the canvas, and keeps the stored colour of a transparent pixel.
-    """
+    """Checks that the first frame fills the canvas and is opaque, with only the usual extensions before it. Pillow pastes a smaller frame
+    into the canvas, and keeps the stored colour of a transparent pixel."""
     palette = tf.where(head[10] >= 128, tf.bitwise.left_shift(2, tf.bitwise.bitwise_and(head[10], 7)), 0)
     start = tf.minimum(_GIF_HEAD + 3 * palette, tf.strings.length(contents))
     data = tf.cast(tf.io.decode_raw(tf.strings.substr(contents, start, _HEAD), tf.uint8, fixed_length=_HEAD), tf.int32)

@@ -122,10 +122,8 @@ def asserted(value: tf.Tensor, condition: tf.Tensor, message: Any) -> tf.Tensor:
 
 
 def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:
-    """Calls one of two functions of nested tensors, by a bool scalar; their results have the same dtypes and shapes.
-
-    `tf.cond` inlines both into the graph, where each node, and each tensor that they read, costs a step even if it is not run.
-    """
+    """Calls one of two functions of nested tensors, by a bool scalar; their results have the same dtypes and shapes. `tf.cond` inlines both
+    into the graph, where each node, and each tensor that they read, costs a step even if it is not run."""
     if tf.executing_eagerly():
         return then(*given) if condition else otherwise(*given)
     flat = tf.nest.flatten(given)

@@ -168,10 +168,8 @@ def _numbers(name: str, stored: FieldType, content: tf.Tensor) -> tf.Tensor:
 
 
 def compared(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
-    """Compares the checksum of an uncompressed member of a ZIP archive; returns its content.
-
-    TensorFlow has no CRC-32, but it reads `gzip` files, which have one, and may hold uncompressed blocks (RFC 1951, 3.2.4).
-    """
+    """Compares the checksum of an uncompressed member of a ZIP archive; returns its content. TensorFlow has no CRC-32, but it reads `gzip`
+    files, which have one, and may hold uncompressed blocks (RFC 1951, 3.2.4)."""
     size = tf.strings.length(content)
     starts = tf.range(0, tf.maximum(size, 1), _STORED_BLOCK)
     lengths = tf.minimum(size - starts, _STORED_BLOCK)
@@ -187,10 +185,8 @@ def _letter(byte: tf.Tensor) -> tf.Tensor:
 
 
 def inflate(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
-    """Inflates a member of a ZIP archive: with a head and a tail it is a `gzip` file, which TensorFlow reads.
-
-    Checksum and length are compared (RFC 1952).
-    """
+    """Inflates a member of a ZIP archive: with a head and a tail it is a `gzip` file, which TensorFlow reads. Checksum and length are
+    compared (RFC 1952)."""
     tail = [tf.bitwise.bitwise_and(tf.bitwise.right_shift(check, 8 * i), 255) for i in range(8)]
     whole = tf.strings.join([b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", content, *map(_letter, tail)])
     found = tf.io.decode_compressed(whole, "GZIP")

@@ -56,10 +56,8 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
 
 
 def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-    """Resizes like `tf.image.resize`, to the bit, in two thirds of its time for an image of bytes that shrinks little.
-
-    TensorFlow's kernel uses vector instructions only for floats. Converting all pixels pays as long as most of them are read.
-    """
+    """Resizes like `tf.image.resize`, to the bit, in two thirds of its time for an image of bytes that shrinks little. TensorFlow's kernel
+    uses vector instructions only for floats. Converting all pixels pays as long as most of them are read."""
     # Every node of a graph costs a microsecond, even a constant in a branch not taken. So there are few.
     given = tf.expand_dims(image, 0)
 
@@ -130,9 +128,7 @@ def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None
 
 def side_size(height: Side, width: Side, shorter: Side | None, longer: int | None = None) -> tuple[Side, Side]:
     """Returns the size with the same aspect ratio whose shorter side is `shorter` pixels, or, if smaller, whose longer side is `longer`.
-
-    The other side is rounded half up, in integers: the same for ints and for int32 tensors.
-    """
+    The other side is rounded half up, in integers: the same for ints and for int32 tensors."""
     if longer is None or shorter is None:
         side = shorter if longer is None else longer
         assert side is not None  # noqa: S101 - one of them is given

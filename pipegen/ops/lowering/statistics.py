@@ -166,9 +166,7 @@ def luma(images: tf.Tensor) -> tf.Tensor:
 
 def tile_counts(plane: tf.Tensor, tiles: Tiles) -> tf.Tensor:
     """Counts the pixels of each value in each tile: int32 `(n, channels, rows, columns, 256)`, from bytes `(n, height, width, channels)`.
-
-    Image by image, so that the indices stay in the processor's cache.
-    """
+    Image by image, so that the indices stay in the processor's cache."""
     height, width, channels = sides(plane)
     down, across = tile_sides(height, width, tiles)
     rows, columns = tf.range(down * tiles[0]), tf.range(across * tiles[1])

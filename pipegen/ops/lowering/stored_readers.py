@@ -143,10 +143,8 @@ def file_of(maps: tf.Tensor, number: tf.Tensor | int) -> tf.Tensor:
 
 
 def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
-    """Returns the list of files, given by path and size, as mapped by the process that runs the graph.
-
-    The list is a resource of that process, made by the first call. Its name is a hash of the files and their modification times.
-    """
+    """Returns the list of files, given by path and size, as mapped by the process that runs the graph. The list is a resource of that
+    process, made by the first call. Its name is a hash of the files and their modification times."""
     about = hashlib.blake2b(digest_size=16)
     for path, size in files:
         about.update(f"{path}\0{size}\0{os.stat(path).st_mtime_ns}\0".encode("utf-8", "surrogateescape"))

@@ -230,10 +230,6 @@ class RandAugment(Augmentation):
         return Chosen(self.operations(u), strength, signs(side))
 
 
-BINS = 31
-"""The number of strengths, evenly spaced from none to full."""
-
-
 class TrivialAugment(Augmentation):
     """Does one operation to each example, drawn among 14, at a strength drawn evenly (TrivialAugment, the wide table).
 
@@ -259,7 +255,7 @@ class TrivialAugment(Augmentation):
         return uniform_operation(u[..., 0:1], USED)
 
     def layers(self, u: tf.Tensor) -> Chosen:
-        return Chosen(self.operations(u), tf.floor(u[..., 1:2] * BINS) / (BINS - 1), signs(u[..., 2:3]))
+        return Chosen(self.operations(u), tf.floor(u[..., 1:2] * 31) / 30, signs(u[..., 2:3]))
 
 
 MIXED = ("auto_contrast", "equalize", "posterize", "rotate", "solarize", "shear_x", "shear_y", "translate_x", "translate_y")

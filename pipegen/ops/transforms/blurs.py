@@ -391,7 +391,7 @@ class RandomGlassBlur(NeighbourhoodTransform):
         def widen_again(images: tf.Tensor, taken: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, ...]:
             return filters.widen(tf.reshape(taken, [-1, *filters.sides(images)]), *weights)
 
-        first = map(filters.beside, (filters.widen, filters.filter_rows))
+        first = [filters.beside(phase) for phase in (filters.widen, filters.filter_rows)]
         return *first, self._filter_and_take, widen_again, filters.filter_rows, filters.filter_columns
 
     def _moved(self, key: tf.Tensor, pixels: int | tf.Tensor) -> list[tf.Tensor]:

@@ -149,9 +149,6 @@ class RandomZoomOut(PaddedWindow):
     probability: Probability = 0.5
     """The share of examples that the step changes."""
 
-    def output_size(self) -> tuple[int | None, int | None]:
-        return None, None
-
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
         return x if self.idle() else y
@@ -176,9 +173,6 @@ class RandomZoomOut(PaddedWindow):
         return place(-pick(u[..., 1], rows - height), -pick(u[..., 2], columns - width), rows, columns, u)
 
 
-Place = Annotated[int, Field(ge=0, le=32767)]
-
-
 class Crop(SizedCrop):
     """Cuts out the window at a place in pixels, the same for every image.
 
@@ -192,9 +186,9 @@ class Crop(SizedCrop):
         Example("crop: {size: [180, 240]}", ANY_IMAGE, "uint8[180×240×3] in [0, 255]"),
     )
 
-    top: Place = 0
+    top: Pixels = 0
     """The window's first row, counted from 0."""
-    left: Place = 0
+    left: Pixels = 0
     """The window's first column, counted from 0."""
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -513,9 +507,6 @@ class RandomCropAround(SizedCrop, ItemCrop):
 
     def leader(self) -> str | None:
         return self.around
-
-    def is_identity(self, x: FeatureType) -> bool:
-        return (x.height, x.width) == self.output_size()
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         return (CenterCrop(size=self.size, feature=self.feature),)

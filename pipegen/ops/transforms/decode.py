@@ -75,13 +75,13 @@ class Decode(DecodeTransform):
 
     @model_validator(mode="after")
     def _consistent(self) -> Decode:
-        if self._whole and self.scaled == "auto" and "scaled" in self.model_fields_set:
+        if self.jpeg != "fast" and self.scaled == "auto" and "scaled" in self.model_fields_set:
             raise ValueError(f"`jpeg: {self.jpeg}` decodes at full size, so leave `scaled` out")
         return self
 
     def meaning(self) -> dict[str, Any]:
         """Counts `scaled` only with `jpeg: fast`: the others decode at full size."""
-        return super().meaning() | ({"scaled": "never"} if self._whole else {})
+        return super().meaning() | ({"scaled": "never"} if self.jpeg != "fast" else {})
 
     def plainest(self, x: FeatureType) -> Decode:
         said, unsaid = self.on(x), self.model_copy(update={"channels": None, "bits": None}).on(x)
@@ -106,15 +106,11 @@ class Decode(DecodeTransform):
         return self.model_copy(update=open_) if open_ else self
 
     def traits(self, x: FeatureType) -> Traits:
-        plain = self.on(x).bits != 16 and not self._whole
+        plain = self.on(x).bits != 16 and self.jpeg == "fast"
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=plain, decodes_scaled=plain and self.scaled == "auto")
 
-    @property
-    def _whole(self) -> bool:
-        return self.jpeg != "fast"
-
     def _need(self, need: tuple[int, int] | None) -> tuple[int, int] | None:
-        return need if self.scaled == "auto" and not self._whole else None
+        return need if self.scaled == "auto" and self.jpeg == "fast" else None
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode, decode_deep

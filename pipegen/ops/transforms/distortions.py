@@ -86,10 +86,6 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
         return moved[:, 0], moved[:, 1]
 
 
-FARTHEST = 10_000.0
-"""The largest alpha; positions then still fit 32 bits."""
-
-
 class RandomElastic(UnsignedTransform, DisplacementTransform):
     """Moves each pixel by a random distance that varies smoothly over the image: the elastic distortion of Simard, Steinkraus and Platt
     (2003).
@@ -106,7 +102,7 @@ class RandomElastic(UnsignedTransform, DisplacementTransform):
     draws = 3
     examples = same_type("random_elastic: {alpha: 50, sigma: 5}", "random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}")
 
-    alpha: Annotated[Magnitude, amount_within(0, FARTHEST)]
+    alpha: Annotated[Magnitude, amount_within(0, 10_000)]  # so that positions fit 32 bits
     """The distance before smoothing, in pixels: 50 means from 0 to 50, a pair is the range."""
     sigma: Annotated[float, Field(ge=1, le=100)]
     """The standard deviation of the Gaussian that smooths the distances, from 1 to 100 pixels: small values crumple, large ones bend."""

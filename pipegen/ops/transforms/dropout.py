@@ -267,10 +267,6 @@ class RandomGridDropout(DropoutTransform):
         return ((tf.range(height) + 1) * as_pair(self.cells)[0] - 1) // height
 
 
-_TURN = 4294967296.0
-"""Positions are kept as shares of the grid's unit, in 1/2^32, so that whole units overflow and drop out."""
-
-
 class RandomGridMask(DropoutTransform):
     """Replaces the squares of a regular grid by one value: GridMask (Chen et al. 2020).
 
@@ -305,8 +301,8 @@ class RandomGridMask(DropoutTransform):
         y = sin, cos, cy + (0.5 - cx) * sin + (0.5 - cy) * cos - top
         (ax, bx, px), (ay, by, py) = ([part / unit for part in line] for line in (x, y))
         shares = (ax, bx, px - 0.5, ay, by, py - 0.5, side / unit - 0.5)
-        # Less whole units, in 1/2^32: at least -1/2 and below 1/2.
-        words = [tf.bitcast(tf.cast(tf.cast(tf.round(share * _TURN), tf.int64) % (1 << 32), tf.uint32), tf.int32) for share in shares]
+        # Of the grid's unit, in 1/2^32, so that whole units overflow and drop out: at least -1/2 and below 1/2.
+        words = [tf.bitcast(tf.cast(tf.cast(tf.round(share * 2.0**32), tf.int64) % (1 << 32), tf.uint32), tf.int32) for share in shares]
         return (tf.stack(words, -1),)
 
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:

@@ -196,9 +196,6 @@ def _whole(values: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.round(values * float(ONE)), tf.int32)
 
 
-_MIDDLE = 128
-
-
 class RandomPlasma(ByteTransform):
     """Changes brightness and contrast by clouds of noise, differently from place to place: Albumentations' `PlasmaBrightnessContrast`.
 
@@ -230,8 +227,8 @@ class RandomPlasma(ByteTransform):
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         gain, offset = (part[..., None] for part in given)
-        x = tf.cast(images, tf.int32) - _MIDDLE
-        return tf.cast(tf.clip_by_value(_MIDDLE + rounded_shift(x * gain + offset, BITS), 0, 255), tf.uint8)
+        x = tf.cast(images, tf.int32) - 128
+        return tf.cast(tf.clip_by_value(128 + rounded_shift(x * gain + offset, BITS), 0, 255), tf.uint8)
 
     def phase(self, images: tf.Tensor, key: tf.Tensor, brightness: tf.Tensor, contrast: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, _ = sides(images)
@@ -355,10 +352,6 @@ class RandomFog(ByteTransform):
         return (tf.clip_by_value(rounded_shift(density[:, None, None] * uneven, BITS), 0, ONE),)
 
 
-_COLOUR = (205, 210, 215)
-_WORDS = 1 << 16
-
-
 class RandomRain(ByteTransform):
     """Adds rain: slanted streaks one pixel wide, which get denser from top to bottom.
 
@@ -390,13 +383,13 @@ class RandomRain(ByteTransform):
         density, degrees = self.drawn(u).values()
         slope = tf.tan(degrees * (math.pi / 180.0))[:, None]
         moved = tf.cast(tf.round(slope * tf.range(tf.cast(height, tf.float64), dtype=tf.float64)), tf.int32)
-        return key_of(u[:, 2:4]), tf.cast(tf.round(density * float(_WORDS)), tf.int32), moved
+        return key_of(u[:, 2:4]), tf.cast(tf.round(density * 65536.0), tf.int32), moved
 
     def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
         return self._streaks, self._shares
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return tf.cast(over(tf.cast(images, tf.int32), given[0], _COLOUR), tf.uint8)
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], (205, 210, 215)), tf.uint8)
 
     def _stretches(self, height: Whole) -> Whole:
         """The most stretches that a column can have; the first one begins above the image."""
@@ -469,7 +462,6 @@ def _tables(factor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(scale for scale, _ in found), tuple(offset for _, offset in found)
 
 
-_SUN = (255, 250, 232)
 _GHOSTS = ((190, 235, 255), (255, 200, 160), (200, 255, 190), (255, 170, 220))
 
 
@@ -526,11 +518,8 @@ class RandomSunFlare(ByteTransform):
                 done = over(done, tf.where(away < ONE, whole // 5, 0), _GHOSTS[(number - 1) % len(_GHOSTS)])
                 continue
             near = tf.maximum(ONE - away, 0)
-            done = over(done, rounded_shift(rounded_shift(near * near, BITS) * whole, BITS), _SUN)
+            done = over(done, rounded_shift(rounded_shift(near * near, BITS) * whole, BITS), (255, 250, 232))
         return tf.cast(done, tf.uint8)
-
-
-_COLOURS = {"water": (175, 238, 238), "mud": (63, 42, 20)}
 
 
 class RandomSpatter(ByteTransform):
@@ -565,7 +554,8 @@ class RandomSpatter(ByteTransform):
         return key_of(u[:, 1:3]), tf.cast(tf.round(tf.math.ndtri(free) * float(ONE)), tf.int32)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
-        return tf.cast(over(tf.cast(images, tf.int32), given[0], _COLOURS[self.of]), tf.uint8)
+        colour = {"water": (175, 238, 238), "mud": (63, 42, 20)}[self.of]
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], colour), tf.uint8)
 
     def phase(self, images: tf.Tensor, key: tf.Tensor, edge: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The share of the drops' colour at each pixel, int32 `(n, height, width)`."""

@@ -268,9 +268,6 @@ def _skews() -> tuple[int, ...]:
     return tuple(round((z * z / one - one) / 6) for z in quantiles())
 
 
-_WORDS = 1 << 16
-
-
 class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
     """Makes a share of the pixels white or black, independently: impulse noise. The share is drawn uniformly for each image.
 
@@ -291,10 +288,10 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
     """The share of these pixels that become white; the others become black."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        share = self.drawn(u)["share"] * float(_WORDS)
+        share = self.drawn(u)["share"] * 65536.0
         salt = tf.cast(self.salt, tf.float64)
         white = tf.cast(tf.round(share * salt), tf.int32)
-        return key_of(u[:, 1:3]), white, _WORDS - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
+        return key_of(u[:, 1:3]), white, 65536 - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
 
     def phases(self) -> tuple[Phase, ...]:
         return (partial(_draw, each=1),)

@@ -11,19 +11,21 @@ from pydantic import Field, model_validator
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import BUCKET, ConstantFill, Size, filled, height_width, interpolated, require_holds
+from pipegen.ops.arguments.geometry import BUCKET, ConstantFill, Side, Size, filled, height_width, interpolated, require_holds
 from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
+from pipegen.ops.families.crops import SizedCrop
 from pipegen.ops.lowering import resizing
 from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
 from pipegen.ops.model import Model
-from pipegen.ops.step_bases import CropTransform, ElementTransform, UniformTransform, require_image
+from pipegen.ops.step_bases import ElementTransform, UniformTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import LARGEST_SIDE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from pipegen.ops.lowering.resizing import Filter, Side
+    from pipegen.ops.lowering.resizing import Filter
+    from pipegen.ops.lowering.windows import Whole
 
 
 def _antialiased(step: Any) -> Any:
@@ -53,7 +55,7 @@ class RandomResize(ElementTransform):
         require_image(self, x)
         return interpolated(x, self.method).with_(shape=(None, None, x.channels))
 
-    def resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
+    def resized(self, image: tf.Tensor, height: Whole, width: Whole) -> tf.Tensor:
         return resizing.resize(image, height, width, self.method, antialias=self.antialias)
 
 
@@ -84,7 +86,7 @@ class PillowMethod(Model):
         """Pillow's name of the filter."""
         return self.pillow.filter if isinstance(self.pillow, EarlierPillow) else self.pillow
 
-    def resize(self, image: tf.Tensor, height: Side, width: Side, box: Box | None = None) -> tf.Tensor:
+    def resize(self, image: tf.Tensor, height: Whole, width: Whole, box: Box | None = None) -> tf.Tensor:
         """Resizes an image, or its part in `box`."""
         chooses_pass = not isinstance(self.pillow, EarlierPillow)
         return resizing.resize_as_pillow(image, height, width, self.filter, box=box, chooses_pass=chooses_pass)
@@ -130,9 +132,9 @@ class Resize(ElementTransform):
 
     size: Size | None = None
     """The output's size in pixels: a square's side, or [height, width]."""
-    shorter_side: Annotated[int, Field(ge=1, le=32767)] | None = None
+    shorter_side: Side | None = None
     """The length of the output's shorter side in pixels; the proportions stay."""
-    longer_side: Annotated[int, Field(ge=1, le=32767)] | None = None
+    longer_side: Side | None = None
     """The length of the output's longer side in pixels; the proportions stay. With `shorter_side`, its greatest length."""
     mode: Literal["stretch", "crop", "pad"] = "stretch"
     """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
@@ -239,7 +241,7 @@ class Resize(ElementTransform):
             top, left = -((size[0] - rows) // 2), -((size[1] - columns) // 2)
         return (tf.cast(top, tf.float64) * down, tf.cast(left, tf.float64) * across, size[0] * down, size[1] * across), size
 
-    def _resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
+    def _resized(self, image: tf.Tensor, height: Whole, width: Whole) -> tf.Tensor:
         if isinstance(self.method, PillowMethod):
             return self.method.resize(image, height, width)
         return resizing.resize(image, height, width, self.method, antialias=self.antialias)
@@ -315,9 +317,6 @@ class ScaleJitter(UniformTransform, RandomResize):
         return (top * down, left * across, size[0] * down, size[1] * across), size
 
 
-Length = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
-
-
 class RandomShorterSide(RandomResize):
     """Resizes an image so that its shorter side has a length drawn from a list or a range; the proportions stay.
 
@@ -336,11 +335,11 @@ class RandomShorterSide(RandomResize):
         given=ANY_IMAGE,
     )
 
-    sizes: Annotated[tuple[Length, ...], Field(min_length=1)] | None = None
+    sizes: Annotated[tuple[Side, ...], Field(min_length=1)] | None = None
     """The lengths that the shorter side can have, in pixels."""
-    between: tuple[Length, Length] | None = None
+    between: tuple[Side, Side] | None = None
     """The least and the greatest length in pixels; all whole numbers between them are equally likely."""
-    longer_side: Length | None = None
+    longer_side: Side | None = None
     """The greatest length of the longer side, in pixels."""
 
     @model_validator(mode="after")
@@ -391,7 +390,7 @@ def _has_pixels(area: tuple[float, float], name: str) -> None:
         raise ValueError(f"`{name}` starts at 0, which is a window without pixels")
 
 
-class RandomResizedCrop(CropTransform):
+class RandomResizedCrop(SizedCrop):
     """Cuts out a window of random area and shape, then resizes it to a fixed size.
 
     The algorithm is that of Inception (Szegedy et al. 2014) as implemented in torchvision: draw an area, uniform in `area` as a fraction of
@@ -428,9 +427,6 @@ class RandomResizedCrop(CropTransform):
 
     def infer(self, x: FeatureType) -> FeatureType:
         return interpolated(super().infer(x), self.method)
-
-    def output_size(self) -> tuple[int, int]:
-        return height_width(self.size)
 
     def resizes(self) -> bool:
         return True

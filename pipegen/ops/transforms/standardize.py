@@ -170,8 +170,6 @@ class Standardize(FittedTransform):
 
 LARGEST = 8192
 """The most values of an image that can be whitened: the matrix takes 256 MiB, and computing it 3 GiB and about ten minutes."""
-_WEIGHT = 0.05
-"""The cost of each output value for each input value, relative to a blur."""
 
 
 class WhitenImages(UnconditionalTransform, StepPart, NeighbourhoodTransform):
@@ -189,7 +187,7 @@ class WhitenImages(UnconditionalTransform, StepPart, NeighbourhoodTransform):
 
     def traits(self, x: FeatureType) -> Traits:
         values = math.prod(d or 0 for d in x.shape)
-        return Traits(Family.NEIGHBOURHOOD, weight=max(1.0, _WEIGHT * values))
+        return Traits(Family.NEIGHBOURHOOD, weight=max(1.0, 0.05 * values))  # of each output value, for each input value
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_whitenable(self, x)
