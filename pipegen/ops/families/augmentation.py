@@ -101,13 +101,10 @@ def signs(u: tf.Tensor) -> tf.Tensor:
 
 
 class Augmentation(Policy):
-    """A policy of layers, each of which does one of `OPERATIONS`.
-
-    Class attributes:
-        limits: The effect of each operation at full strength.
-    """
+    """A policy of layers, each of which does one of `OPERATIONS`."""
 
     limits: ClassVar[Limits]
+    """The effect of each operation at full strength."""
 
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""

@@ -43,9 +43,6 @@ class CombiningTransform(Transform):
 
     The members of a group are ranked by their draws, and the partners of each are the next ones in that order, cyclically: so every member
     is the first partner of one, the second of another, and so on. A member's own draws decide what it takes from its partners.
-
-    Class attributes:
-        others: The number of partners. In a smaller group members repeat, the example itself among them.
     """
 
     family = Family.COMBINING
@@ -54,6 +51,7 @@ class CombiningTransform(Transform):
     draws = 2  # the rank in the group, and whether the step acts
     handles_probability = True
     others: ClassVar[int] = 1
+    """The number of partners. In a smaller group members repeat, the example itself among them."""
 
     probability: Probability = 1.0
     """The share of examples that the step changes; the others stay as they are, and can still be partners."""

@@ -33,16 +33,13 @@ class SizedCrop(CropTransform):
 
 
 class ItemCrop(CropTransform):
-    """A window that is chosen by the items or the mask of an image.
-
-    Class attributes:
-        led_by: The forms of items that can guide it (`FeatureKind.crop_guide`); it takes the first that an image has.
-        without_items: For images without items, the step that serves better, and what this one does, in words.
-    """
+    """A window that is chosen by the items or the mask of an image."""
 
     random = True
     led_by: ClassVar[tuple[str, ...]] = ("boxes",)
+    """The forms of items that can guide it (`FeatureKind.crop_guide`); it takes the first that an image has."""
     without_items: ClassVar[tuple[str, str]] = ("random_crop", "its windows lie anywhere")
+    """For images without items, the step that serves better, and what this one does, in words."""
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, crops=True, chosen=True)

@@ -65,12 +65,7 @@ _WEIGHT = 4.0
 
 
 class CustomTransform(NamedFunction, ElementTransform):
-    """A step that calls a Python function on one image at a time.
-
-    Class attributes:
-        call: The call of the function, for messages.
-        num_arguments: The number of its arguments.
-    """
+    """A step that calls a Python function of `num_arguments` on one image at a time; messages show the `call`."""
 
     family = Family.CUSTOM
     call: ClassVar[str] = "fn(image)"

@@ -20,13 +20,11 @@ class LookupTableTransform(StagedTransform):
     """A table look-up on bytes. Floats from 0 to 255 are rounded half to even and clipped first.
 
     Adjacent steps fold into one look-up, bit for bit: a table read through a table is a table.
-
-    Class attributes:
-        needs_histogram: Whether the table depends on the histogram of each channel.
     """
 
     family = Family.LOOKUP_TABLE
     needs_histogram: ClassVar[bool] = False
+    """Whether the table depends on the histogram of each channel."""
 
     probability: Probability = 1.0
     """The share of examples that the step changes."""

@@ -333,8 +333,16 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
         return read_by_library(contents, channels, 16, exif=exif)
 
     def png() -> tf.Tensor:
-        read = partial(_png, contents, head, channels)
-        return upright_png(contents, read) if exif == "apply" else read()
+        return upright_png(contents, stored_png) if exif == "apply" else stored_png()
+
+    def stored_png() -> tf.Tensor:
+        # TensorFlow would silently multiply 8 bits by 257.
+        with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
+            known = tf.identity(contents)
+        read = partial(tf.io.decode_png, known, dtype=tf.uint16)
+        if channels != 1:
+            return read(channels)
+        return tf.cond(tf.reduce_any(head[25] == list(GRAY_TYPES)), lambda: read(channels=1), lambda: luma(read(channels=3)))
 
     # In the order of `kind`: PNG, GIF, BMP, WebP, TIFF, Netpbm, unknown; then JPEG.
     others = [shallow(name) for name in ("a GIF", "a BMP image", "a WebP image")]
@@ -342,17 +350,6 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
     image = tf.switch_case(number, [png, *others, library, library, *unknown])
     image.set_shape([None, None, channels])
     return image
-
-
-def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
-    # TensorFlow would silently multiply 8 bits by 257.
-    with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
-        known = tf.identity(contents)
-    if channels != 1:
-        return tf.io.decode_png(known, channels, dtype=tf.uint16)
-    gray = tf.reduce_any(head[25] == list(GRAY_TYPES))
-    read = partial(tf.io.decode_png, known, dtype=tf.uint16)
-    return tf.cond(gray, lambda: read(channels=1), lambda: luma(read(channels=3)))
 
 
 PNG = b"\x89PNG\r\n\x1a\n"
