@@ -42,18 +42,18 @@ TILE, GAP = 192, 4
 """Width of an image in a committed picture and the space between two, in pixels (`docs/make_pictures.py`)."""
 
 FAMILIES = {
-    "Size and crops": ("resize", "crop", "pad", "random_resized_crop", "box_crops"),
-    "Flips, turns and other geometry": ("flip", "rotate_90", "affine", "perspective"),
-    "Distortions": ("distortions", "grid_shuffle", "chromatic_aberration"),
-    "Colour": ("brightness", "contrast", "hue", "color_jitter", "channels", "grayscale", "domain_adaptation"),
-    "Tone curves": ("tones", "equalization"),
-    "Light and weather": ("light", "weather"),
-    "Blur and sharpness": ("blurs", "sharpness", "morphology"),
-    "Noise and compression": ("noise", "jpeg", "downscale"),
+    "Size and crops": ("resize", "crop"),
+    "Flips, turns and other geometry": ("flip", "affine"),
+    "Distortions": ("distortions",),
+    "Colour": ("brightness", "colours", "domain_adaptation"),
+    "Tone curves": ("tones",),
+    "Light and weather": ("light",),
+    "Blur, sharpness and lenses": ("blurs", "sharpness"),
+    "Noise and compression": ("noise",),
     "Dropout": ("dropout",),
     "Mixing examples": ("mixup",),
     "Policies": ("auto_augment", "one_of"),
-    "Values and dtypes": ("decode", "rescale", "normalize", "standardize", "whiten"),
+    "Values and dtypes": ("decode", "rescale", "standardize"),
     "Own functions": ("python",),
 }
 """Modules of `pipegen.ops.transforms` under each heading of the gallery."""

@@ -21,12 +21,12 @@ from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, keep_or_warn, kept_folder, open_kept
 from pipegen.memory import threads
 from pipegen.mounts import content_of, mounted
-from pipegen.ops.buckets import Columns, nearest
 from pipegen.ops.families.combining import anchor
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.exif import BACK
+from pipegen.ops.sampling_sections import Columns, nearest
 from pipegen.ops.sources.annotations.sizes import orientation_in, orientation_of, sides_of
 from pipegen.ops.sources.listing.base import Note
 from pipegen.ops.sources.listing.wording import count

@@ -14,7 +14,7 @@ from pipegen.migrate.known import is_number, origins_of, reason_of
 from pipegen.migrate.nodes import Row, flattened
 from pipegen.migrate.signatures import is_keras
 from pipegen.migrate.values import Const, Dotted, Generator, Local, Seq, Unknown, Value, plain
-from pipegen.ops.transforms.whiten import LARGEST
+from pipegen.ops.transforms.standardize import LARGEST
 
 _LIBRARIES = ("builtins", "numpy", "cv2", "skimage", "scipy", "PIL")
 NOT_KNOWN = "not known from the code"

@@ -10,6 +10,7 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
+from pipegen.ops.arguments.magnitudes import Range, checked
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.transform import SplitName
@@ -17,7 +18,6 @@ from pipegen.ops.transform import SplitName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.arguments.magnitudes import Range
     from pipegen.ops.sources.listing.base import Source
     from pipegen.types import ElementType, FeatureType
 
@@ -85,11 +85,10 @@ def type_of(known: Known, splits: Sequence[str], feature: str) -> FeatureType | 
     return next((known.types[s][feature] for s in splits if s in known.types and feature in known.types[s]), None)
 
 
-def named(keys: Sequence[str], total: int | None = None) -> str:
+def named(keys: Sequence[str]) -> str:
     """Lists the first few examples: `'rose/1.jpg', 'rose/7.jpg' and 12 more`."""
-    shown = [repr(str(key)) for key in keys[:_SHOWN]]
-    rest = (len(keys) if total is None else total) - len(shown)
-    return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
+    rest = len(keys) - _SHOWN
+    return ", ".join(repr(str(key)) for key in keys[:_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def listed_splits(splits: Sequence[str]) -> str:
@@ -105,15 +104,8 @@ def many(n: int, noun: str, plural: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure of a test.
-
-    Attributes:
-        code: A diagnostic code.
-        message: One sentence.
-        field: The argument that it contradicts, or `None` for the test as a whole.
-        help: What to do about it, one line each.
-        doubtful: Whether it is only a warning, whatever the severity of the test.
-    """
+    """A failure of a test: a diagnostic code, one sentence, the argument that it contradicts (`None` for the test as a whole), and what to
+    do about it, one line each. If it is `doubtful`, it is only a warning, whatever the severity of the test."""
 
     code: str
     message: str
@@ -303,7 +295,10 @@ class ValueTest(ExampleTest):
         return [values]
 
 
-def check_within(within: Range, name: str) -> None:
-    """Raises `ValueError` for bounds in the wrong order."""
+def _check_within(within: Range, name: str) -> None:
     if within[0] > within[1]:
         raise ValueError(f"`{name}` is the least and the greatest value, in this order, got [{within[0]:g}, {within[1]:g}]")
+
+
+Within = Annotated[Range, checked(_check_within)]
+"""A least and a greatest value, both included."""

@@ -20,55 +20,41 @@ from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import Transform
 
 _T = TypeVar("_T", Transform, Source, DataTest)
-_DECODER = "decode"
 _STEPS = {
-    "affine": "affine random_affine random_rotation random_shear random_translation random_zoom rotation shear translation zoom",
+    "affine": "affine perspective random_affine random_perspective random_rotation random_shear random_translation random_zoom "
+    "rotation shear translation zoom",
     "auto_augment": "aug_mix auto_augment rand_augment trivial_augment",
-    "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur "
+    "blurs": "defocus_blur gaussian_blur median_blur motion_blur random_advanced_blur random_box_blur random_chromatic_aberration "
     "random_defocus_blur random_gaussian_blur random_glass_blur random_median_blur random_motion_blur random_zoom_blur",
-    "box_crops": "random_box_crop random_box_safe_crop random_crop_around random_iou_crop",
-    "brightness": "brightness random_brightness",
-    "channels": "random_channel_drop random_channel_shift random_channel_shuffle random_rgb_shift",
-    "chromatic_aberration": "random_chromatic_aberration",
-    "color_jitter": "random_color_jitter random_photometric_distort",
-    "contrast": "contrast random_contrast",
-    "crop": "center_crop corner_crop crop random_crop",
+    "brightness": "brightness contrast random_brightness random_color_jitter random_contrast random_photometric_distort",
+    "colours": "grayscale hue random_channel_drop random_channel_shift random_channel_shuffle random_grayscale random_hsv "
+    "random_hue random_rgb_shift random_saturation random_sepia saturation sepia",
+    "crop": "center_crop corner_crop crop pad random_box_crop random_box_safe_crop random_crop random_crop_around random_iou_crop "
+    "random_zoom_out",
     "decode": "decode",
-    "distortions": "random_elastic random_grid_distortion random_optical_distortion random_piecewise_affine random_thin_plate_spline",
+    "distortions": "random_elastic random_grid_distortion random_grid_shuffle random_optical_distortion random_piecewise_affine "
+    "random_thin_plate_spline",
     "domain_adaptation": "random_fourier_adaptation random_histogram_matching random_stain",
-    "downscale": "random_downscale",
     "dropout": "random_coarse_dropout random_erasing random_grid_dropout random_grid_mask random_pixel_dropout",
-    "equalization": "clahe equalization random_clahe random_equalization",
-    "flip": "flip random_flip",
-    "grayscale": "grayscale random_grayscale random_sepia sepia",
-    "grid_shuffle": "random_grid_shuffle",
-    "hue": "hue random_hsv random_hue random_saturation saturation",
-    "jpeg": "jpeg random_jpeg",
-    "light": "random_color_temperature random_illumination random_pca_lighting random_plasma random_plasma_shadow random_shadow",
+    "flip": "flip random_d4 random_flip random_rotate_90 random_transpose rotate_90 transpose",
+    "light": "random_color_temperature random_fog random_illumination random_pca_lighting random_plasma random_plasma_shadow "
+    "random_rain random_shadow random_snow random_spatter random_sun_flare",
     "mixup": "copy_paste cutmix mixup mosaic",
-    "morphology": "random_morphology",
-    "noise": "random_additive_noise random_gaussian_noise random_iso_noise random_salt_and_pepper random_shot_noise",
-    "normalize": "normalize",
+    "noise": "jpeg random_additive_noise random_downscale random_gaussian_noise random_iso_noise random_jpeg "
+    "random_salt_and_pepper random_shot_noise",
     "one_of": "one_of random_order some_of",
-    "pad": "pad random_zoom_out",
-    "perspective": "perspective random_perspective",
     "python": "python random_python",
-    "random_resized_crop": "random_resized_crop",
-    "rescale": "cast rescale",
-    "resize": "random_shorter_side resize scale_jitter",
-    "rotate_90": "random_d4 random_rotate_90 random_transpose rotate_90 transpose",
-    "sharpness": "random_emboss random_sharpness random_unsharp_mask sharpness",
-    "standardize": "standardize",
-    "tones": "auto_contrast gamma invert posterization random_auto_contrast random_gamma "
-    "random_invert random_posterization random_solarization random_solarize_add random_tone_curve solarization",
-    "weather": "random_fog random_rain random_snow random_spatter random_sun_flare",
-    "whiten": "whiten",
+    "rescale": "cast normalize rescale",
+    "resize": "random_resized_crop random_shorter_side resize scale_jitter",
+    "sharpness": "random_emboss random_morphology random_sharpness random_unsharp_mask sharpness",
+    "standardize": "standardize whiten",
+    "tones": "auto_contrast clahe equalization gamma invert posterization random_auto_contrast random_clahe random_equalization "
+    "random_gamma random_invert random_posterization random_solarization random_solarize_add random_tone_curve solarization",
 }
 """The steps of each file of `ops/transforms`."""
 _DATA_TESTS = {
-    "columns": "accepted disjoint present unique",
+    "columns": "accepted disjoint no_leak present unique",
     "labels": "balance classes examples",
-    "no_leak": "no_leak",
     "python": "python",
     "values": "mean range shape std",
 }
@@ -80,27 +66,15 @@ def _homes(files: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted((op, file) for file, ops in files.items() for op in ops.split()))
 
 
-def _files(package: str) -> dict[str, str]:
-    """Maps the files of a folder, without its folders, to themselves."""
-    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
-    return {name: name for name in sorted(info.name for info in found if not info.ispkg)}
-
-
 def _ops_in(module: str, base: type[_T]) -> dict[str, type[_T]]:
     """Imports a module; returns the ops that it defines, by name."""
-    values = vars(importlib.import_module(module)).values()
-    own = [v for v in values if isinstance(v, type) and issubclass(v, base) and v.__module__ == module and "op" in vars(v)]
-    return {v.op: v for v in own}
+    types = [v for v in vars(importlib.import_module(module)).values() if isinstance(v, type) and issubclass(v, base)]
+    return {v.op: v for v in types if v.__module__ == module and "op" in vars(v)}
 
 
 class _Ops(MutableMapping[str, type[_T]]):
-    """The ops of a folder by name; a look-up imports the file. Ops of other packages can be added.
-
-    Args:
-        package: The folder.
-        base: The base class of its ops.
-        homes: The file of each op.
-    """
+    """The ops of a folder by name, with their base class and the file (`homes`) of each; a look-up imports the file. Ops of other packages
+    can be added."""
 
     def __init__(self, package: str, base: type[_T], homes: Mapping[str, str]) -> None:
         self._package = package
@@ -151,7 +125,9 @@ def datatests() -> Mapping[str, type[DataTest]]:
 @cache
 def sources() -> Mapping[str, type[Source]]:
     """Returns all sources by their names in a spec, sorted."""
-    return _Ops("pipegen.ops.sources", Source, _files("pipegen.ops.sources"))
+    package = "pipegen.ops.sources"
+    files = sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(package).__path__) if not info.ispkg)
+    return _Ops(package, Source, dict(zip(files, files, strict=True)))
 
 
 def goes_bare(cls: type[Any]) -> bool:
@@ -166,4 +142,4 @@ def goes_bare(cls: type[Any]) -> bool:
 @cache
 def default_decoder() -> Transform:
     """Returns the step that decodes if a spec has none."""
-    return transforms()[_DECODER]()
+    return transforms()["decode"]()

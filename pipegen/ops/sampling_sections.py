@@ -1,20 +1,24 @@
-"""The examples of an epoch and the splits: the sections `sampling`, `curriculum` and `splits`."""
+"""The examples of an epoch, the splits and the sizes of batches: the sections `sampling`, `curriculum`, `splits` and `batch.buckets`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, create_model, field_validator, model_validator
 
 from pipegen.errors import PartError
-from pipegen.ops.arguments.magnitudes import Level, Pair, Schedule
+from pipegen.ops.arguments.geometry import BUCKET, Side, Size
+from pipegen.ops.arguments.magnitudes import Level, Pair, Schedule, has_type
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.label_values import text_of
 from pipegen.ops.sources.features.predicate import Where
-from pipegen.ops.transform import SplitName
+from pipegen.ops.transform import SplitName, Transform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
 
 FeatureName = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -112,16 +116,13 @@ class Sampling(Model):
 
     def meaning(self) -> dict[str, Any]:
         """Returns a canonical form, as plain values."""
-        said: dict[str, Any] = {}
-        if self.repeat_factor is not None:
-            said["repeat_factor"] = self.repeat_factor.model_dump(mode="json")
-        if self.balanced is not None and self.balanced[1]:
-            said["balance"] = dict([self.balanced])
-        if self.weights is not None:
-            said["weights"] = self.weights
-        if self.subset is not None:
-            said["subset"] = {k: v for k, v in self.subset.model_dump(mode="json").items() if v is not None}
-        return said
+        said = {
+            "repeat_factor": self.repeat_factor and self.repeat_factor.model_dump(mode="json"),
+            "balance": dict([self.balanced]) if self.balanced is not None and self.balanced[1] else None,
+            "weights": self.weights,
+            "subset": self.subset and self.subset.model_dump(mode="json", exclude_none=True),
+        }
+        return {k: v for k, v in said.items() if v is not None}
 
 
 class _Curriculum(Model):
@@ -303,3 +304,79 @@ class Splits(Model):
         fractions = bool(self.parts) and all(isinstance(size, float) for size in self.parts.values())
         stays = "method" in self.model_fields_set or not fractions or self.folds is not None or self.stratify is not None
         return self if stays or method == "random" else self.model_copy(update={"method": method})
+
+
+M = TypeVar("M", bound=Model)
+
+
+class Columns(Model):
+    """Image sizes from features of the record."""
+
+    columns: tuple[FeatureName, FeatureName]
+    """The features with the height and the width in pixels, in this order: each a number of `kind: tensor`."""
+
+
+class Buckets(Model):
+    """Batches of a few sizes, so that images are cropped little and a model is compiled only a few times.
+
+    A step whose `size` is `bucket` resizes or crops each image to the size of its bucket.
+    """
+
+    sizes: Annotated[tuple[tuple[Side, Side], ...], Field(min_length=2, max_length=64)]
+    """The sizes, `[height, width]` each. An image goes to the one whose aspect ratio is nearest to its own; of several with the same
+    aspect ratio, to the largest that is not larger than the image, or else to the smallest."""
+    image: FeatureName | None = None
+    """The image whose size decides; by default the only one, or the first."""
+    measured: Literal["auto", "headers"] | Columns = "auto"
+    """The source of image sizes, before any is decoded: `headers` reads the first bytes of every file, and stores the result;
+    `{columns: [HEIGHT, WIDTH]}` are features of a table. `auto` uses the annotations, and headers for missing sizes."""
+
+    @field_validator("sizes")
+    @classmethod
+    def _distinct(cls, sizes: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        twice = next((size for i, size in enumerate(sizes) if size in sizes[:i]), None)
+        if twice is not None:
+            raise ValueError(f"duplicate bucket size [{twice[0]}, {twice[1]}]")
+        return sizes
+
+
+def says_bucket(steps: Iterable[Transform]) -> bool:
+    """Checks for a step with `size: bucket`."""
+    return any(sized(step, (1, 1)) is not step for step in steps)
+
+
+def sized(step: M, size: tuple[int, int]) -> M:
+    """Replaces `size: bucket` in a step by the size of a bucket; returns the same object if there is none."""
+    changes: dict[str, Any] = {}
+    for name, field in type(step).model_fields.items():
+        value = getattr(step, name)
+        new = size if isinstance(value, str) and value == BUCKET and has_type(field, Size) else _inside(value, size)
+        if new is not value:
+            changes[name] = new
+    return step.model_copy(update=changes) if changes else step
+
+
+def _inside(value: Any, size: tuple[int, int]) -> Any:
+    """Replaces `size: bucket` in the steps within an argument."""
+    if isinstance(value, Model):
+        return sized(value, size)
+    if isinstance(value, (tuple, list)):
+        new = [_inside(one, size) for one in value]
+        return value if all(a is b for a, b in zip(new, value, strict=True)) else type(value)(new)
+    return value
+
+
+def nearest(sizes: tuple[tuple[int, int], ...], sides: Any) -> Any:
+    """Finds the bucket of each image: int32 `(n,)`, from heights and widths in pixels, float64 `(n, 2)`. Aspect ratios are compared as
+    logarithms, so that 2:1 is as far from a square as 1:2."""
+    import numpy as np
+
+    wanted = np.array([math.log(height / width) for height, width in sizes])
+    areas = np.array([height * width for height, width in sizes], np.float64)
+    own = np.log(sides[:, 0] / sides[:, 1])
+    apart = np.round(np.abs(own[:, None] - wanted), 9)  # sizes of the same aspect ratio tie
+    near = apart == apart.min(1, keepdims=True)
+    fits = near & (areas <= (sides[:, 0] * sides[:, 1])[:, None])
+    largest = np.where(fits, areas, -1.0).argmax(1)
+    smallest = np.where(near, areas, np.inf).argmin(1)
+    return np.where(fits.any(1), largest, smallest).astype(np.int32)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.magnitudes import most
-from pipegen.ops.families.policies import Policy
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import Policy, Transform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,15 +6,18 @@ and the passes and the backend decide how often a pixel is touched.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.arithmetic import Arithmetic
-from pipegen.ops.arguments.geometry import ConstantFill, Fill, Interpolation, Reach, filled, interpolated
-from pipegen.ops.arguments.magnitudes import Probability
+from pipegen.ops.arguments.geometry import Fill, Interpolation, Reach, filled, interpolated
+from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, factor_range, has_type, span_range, symmetric_range
 from pipegen.ops.kinds.registry import kind_of
+from pipegen.ops.lowering.linear import uniform, zeros_for
 from pipegen.ops.lowering.windows import cut
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.transform import Transform
@@ -84,8 +87,8 @@ class CropTransform(Transform):
     keeps_axes: ClassVar[bool] = True
 
     def output_size(self) -> tuple[int | None, int | None]:
-        """Returns `(height, width)` of the output, in pixels; `None` for the window's own size, which depends on the image."""
-        raise NotImplementedError
+        """Returns `(height, width)` of the output, in pixels; by default `None`, for the window's own size, which depends on the image."""
+        return None, None
 
     def infer(self, x: FeatureType) -> FeatureType:
         """Infers the output size; rejects an image that is known to be too small for a plain window."""
@@ -167,12 +170,6 @@ class GeometricTransform(Transform):
     probability: Probability = 1.0
     """The share of examples that the step changes."""
 
-    def on(self, x: FeatureType) -> Transform:
-        if not kind_of(x).categorical:
-            return self
-        fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
-        return self.model_copy(update={"interpolation": "nearest", "fill": fill})
-
     def is_identity(self, x: FeatureType) -> bool:
         return self.idle()
 
@@ -249,9 +246,89 @@ class PointwiseTransform(Transform):
         raise NotImplementedError
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """Infers the dtype and the interval of the arithmetic."""
         require_image(self, x)
         return self.arithmetic(x).infer(x)
 
     def is_identity(self, x: FeatureType) -> bool:
         return self.arithmetic(x).is_identity(x)
+
+
+class UnconditionalTransform(Transform):
+    """A step that acts on every example: it takes no `probability`."""
+
+    if not TYPE_CHECKING:  # for type checkers, the argument of the family and a class attribute would not fit together
+        probability: ClassVar[float] = 1.0
+
+
+class OccasionalTransform(Transform):
+    """A step that acts on a share of the examples, half of them by default."""
+
+    random = True
+
+    probability: Probability = 0.5
+    """The share of examples that the step changes."""
+
+
+class AmountTransform(Transform):
+    """A step that works with amounts, such as an angle. The fixed and the random form of a step share a base of this kind."""
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The range of each amount by name; an argument without a value has none."""
+        raise NotImplementedError
+
+    def amounts(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The amounts of each example by name: float64 `(...)`, from draws `(..., num_draws)`; by default those that are drawn."""
+        return self.drawn(u)
+
+    def largest(self, name: str) -> float:
+        """The greatest value of an amount in any epoch."""
+        return self.over_epochs().ranges()[name][1]
+
+    def idle(self) -> bool:
+        return super().idle() or all(r == ((1, 1) if name in self.factors else (0, 0)) for name, r in self.ranges().items())
+
+
+class FixedTransform(UnconditionalTransform, AmountTransform):
+    """A step with the same amounts for every example: its arguments that are floats."""
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: (value, value) for name, value in given.items() if isinstance(value, float)}
+
+    def amounts(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {name: zeros_for(u) + value for name, (value, _) in self.ranges().items()}
+
+
+class UniformTransform(AmountTransform):
+    """A step that draws an amount from each of its ranges and magnitudes, in the order of its arguments; with `draws`, further numbers."""
+
+    random = True
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        given = {name: (range_of, getattr(self, name)) for name, range_of in _drawn_arguments(type(self)).items()}
+        return {name: range_of(value) for name, (range_of, value) in given.items() if value is not None}
+
+    def num_draws(self) -> int:
+        return self.draws or len(self.ranges())
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {name: uniform(drawn, bounds) for drawn, (name, bounds) in zip(tf.unstack(u, axis=-1), self.ranges().items(), strict=False)}
+
+
+@cache
+def _drawn_arguments(step: type[UniformTransform]) -> dict[str, Callable[[Any], tuple[float, float]]]:
+    """The arguments that are drawn, with what reads their range. Cached, since passes ask at every rewrite."""
+    found: dict[str, Callable[[Any], tuple[float, float]]] = {}
+    for name, field in step.model_fields.items():
+        if has_type(field, Magnitude):
+            found[name] = factor_range if name in step.factors else symmetric_range
+        elif has_type(field, Span):
+            found[name] = span_range
+    return found
+
+
+class UnsignedTransform(UniformTransform):
+    """A step whose amounts lose their sign: a magnitude of 2 means from 0 to 2."""
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {name: tf.abs(amount) for name, amount in super().drawn(u).items()}

@@ -8,23 +8,12 @@ from pydantic import Field, PrivateAttr
 
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.ops.arguments.geometry import Size
-from pipegen.ops.arguments.magnitudes import (
-    Magnitude,
-    Odd,
-    Schedule,
-    as_pair,
-    canonical,
-    has_type,
-    is_level,
-    least,
-    level_range,
-    most,
-    resolved,
-)
-from pipegen.ops.kinds.registry import named_kinds
+from pipegen.ops.arguments.geometry import ConstantFill, Size
+from pipegen.ops.arguments.magnitudes import Odd, Probability, Schedule, as_pair, canonical, has_type, is_amount, least, most, resolved
+from pipegen.ops.kinds.registry import kind_of, named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
+from pipegen.types import times
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -157,8 +146,17 @@ class Transform(Model):
         return None
 
     def on(self, x: FeatureType) -> Transform:
-        """Returns the step for a feature of type `x`: for a mask one that interpolates nothing. By default itself."""
-        return self
+        """Returns the step for a feature of type `x`: for a mask that it moves, one that reads the nearest pixel, and fills with the mask's
+        `ignore` in place of a constant."""
+        if not self.moves or not kind_of(x).categorical:
+            return self
+        fields = type(self).model_fields
+        changes: dict[str, Any] = {"interpolation": "nearest"} if "interpolation" in fields else {}
+        if "antialias" in fields:
+            changes |= {"method": "nearest", "antialias": False}
+        if isinstance(getattr(self, "fill", None), ConstantFill):
+            changes["fill"] = ConstantFill(constant=x.ignore)
+        return self.model_copy(update=changes) if changes else self
 
     def evaluation_form(self) -> tuple[Transform, ...]:
         """Lists the steps that replace a random step that fixes the shape, on the other splits."""
@@ -182,7 +180,7 @@ class Transform(Model):
             if isinstance(value, Schedule):
                 now[name] = resolved(field, value, epoch, factor=name in self.factors)
             elif isinstance(value, tuple):
-                now[name] = tuple(one.at(epoch, level_range)[0] if isinstance(one, Schedule) else one for one in value)
+                now[name] = tuple(one.level(epoch) if isinstance(one, Schedule) else one for one in value)
         made = self.model_copy(update=now)
         made._scheduled = self
         return made
@@ -217,7 +215,7 @@ class Transform(Model):
             value = values.get(name)
             if value is None or isinstance(value, (bool, str)):
                 continue  # not a number: skip the slow check of its type
-            if has_type(field, Magnitude) or is_level(field) or isinstance(getattr(self, name), Schedule):
+            if is_amount(field) or isinstance(getattr(self, name), Schedule):
                 values[name] = canonical(field, getattr(self, name), factor=name in self.factors)
             elif isinstance(value, list) and has_type(field, Size) and value[0] == value[1]:
                 values[name] = value[0]
@@ -241,3 +239,40 @@ class Part:
     step: Transform
     choice: int | None = None
     inner: int | None = None
+
+
+class Policy(Transform):
+    """A step whose parts do its work. Subclasses define the parts, and which of them the draws of an example choose."""
+
+    family = Family.POLICY
+
+    random = True
+
+    probability: Probability = 1.0
+    """The share of examples that the policy changes."""
+
+    def chosen(self, u: tf.Tensor, number: int) -> tf.Tensor:
+        """Whether an example gets the choice of a number, as in the parts: bool `(...)`, from draws float64 `(..., num_draws)`, uniform in
+        [0, 1)."""
+        raise NotImplementedError
+
+    def share(self, number: int) -> float:
+        """The expected share of the examples that get one of the choices."""
+        raise NotImplementedError
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        for part in self.parts():
+            y = part.step.infer(x)
+            require_same_shape(part.step, x, y)
+            x = y
+        return x
+
+    def is_identity(self, x: FeatureType) -> bool:
+        return most(self.probability) == 0 and all(part.step.infer(x) == x for part in self.parts())
+
+
+def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
+    """Rejects, as `PG226`, a part that changes the shape: examples with and without it could not be stacked."""
+    if x.shape != y.shape:
+        made = f"`{step.op}` makes {times(y.shape)} of {times(x.shape)}"
+        raise OpError("PG226", f"{made}, and a policy does it to some examples only")

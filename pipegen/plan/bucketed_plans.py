@@ -10,9 +10,8 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
-from pipegen.ops.buckets import Columns, says_bucket
 from pipegen.ops.kinds.registry import kind_of, several_labels
-from pipegen.ops.sampling_sections import ByColumn
+from pipegen.ops.sampling_sections import ByColumn, Columns, says_bucket
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
 from pipegen.plan.nodes import Plan, Shard, Shuffle, for_buckets

@@ -16,12 +16,11 @@ from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.combining import anchor as anchor_of
 from pipegen.ops.families.crops import ChooseWindow, ItemCrop
 from pipegen.ops.families.decoder import Decode, DecodeTransform
-from pipegen.ops.families.policies import require_same_shape
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Stage, StagedTransform, StepRef
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, PointwiseTransform
 from pipegen.ops.traits import Family
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import Transform, require_same_shape
 from pipegen.plan import followers
 from pipegen.plan import stages as s
 from pipegen.plan.assembly import Assembly, Colour, Findings, Geometric, Unknowns, reading

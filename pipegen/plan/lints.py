@@ -11,10 +11,10 @@ from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.errors import OpError
 from pipegen.ops.families.combining import GROUP, CombiningTransform, anchor, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import Family
+from pipegen.ops.transform import Policy
 from pipegen.plan.bucketed_plans import measuring_features, sampled_features
 from pipegen.plan.cache_kinds import CacheKind, wanted_kind
 from pipegen.plan.outputs import received, settled

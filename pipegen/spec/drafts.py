@@ -14,19 +14,18 @@ from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import BUCKET
-from pipegen.ops.buckets import sized
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import sources, transforms
+from pipegen.ops.sampling_sections import sized
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.traits import IMAGE_224, Family, Traits
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import Policy, Transform
 from pipegen.spec.expect import field_type, valid, validated, words_of
 from pipegen.spec.models import PipelineSpec
 from pipegen.types import FeatureType

@@ -12,11 +12,10 @@ from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_v
 
 from pipegen.errors import InternalError
 from pipegen.ops.arguments.item_rules import BoxFormat
-from pipegen.ops.buckets import Buckets
 from pipegen.ops.data_test import DataTest
 from pipegen.ops.families.selections import InnerStep
 from pipegen.ops.model import Model
-from pipegen.ops.sampling_sections import ByColumn, Curriculum, FeatureName, Sampling, Seed, Splits
+from pipegen.ops.sampling_sections import Buckets, ByColumn, Curriculum, FeatureName, Sampling, Seed, Splits
 from pipegen.ops.sources.features.predicate import parse_predicate
 from pipegen.ops.sources.listing.base import Source
 from pipegen.ops.transform import SplitName, Transform, When

@@ -12,11 +12,11 @@ from typing import Any
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.arithmetic import Arithmetic
-from pipegen.ops.buckets import sized
 from pipegen.ops.families.combining import acted_on, runs_on
 from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.registry import default_decoder
+from pipegen.ops.sampling_sections import sized
 from pipegen.ops.step_bases import PointwiseTransform
 from pipegen.ops.transform import Transform
 from pipegen.spec.models import UNENCODED, Batch, PipelineSpec

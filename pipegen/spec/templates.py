@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from pipegen.diagnostics.foreign import Kind, Row, plain, rows
 from pipegen.errors import OpError
-from pipegen.ops.buckets import sized
 from pipegen.ops.registry import sources, transforms
+from pipegen.ops.sampling_sections import sized
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow, number_trap

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pipegen.frozen import dataclass
-from pipegen.ops.buckets import says_bucket, sized
 from pipegen.ops.families.combining import named_by, runs_on
+from pipegen.ops.sampling_sections import says_bucket, sized
 from pipegen.ops.sources.listing.base import Listing, Source
 from pipegen.ops.sources.parts.adapted import PART, Adapting, adapted
 from pipegen.ops.transform import Transform

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from warping import HEIGHT, WIDTH, Array, mapped, matrix_of, noise, positions, smooth, warp
 
-from pipegen.ops.transforms.affine import Affine, Rotation, Translation, Zoom
-from pipegen.ops.transforms.perspective import Perspective
+from pipegen.ops.transforms.affine import Affine, Perspective, Rotation, Translation, Zoom
 
 pytestmark = pytest.mark.tf
 

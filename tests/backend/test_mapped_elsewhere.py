@@ -11,7 +11,7 @@ from record_files import examples, write_tfrecord
 
 import pipegen
 from pipegen.ops.lowering.graphs import elsewhere, meanwhile
-from pipegen.ops.lowering.mapped import Maps
+from pipegen.ops.lowering.stored_readers import Maps
 from pipegen.preparing import work
 
 if TYPE_CHECKING:

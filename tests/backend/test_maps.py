@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tf
 def test_small_shards_are_mapped_and_not_read(tmp_path: Path) -> None:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.mapped import Maps
+    from pipegen.ops.lowering.stored_readers import Maps
 
     content = np.random.default_rng(0).bytes(1 << 16)
     files = []

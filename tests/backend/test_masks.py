@@ -201,7 +201,7 @@ def _gray(depth: int) -> bytes:
 def test_what_files_store() -> None:
     import tensorflow as tf
 
-    from pipegen.ops.lowering.mask_decoding import decode_mask
+    from pipegen.ops.lowering.decoding import decode_mask
 
     decode = tf.function(lambda contents: decode_mask(contents, None), autograph=False)
     eight = Image.fromarray(RNG.integers(0, 256, (9, 13)).astype(np.uint8))

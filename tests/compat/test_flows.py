@@ -343,12 +343,12 @@ def test_a_specs_steps_compose_keras_matrix() -> None:
     import tensorflow as tf
 
     from pipegen.compat.single_images import _matrix
-    from pipegen.ops.lowering import affine_matrices
+    from pipegen.ops.lowering import linear
     from pipegen.ops.lowering.linear import multiply
 
     theta, tx, ty, zx, zy, height, width = (tf.constant(v, tf.float64) for v in (0.4, 3.0, -2.0, 0.8, 1.3, 40.0, 60.0))
-    ours = multiply(affine_matrices.turned(theta, height, width), affine_matrices.moved(-tx, -ty))
-    ours = multiply(ours, affine_matrices.magnified(1 / zx, 1 / zy, height, width))
+    ours = multiply(linear.turned(theta, height, width), linear.moved(-tx, -ty))
+    ours = multiply(ours, linear.magnified(1 / zx, 1 / zy, height, width))
     matrix = _matrix(np.rad2deg(0.4), 3.0, -2.0, 0, 0.8, 1.3)
     assert matrix is not None
     to_centre = np.array([[1, 0, 29.5], [0, 1, 19.5], [0, 0, 1]])

@@ -24,13 +24,12 @@ from pipegen.ops.families.fitted import FittedTransform
 from pipegen.ops.families.item_stages import PastingTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import DisplacementTransform, NeighbourhoodTransform
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.model import field_docs
 from pipegen.ops.registry import default_decoder, transforms
 from pipegen.ops.stage import StepRef, step_kwargs
 from pipegen.ops.step_bases import ColourTransform, CropTransform, ElementTransform, GeometricTransform, PointwiseTransform
 from pipegen.ops.traits import Family
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import Policy, Transform
 
 if TYPE_CHECKING:
     from pipegen.ops.traits import Example

@@ -13,11 +13,10 @@ from pipegen.ops.families.augmentation import OPERATIONS, Augmentation
 from pipegen.ops.families.combining import WHOLE, CombiningTransform
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.selections import Selection
 from pipegen.ops.registry import transforms
 from pipegen.ops.step_bases import ColourTransform, CropTransform, GeometricTransform
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import Policy, Transform
 
 if TYPE_CHECKING:
     from pipegen.ops.traits import Example

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spec_helpers import other_numbers, read
 
 from pipegen.errors import StateError
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.registry import transforms
+from pipegen.ops.transform import Policy
 from pipegen.phases.state import make_state, position_from
 from pipegen.physical.extent import Extent, Position
 from pipegen.spec.load import load

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.process.traced_functions import compiled, vectors
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.lowering.random import threefry2x32
+from pipegen.ops.transform import Policy
 from pipegen.spec.steps import step_hash
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pipegen.backend.process.devices import on_this_host
 from pipegen.backend.process.traced_functions import compiled, vectors
 from pipegen.backend.reading.manifest_columns import Column, Once, as_tensor, runs_elsewhere
 from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS
-from pipegen.ops.lowering.mapped import file_of, mapped_there
+from pipegen.ops.lowering.stored_readers import file_of, mapped_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable

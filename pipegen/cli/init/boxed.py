@@ -30,7 +30,7 @@ from pipegen.cli.init.spec import (
 )
 from pipegen.data.one_source import without_missing
 from pipegen.errors import OpError
-from pipegen.ops.lowering.outline_masks import WITHOUT_AREA
+from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.annotations.files import DamagedError, read_json, read_xml
 from pipegen.ops.sources.annotations.yolo_names import YAMLS, described

@@ -436,7 +436,6 @@ def _unnamed(files: Sequence[str], path: str) -> Shards | None:
 
     import numpy as np
 
-
     first = next((file for file in files if os.path.getsize(file)), None)
     if first is None:
         return None

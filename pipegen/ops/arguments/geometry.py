@@ -59,9 +59,13 @@ def require_holds(x: FeatureType, value: float, done: str) -> None:
         raise OpError("PG207", f"a {x.dtype} image cannot be {done} with {value:g}", field="fill", help=help_)
 
 
-def interpolated(x: FeatureType, interpolation: Interpolation) -> FeatureType:
-    """The type of an image of type `x` read between pixels: `bicubic` overshoots, so floats have no interval after it."""
-    if interpolation != "bicubic" or x.interval is None:
+OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos", "lanczos3"})
+"""Interpolations, methods of `resize` and filters of Pillow with negative weights: results can exceed the range of the input."""
+
+
+def interpolated(x: FeatureType, interpolation: str) -> FeatureType:
+    """The type of an image of type `x` read between pixels; floats have no interval after an interpolation that `OVERSHOOTS`."""
+    if interpolation not in OVERSHOOTS or x.interval is None:
         return x
     return x.with_(interval=INTEGER_RANGES.get(x.dtype))
 

@@ -45,14 +45,8 @@ class Statistics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The numbers that a step has learned from the training split.
-
-    Attributes:
-        numbers: The numbers of each feature that it acts on.
-        examples: The number of examples that they come from.
-        origin: The origin of the numbers, in words.
-        given: Whether the caller gave them; then they are valid for any data.
-    """
+    """The numbers that a step has learned from the training split, for each feature that it acts on, with the number of examples that they
+    come from and their origin in words. If the caller has `given` them, they are valid for any data."""
 
     numbers: Mapping[str, Statistics]
     examples: int
@@ -62,13 +56,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The moments of the values of each channel.
-
-    Attributes:
-        count: The number of values of a channel.
-        mean: The mean of each channel.
-        squares: The sum of the squared distances from the mean, for each channel.
-    """
+    """The moments of the values of each channel: their number, their mean, and the sum of their squared distances from it."""
 
     suffix: ClassVar[str] = "json"
 
@@ -137,16 +125,11 @@ _ARRAYS = ("mean", "matrix", "variances")
 
 @dataclass(frozen=True)
 class Whitening:
-    """y = (x - mean) · matrix, on images with their values in one row.
+    """y = (x - mean) · matrix, on images with their values in one row; learned from `count` images, with `epsilon` added to each variance.
 
-    Attributes:
-        count: The number of images it was learned from.
-        epsilon: The amount that was added to each variance.
-        mean: The mean image, float64 `(values,)`.
-        matrix: float32 `(values, values)`, symmetric.
-        variances: The variances of the images along their principal components, without `epsilon`, ascending: float64 `(values,)`; empty
-            for a matrix from elsewhere.
-        digest: The hexadecimal digest of all of these.
+    `mean` is float64 `(values,)` and `matrix` float32 `(values, values)`, symmetric. `variances` are those of the images along their
+    principal components, without `epsilon`, ascending: float64 `(values,)`, empty for a matrix from elsewhere. `digest` is a hexadecimal
+    one of all of these.
     """
 
     suffix: ClassVar[str] = "npz"

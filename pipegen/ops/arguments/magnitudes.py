@@ -63,6 +63,10 @@ class Schedule(Model):
         pair = tf.gather(tf.constant(ranges, tf.float64), tf.minimum(tf.cast(epoch, tf.int32), len(ranges) - 1))
         return pair[0], pair[1]
 
+    def level(self, epoch: tf.Tensor) -> tf.Tensor:
+        """The plain number of an epoch."""
+        return self.at(epoch, level_range)[0]
+
 
 class _Ramp(Model):
     """A change from one strength to another."""
@@ -175,10 +179,8 @@ class Odd(partial[tuple[OpError, ...]]):
 
 
 def checked(check: Callable[..., None], *given: Any, **named: Any) -> AfterValidator:
-    """A validator that calls `check` with the argument's value (each one of a schedule), its name, and the further arguments here.
-
-    `None` is not checked.
-    """
+    """A validator that calls `check` with the argument's value (each one of a schedule), its name, and the further arguments here. `None`
+    is not checked."""
 
     def validate(value: Any, info: ValidationInfo) -> Any:
         for each in value.given() if isinstance(value, Schedule) else (value,):
@@ -227,7 +229,6 @@ Magnitude = Number | Range | AnySchedule
 Level = Number | AnySchedule
 """A plain number, or a schedule of plain numbers."""
 
-
 Share = Annotated[float, Field(ge=0, le=1)] | AnySchedule
 """A plain number from 0 to 1, or a schedule of those."""
 
@@ -236,10 +237,6 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)] | AnySchedule
 
 Span = Range | AnySchedule
 """A range of draws, or a schedule of ranges."""
-
-
-TINY = 1 / 200
-"""The share of the value range, about one level of 255, below which a change cannot be seen."""
 
 
 def symmetric_range(m: Magnitude) -> tuple[float, float]:
@@ -290,15 +287,13 @@ def canonical(field: FieldInfo, value: Any, *, factor: bool) -> Any:
 def resolved(field: FieldInfo, value: Schedule, epoch: tf.Tensor, *, factor: bool) -> Any:
     """The value of a schedule in an epoch, in the form that an op takes: a pair of float64 scalars, for a `Level` a single one."""
     if is_level(field):
-        return value.at(epoch, level_range)[0]
+        return value.level(epoch)
     return value.at(epoch, factor_range if factor else symmetric_range)
 
 
 def canonical_magnitude(m: float | Sequence[float], *, factor: bool) -> float | list[float]:
-    """The canonical form of a range of draws: the single number that means exactly this range, if there is one.
-
-    Equal ranges give equal results, however they are written, and different ranges different ones.
-    """
+    """The canonical form of a range of draws: the single number that means exactly this range, if there is one. Equal ranges give equal
+    results, however they are written, and different ranges different ones."""
     meant = factor_range if factor else symmetric_range
     low, high = (v + 0.0 for v in meant(m if isinstance(m, (int, float)) else (m[0], m[1])))  # -0.0 becomes 0.0
     # 1.2 - 1 is 0.19999999999999996; rounding to 15 digits gives the 0.2 that was written.
@@ -314,6 +309,11 @@ def has_type(field: FieldInfo, wanted: Any) -> bool:
 def is_level(field: FieldInfo) -> bool:
     """Whether an argument is a plain number or a schedule of plain numbers."""
     return has_type(field, Level) or has_type(field, Share) or has_type(field, Positive)
+
+
+def is_amount(field: FieldInfo) -> bool:
+    """Whether an argument is a magnitude, a plain number, or a schedule of these."""
+    return has_type(field, Magnitude) or is_level(field)
 
 
 # The checks raise a `ValueError`, which pydantic reports at the argument.
@@ -333,12 +333,6 @@ def check_positive(value: Strength, name: str, below: float = math.inf) -> None:
         raise ValueError(f"`{name}` must be {'above 0' if number <= 0 else f'below {below:g}'}, got {number:g}")
 
 
-def check_pair(value: Strength, name: str) -> None:
-    """Rejects a single number where a range is needed."""
-    if not isinstance(value, tuple):
-        raise ValueError(f"`{name}` is a range [low, high] in each epoch, got {value:g}")
-
-
 def check_range(value: Strength, name: str, low: float | None = None, high: float | None = None) -> None:
     """Rejects a reversed pair, and values out of bounds."""
     pair = as_pair(value)
@@ -350,13 +344,10 @@ def check_range(value: Strength, name: str, low: float | None = None, high: floa
             raise ValueError(f"`{name}` must be {bounds}, got {x:g}")
 
 
-def within(low: float, high: float) -> AfterValidator:
-    """A validator of a `Span`: it is a range, in order, between two values."""
-    return checked(_check_span, low, high)
-
-
-def _check_span(value: Strength, name: str, low: float, high: float) -> None:
-    check_pair(value, name)
+def check_span(value: Strength, name: str, low: float, high: float) -> None:
+    """Rejects a single number, a reversed pair, and values out of bounds."""
+    if not isinstance(value, tuple):
+        raise ValueError(f"`{name}` is a range [low, high] in each epoch, got {value:g}")
     check_range(value, name, low, high)
 
 
@@ -418,6 +409,15 @@ def factor_lints(op: str, name: str, factor: Magnitude, low: float | None, high:
     return ()
 
 
+def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
+    """Reports a blur too weak to be seen."""
+    largest = symmetric_range(sigma)[1]
+    if 0 < largest < 0.3:
+        message = f"`{op}` blurs by less than a third of a pixel, which cannot be seen"
+        return (OpError("PG510", message, field=name, help=f"`{name}` is in pixels, and not a fraction of the image"),)
+    return ()
+
+
 def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> tuple[OpError, ...]:
     """Reports an amount added to values of type `x` that is as large as their range, or too small to be seen."""
     largest = 0.0 if delta is None else max(abs(v) for v in symmetric_range(delta))
@@ -426,13 +426,21 @@ def delta_lints(op: str, name: str, delta: Magnitude | None, x: FeatureType) -> 
     if largest >= x.interval.width:
         message = f"the `{name}` of `{op}` reaches {largest:g}, but the values are in {x.interval}"
         return (OpError("PG510", message, field=name, help=f"`{name}` is in the units of the incoming values"),)
-    if largest < TINY * x.interval.width:
+    if largest < x.interval.width / 200:  # about one level of 255
         message = f"the `{name}` of `{op}` is at most {largest:g}, which cannot be seen in values in {x.interval}"
         help_ = write(f"{name}: {largest * x.interval.width:.3g}", "arguments", "for a fraction of the range write {}")
         return (OpError("PG510", message, field=name, help=help_),)
     return ()
 
 
+within = partial(checked, check_span)
+"""The check of a `Span` between two values."""
+bounded = partial(checked, check_range)
+"""The check of a number, or of a pair in order, between two values, each of which may be `None`."""
+amount_within = partial(checked, check_magnitude)
+"""The check of a magnitude around 0, whose draws lie between two values."""
+odd_factor = partial(Odd, factor_lints)
+"""Reports a factor that reaches `low` or less, or beyond `high`."""
 AROUND_ZERO = checked(check_magnitude)
 """The check of a magnitude around 0."""
 AROUND_ONE = checked(check_factor)
@@ -445,6 +453,13 @@ TURN = Odd(angle_lints, most=360, why="a full turn is 360")
 TURNS = Odd(angle_lints, most=180, why="a full turn is [-180, 180]")
 STEEP = Odd(angle_lints, most=60, why="little of the picture is left beyond 60")
 FAR = Odd(shift_lints)
+SOFT = Odd(sigma_lints)
+Amount = Annotated[Magnitude, AROUND_ZERO]
+"""A magnitude around 0."""
+Factor = Annotated[Magnitude, AROUND_ONE]
+"""A factor that may be 0."""
+Degrees = Annotated[Amount, TURNS]
+"""An angle as a magnitude around 0."""
 Alpha = Annotated[Positive, checked(check_positive)]
 """A parameter of a distribution, above 0."""
 Fraction = Annotated[Share, checked(check_positive, below=1)]

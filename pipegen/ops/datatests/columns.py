@@ -1,9 +1,10 @@
-"""Tests of the columns of the data: `accepted`, `present`, `unique`, `disjoint`."""
+"""Tests of the keys of examples: `accepted`, `present`, `unique`, `disjoint`; and of copies in two splits: `no_leak`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from itertools import combinations
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -15,7 +16,7 @@ from pipegen.patterns import compile_pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.data_test import Known
+    from pipegen.ops.data_test import Copies, Known, Reads
 
 
 Name = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
@@ -160,20 +161,14 @@ class Unique(KeyTest):
 
     def run(self, data: Listed) -> Outcome:
         splits = self.splits(data.known.splits)
-        seen: dict[str, int] = {}
-        for split in splits:
-            for key in self.looked_up(data, split):
-                if key:
-                    seen[key] = seen.get(key, 0) + 1
+        seen = Counter(key for split in splits for key in self.looked_up(data, split) if key)
         twice = [key for key, n in seen.items() if n > 1]
         looked = f"{many(len(seen), 'key')} in {listed_splits(splits)}"
         if not twice:
             return Outcome(looked)
-        extra = sum(seen[key] - 1 for key in twice)
+        extra = many(sum(seen[key] - 1 for key in twice), "example")
         verb = "occurs" if len(twice) == 1 else "occur"
-        message = (
-            f"{many(len(twice), 'value')} of {self.called} {verb} more than once, in {many(extra, 'example')} too many: {named(twice)}"
-        )
+        message = f"{many(len(twice), 'value')} of {self.called} {verb} more than once, in {extra} too many: {named(twice)}"
         help_ = "remove the repeated examples; if repeats are intended, such as several images of a subject, test for `disjoint` splits"
         return Outcome(looked, (Failure("PG714", message, self.field, (help_,)),))
 
@@ -191,24 +186,18 @@ class Disjoint(KeyTest):
     def run(self, data: Listed) -> Outcome:
         splits = self.splits(data.known.splits)
         keys = {split: dict.fromkeys(key for key in self.looked_up(data, split) if key) for split in splits}
-        found = []
-        for i, first in enumerate(splits):
-            for second in splits[i + 1 :]:
-                shared = [key for key in keys[first] if key in keys[second]]
-                if shared:
-                    what = f"{many(len(shared), 'value')} of {self.called} {'is' if len(shared) == 1 else 'are'}"
-                    message = f"{what} in both `{first}` and `{second}`: {named(shared)}"
-                    found.append(Failure("PG717", message, self.field, (_help(self, data.known),)))
+        source, found = data.known.source, []
+        group = self.key if self.path is None else "{{path: '{}'}}".format(self.path.replace("'", "''"))
+        help_ = f"`splits: {{group: {group}}}` keeps what belongs together in one split"
+        if source.split_names() is not None or (self.path is None and self.key in source.infer()):
+            help_ = "take them out of one of the splits"  # the data itself defines the splits, or the key is not a column
+        for first, second in combinations(splits, 2):
+            shared = [key for key in keys[first] if key in keys[second]]
+            if shared:
+                what = f"{many(len(shared), 'value')} of {self.called} {'is' if len(shared) == 1 else 'are'}"
+                message = f"{what} in both `{first}` and `{second}`: {named(shared)}"
+                found.append(Failure("PG717", message, self.field, (help_,)))
         return Outcome(f"{many(len(set().union(*keys.values())), 'key')} in {listed_splits(splits)}", tuple(found))
-
-
-def _help(test: Disjoint, known: Known) -> str:
-    """Advises how to separate the keys; if the data itself defines the splits, only the data can change."""
-    column = test.path is None and test.key not in known.source.infer()
-    if known.source.split_names() is not None or not (column or test.path is not None):
-        return "take them out of one of the splits"
-    group = test.key if test.path is None else "{{path: '{}'}}".format(test.path.replace("'", "''"))
-    return f"`splits: {{group: {group}}}` keeps what belongs together in one split"
 
 
 def needs_two_splits(op: str, splits: tuple[str, ...], *, given: bool) -> Iterator[OpError]:
@@ -217,3 +206,58 @@ def needs_two_splits(op: str, splits: tuple[str, ...], *, given: bool) -> Iterat
         help_ = "name two splits or more" if given else "remove the test, or divide the data with `splits`"
         message = f"`{op}` compares splits, but the spec has only `{splits[0]}`"
         yield OpError("PG700", message, field="split" if given else None, help=help_)
+
+
+_SHOWN = 3
+
+
+class NoLeak(DataTest):
+    """Finds images of one split that are also in another: a model would be evaluated on images it was trained on.
+
+    A copy has the same content, or is an image whose perceptual hash and pixels are nearly the same; a possible copy is a warning.
+    """
+
+    op = "no_leak"
+    bare = "by"
+    reads: ClassVar[Reads] = "files"
+    examples = ("no_leak: exact", "no_leak: {by: near, split: [train, test]}")
+
+    by: Literal["exact", "near"]
+    """What counts as a copy: the same bytes (`exact`), or also an image that was saved again, made smaller, cropped a little or mirrored
+    (`near`), which decodes every file."""
+
+    def problems(self, known: Known) -> Iterator[OpError]:
+        yield from needs_two_splits(self.op, self.splits(known.splits), given=self.split is not None)
+
+    def run(self, data: Listed) -> Outcome:
+        splits = self.splits(data.known.splits)
+        pairs, looked_at = data.copies(splits, self.by == "near")
+        total = sum(map(data.num_examples, splits))
+        if total and not looked_at:
+            message = f"none of the {many(total, 'record')} of {listed_splits(splits)} could be compared"
+            raise OpError("PG702", message, help="`pipegen validate SPEC --data` names files that cannot be read")
+        compared = many(total, "record") if looked_at == total else f"{looked_at:,} of {many(total, 'record')}"
+        seen = f"{compared} of {listed_splits(splits)} compared"
+        help_ = _HELP if data.known.source.split_names() is None else _HELP[:1]
+        both = [(severity, [p for p in pairs if p.severity == severity]) for severity in ("error", "warning")]
+        return Outcome(seen, tuple(_failure(some, help_, doubtful=severity == "warning") for severity, some in both if some))
+
+
+def _failure(pairs: Sequence[Copies], help_: tuple[str, ...], *, doubtful: bool) -> Failure:
+    between = Counter((p.split, p.other_split) for p in pairs)
+    where = "; ".join(f"{n:,} in `{a}` and `{b}`" for (a, b), n in between.items())
+    shown = ", ".join(f"{p.key!r} {_like(p)} {p.other_key!r}" for p in pairs[:_SHOWN])
+    rest = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
+    what = many(len(pairs), "image is", "images are")
+    message = f"{what} {'probably ' if doubtful else ''}in two splits ({where}): {shown}{rest}"
+    return Failure("PG721", message, None, help_, doubtful)
+
+
+def _like(pair: Any) -> str:
+    return "is the same as" if pair.same else "mirrors" if pair.mirrored else "looks like"
+
+
+_HELP = (
+    "`pipegen report SPEC --write-exclude copies.txt` shows both of each pair, and lists one for `splits: {exclude: copies.txt}`",
+    "what belongs together stays in one split by `splits.group`",
+)

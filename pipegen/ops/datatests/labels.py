@@ -13,7 +13,7 @@ from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.sources.listing.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from pipegen.ops.data_test import Counted, Known
 
@@ -120,7 +120,11 @@ class Classes(LabelTest):
         seen = []
         for split in self.splits(data.known.splits):
             counted = data.class_counts(split, self.label(data.known) or "")
-            _known_classes(self.names or (), counted.names)
+            unknown = next((name for name in self.names or () if name not in counted.names), None)
+            if unknown is not None:
+                near = closest(unknown, counted.names)
+                help_ = f"did you mean {near!r}?" if near else f"the classes are {quoted(counted.names)}"
+                raise OpError("PG701", f"unknown class {unknown!r}", field="names", help=help_)
             named = zip(counted.names, counted.counts, strict=True)
             of = {name: n for name, n in named if self.names is None or name in self.names}
             found += self._failures(split, of, counted)
@@ -157,15 +161,6 @@ def _counted(counts: Mapping[str, object]) -> str:
     """Lists classes with a figure each: `'rose' (3), 'tulip' (5) and 2 more`."""
     shown = [f"{name!r} ({n})" for name, n in list(counts.items())[:_SHOWN]]
     return ", ".join(shown) + (f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else "")
-
-
-def _known_classes(wanted: Sequence[str], names: Sequence[str]) -> None:
-    """Rejects, as `PG701`, classes that the data does not have."""
-    for name in wanted:
-        if name not in names:
-            near = closest(name, names)
-            help_ = f"did you mean {near!r}?" if near else f"the classes are {quoted(names)}"
-            raise OpError("PG701", f"unknown class {name!r}", field="names", help=help_)
 
 
 class Balance(LabelTest):

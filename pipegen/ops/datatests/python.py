@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr
 
 from pipegen.ops.data_test import ExampleTest, Failure, Outcome, Watch, many, named
-from pipegen.ops.families.custom import NamedFunction, as_written
+from pipegen.ops.families.custom import NamedFunction, function_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,18 +25,13 @@ class Python(NamedFunction, ExampleTest):
     op = "python"
     examples = ("python: {function: my_pkg.checks:not_blank, feature: image}",)
 
-    function: str
+    function: Annotated[str, function_name("my_pkg.checks:not_blank")]
     """The function, as `module:function`. It is called only if the caller allows its module: `allow_code=["my_pkg"]` in Python,
     `--allow-code my_pkg` on the command line."""
     feature: str | Annotated[list[str], Field(min_length=1)] = "image"
     """The feature, or several in this order, that the function gets."""
 
     _callee: Any = PrivateAttr(default=None)
-
-    @field_validator("function")
-    @classmethod
-    def _written(cls, value: str) -> str:
-        return as_written(value, "my_pkg.checks:not_blank")
 
     @property
     def call(self) -> str:

@@ -9,29 +9,14 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.arguments.magnitudes import Range as Bounds
-from pipegen.ops.arguments.magnitudes import checked
-from pipegen.ops.data_test import (
-    SLACK,
-    DataTest,
-    Failure,
-    Listed,
-    Outcome,
-    ValueTest,
-    Watch,
-    check_within,
-    many,
-    named,
-    type_of,
-    unknown_features,
-)
+from pipegen.ops.data_test import SLACK, DataTest, Failure, Outcome, ValueTest, Watch, Within, many, named, type_of, unknown_features
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.types import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipegen.ops.data_test import Array, Known
+    from pipegen.ops.data_test import Array, Known, Listed
 
 
 class Range(ValueTest):
@@ -40,7 +25,7 @@ class Range(ValueTest):
     op = "range"
     examples = ("range: {feature: image, within: [-3, 3]}", "range: {column: age, within: [0, 120]}")
 
-    within: Annotated[Bounds, checked(check_within)]
+    within: Within
     """The least and the greatest value, both included."""
 
     def watch(self, known: Known) -> Watch:
@@ -140,7 +125,7 @@ class MomentTest(ValueTest):
 
     noun: ClassVar[str]
 
-    within: Annotated[Bounds, checked(check_within)]
+    within: Within
     """The least and the greatest accepted value."""
     per: Literal["all", "channel"] = "all"
     """Whether `all` values are taken together, or each `channel` of an image separately; then each has to lie within."""
@@ -159,13 +144,6 @@ class MomentTest(ValueTest):
     def value(self, mean: Array, variance: Array) -> Array:
         """The figure that is tested."""
         raise NotImplementedError
-
-
-def _moments(numbers: Array) -> tuple[float, float]:
-    """The mean and the sum of squared deviations of float64 `(n,)`, which are overwritten."""
-    mean = float(numbers.mean())
-    numbers -= mean
-    return mean, float(numbers @ numbers)
 
 
 class Moments(Watch):
@@ -187,9 +165,13 @@ class Moments(Watch):
         self.examples[split] = self.examples.get(split, 0) + counted
         if not numbers.size:
             return
-        groups = [numbers] if self.axis is None else np.moveaxis(numbers, self.axis, 0)
-        figures = [_moments(group.astype(np.float64).ravel()) for group in groups]
-        mean, squares = (np.array(column) for column in zip(*figures, strict=True))
+        figures = []
+        for group in [numbers] if self.axis is None else np.moveaxis(numbers, self.axis, 0):
+            apart = group.astype(np.float64).ravel()
+            figures.append([float(apart.mean()), 0.0])
+            apart -= figures[-1][0]
+            figures[-1][1] = float(apart @ apart)
+        mean, squares = np.array(figures).T
         n = numbers.size / len(figures)
         n0, mean0, squares0 = self.parts.get(split, (0.0, 0.0, 0.0))
         change = mean - mean0

@@ -7,18 +7,18 @@ of them what its family composes, such as a matrix, which is the identity for ex
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Fill, Interpolation
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.policies import Policy
-from pipegen.ops.families.sharpening import SharpenTransform, gains
+from pipegen.ops.families.neighbourhood import SharpenTransform
 from pipegen.ops.lowering.colours import auto_contrasted, equalized, posterized, solarized
+from pipegen.ops.lowering.filters import sharpening_gains
 from pipegen.ops.lowering.linear import LUMA, multiply, radians, stack
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform
-from pipegen.ops.transform import Part, Transform
+from pipegen.ops.transform import Part, Policy, Transform
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,22 +35,14 @@ OPERATIONS = (
 NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 GEOMETRY = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
 COLOUR = ("brightness", "color", "contrast")
-PLAIN_TABLES = ("posterize", "solarize", "invert")
-HISTOGRAM_TABLES = ("auto_contrast", "equalize")
-FILTERS = ("sharpness",)
+KINDS = (("posterize", "solarize", "invert"), ("auto_contrast", "equalize"), ("sharpness",))
+"""The operations of each choice of a layer, in the order of its parts: plain tables, tables of a histogram, and filters."""
 
 
 class Limits(NamedTuple):
-    """The effect of each operation at full strength.
-
-    Attributes:
-        shear: The slope, about the top left corner.
-        translation: The distance, as a fraction of the side or in pixels.
-        in_pixels: Whether `translation` is in pixels.
-        degrees: The angle of a rotation about the centre.
-        enhancement: The distance from 1 of the factor of brightness, colour, contrast and sharpness.
-        bits: The number of bits, of 8, that `posterize` drops.
-    """
+    """The effect of each operation at full strength: the slope of a shear about the top left corner, the distance of a translation (a
+    fraction of the side, or `in_pixels`), the angle of a rotation about the centre, the distance from 1 of the factor of brightness,
+    colour, contrast and sharpness (`enhancement`), and the number of bits, of 8, that `posterize` drops."""
 
     shear: float
     translation: float
@@ -87,7 +79,7 @@ class Chosen(NamedTuple):
         def amount(names: tuple[str, ...], limit: float) -> tf.Tensor:
             return tf.add_n([self.signed(name, limit) for name in names])
 
-        shear, translate, factor = GEOMETRY[:2], GEOMETRY[2:4], (*COLOUR, *FILTERS)
+        shear, translate, factor = GEOMETRY[:2], GEOMETRY[2:4], (*COLOUR, "sharpness")
         return {
             "degrees": (("rotate",), amount(("rotate",), limits.degrees)),
             "slope": (shear, amount(shear, limits.shear)),
@@ -109,13 +101,10 @@ def signs(u: tf.Tensor) -> tf.Tensor:
 
 
 class Augmentation(Policy):
-    """A policy of layers, each of which does one of `OPERATIONS`.
-
-    Class attributes:
-        limits: The effect of each operation at full strength.
-    """
+    """A policy of layers, each of which does one of `OPERATIONS`."""
 
     limits: ClassVar[Limits]
+    """The effect of each operation at full strength."""
 
     fill: Fill = "reflect"
     """What lies outside the image: `reflect`, `nearest`, `wrap` or `{constant: VALUE}`."""
@@ -168,10 +157,6 @@ class Augmentation(Policy):
         if used & set(COLOUR):
             found.append(Part(AllColour(policy=self, feature=self.feature)))
         return tuple(found)
-
-
-KINDS = (PLAIN_TABLES, HISTOGRAM_TABLES, FILTERS)
-"""The operations of each choice of a layer, in the order of its parts."""
 
 
 class AugmentationPart(Transform):
@@ -227,10 +212,7 @@ def product(chosen: Chosen, limits: Limits, height: tf.Tensor, width: tf.Tensor)
     across = cx - (cos * cx - sin * cy) - 0.5 * slant_x - right
     along = cy - (sin * cx + cos * cy) - 0.5 * slant_y - down
     matrices = stack([[cos, -sin - slant_x, across], [sin - slant_y, cos, along], [0.0, 0.0, 1.0]], angle)
-    total = matrices[..., 0, :, :]
-    for layer in range(1, int(chosen.operation.shape[-1])):
-        total = multiply(total, matrices[..., layer, :, :])
-    return total
+    return reduce(multiply, (matrices[..., layer, :, :] for layer in range(int(chosen.operation.shape[-1]))))
 
 
 class AllColour(AugmentationPart, ColourTransform):
@@ -291,116 +273,8 @@ class LayerFilter(LayerPart, SharpenTransform):
     part = "filter"
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return gains(1.0 + self.policy.layers(u).signed("sharpness", self.policy.limits.enhancement)[..., self.layer])
+        return sharpening_gains(1.0 + self.policy.layers(u).signed("sharpness", self.policy.limits.enhancement)[..., self.layer])
 
 
 def _is(operation: tf.Tensor, name: str) -> tf.Tensor:
-    """Whether a layer does this operation: bool `(n, 1, 1)`."""
     return (operation == NUMBER[name])[:, None, None]
-
-
-PolicyName = Literal["imagenet", "cifar10", "svhn"]
-
-
-class SubPolicy(NamedTuple):
-    """Two operations, with the probability and the level (0 to 9) of each."""
-
-    operations: tuple[str, str]
-    probabilities: tuple[float, float]
-    levels: tuple[int, int]
-
-
-_TABLES: dict[PolicyName, str] = {
-    "imagenet": """
-        posterize .4 8, rotate .6 9
-        solarize .6 5, auto_contrast .6
-        equalize .8, equalize .6
-        posterize .6 7, posterize .6 6
-        equalize .4, solarize .2 4
-        equalize .4, rotate .8 8
-        solarize .6 3, equalize .6
-        posterize .8 5, equalize 1
-        rotate .2 3, solarize .6 8
-        equalize .6, posterize .4 6
-        rotate .8 8, color .4 0
-        rotate .4 9, equalize .6
-        equalize 0, equalize .8
-        invert .6, equalize 1
-        color .6 4, contrast 1 8
-        rotate .8 8, color 1 2
-        color .8 8, solarize .8 7
-        sharpness .4 7, invert .6
-        shear_x .6 5, equalize 1
-        color .4 0, equalize .6
-        equalize .4, solarize .2 4
-        solarize .6 5, auto_contrast .6
-        invert .6, equalize 1
-        color .6 4, contrast 1 8
-        equalize .8, equalize .6
-    """,
-    "cifar10": """
-        invert .1, contrast .2 6
-        rotate .7 2, translate_x .3 9
-        sharpness .8 1, sharpness .9 3
-        shear_y .5 8, translate_y .7 9
-        auto_contrast .5, equalize .9
-        shear_y .2 7, posterize .3 7
-        color .4 3, brightness .6 7
-        sharpness .3 9, brightness .7 9
-        equalize .6, equalize .5
-        contrast .6 7, sharpness .6 5
-        color .7 7, translate_x .5 8
-        equalize .3, auto_contrast .4
-        translate_y .4 3, sharpness .2 6
-        brightness .9 6, color .2 8
-        solarize .5 2, invert 0
-        equalize .2, auto_contrast .6
-        equalize .2, equalize .6
-        color .9 9, equalize .6
-        auto_contrast .8, solarize .2 8
-        brightness .1 3, color .7 0
-        solarize .4 5, auto_contrast .9
-        translate_y .9 9, translate_y .7 9
-        auto_contrast .9, solarize .8 3
-        equalize .8, invert .1
-        translate_y .7 9, auto_contrast .9
-    """,
-    "svhn": """
-        shear_x .9 4, invert .2
-        shear_y .9 8, invert .7
-        equalize .6, solarize .6 6
-        invert .9, equalize .6
-        equalize .6, rotate .9 3
-        shear_x .9 4, auto_contrast .8
-        shear_y .9 8, invert .4
-        shear_y .9 5, solarize .2 6
-        invert .9, auto_contrast .8
-        equalize .6, rotate .9 3
-        shear_x .9 4, solarize .3 3
-        shear_y .8 8, invert .7
-        equalize .9, translate_y .6 6
-        invert .9, equalize .6
-        contrast .3 3, rotate .8 4
-        invert .8, translate_y 0 2
-        shear_y .7 6, solarize .4 8
-        invert .6, rotate .8 4
-        shear_y .3 7, translate_x .9 3
-        shear_x .1 6, invert .6
-        solarize .7 2, translate_y .6 7
-        shear_y .8 4, invert .8
-        shear_x .7 9, translate_y .8 3
-        shear_y .8 5, auto_contrast .7
-        shear_x .7 2, invert .1
-    """,
-}
-
-
-@cache
-def sub_policies(name: PolicyName) -> tuple[SubPolicy, ...]:
-    """The 25 sub-policies of a published policy, in the order of the paper."""
-    found = []
-    for line in _TABLES[name].strip().splitlines():
-        first, second = (part.split() for part in line.split(","))
-        levels = tuple(int(part[2]) if len(part) > 2 else 0 for part in (first, second))
-        found.append(SubPolicy((first[0], second[0]), (float(first[1]), float(second[1])), (levels[0], levels[1])))
-    return tuple(found)

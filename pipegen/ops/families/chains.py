@@ -20,20 +20,14 @@ PLAIN, STRETCH, SPREAD = range(3)
 
 
 class Chains(NamedTuple):
-    """The operations and the weights of the chains of a batch.
+    """The operations and the weights of the chains of a batch."""
 
-    Attributes:
-        kinds: The kind of each layer's table, int32 `(n, chains, layers)`.
-        tables: The given tables, int32 `(n, chains, layers, 256)`.
-        matrices: The geometry of each chain, from output to input: float64 `(n, chains, 3, 3)`.
-        weights: The weights of the image itself and of each chain's result: float32 `(n, 1 + chains)`, or for each channel
-            `(n, 1 + chains, channels)`; whole numbers that sum to 2 to the power of `BITS` in `ops/lowering/filters.py`.
-    """
-
-    kinds: tf.Tensor
-    tables: tf.Tensor
-    matrices: tf.Tensor
+    kinds: tf.Tensor  # of each layer's table, int32 `(n, chains, layers)`
+    tables: tf.Tensor  # the given ones, int32 `(n, chains, layers, 256)`
+    matrices: tf.Tensor  # the geometry of each chain, from output to input, float64 `(n, chains, 3, 3)`
     weights: tf.Tensor
+    """Of the image itself and of each chain's result: float32 `(n, 1 + chains)`, or for each channel `(n, 1 + chains, channels)`; whole
+    numbers that sum to 2 to the power of `BITS` in `ops/lowering/filters.py`."""
 
 
 class ChainsTransform(NeighbourhoodTransform):
@@ -60,7 +54,6 @@ class ChainsTransform(NeighbourhoodTransform):
         return self.geometry
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value."""
         if not kind_of(x).levels:
             message = f"`{self.op}` moves the pixels of an image several ways at once, and what is aligned with it cannot follow"
             raise OpError("PG203", message, help="`geometry: false` leaves out the operations that move pixels")

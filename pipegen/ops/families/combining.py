@@ -27,19 +27,11 @@ WHOLE = 1 << 16
 COUNTS = {1: "two", 3: "four"}
 """The number of combined examples in words, by the number of partners."""
 
-_SHARED_DRAWS = 2
-"""The draws of every such step: the rank in the group, and whether the step acts."""
-
 
 @dataclass(frozen=True)
 class Seen:
-    """The part of a combined image that shows one of its sources.
-
-    Attributes:
-        window: Top, left, bottom and right edge in pixels, whole numbers `(n, 4)`; `None` for the whole image.
-        outside: Whether the source is visible outside the window instead of inside.
-        shift: The rows and columns by which the source is moved, whole numbers `(n, 2)`; `None` if it is not.
-    """
+    """The part of a combined image that shows one of its sources: inside or `outside` a window, whose top, left, bottom and right edge in
+    pixels are whole numbers `(n, 4)`, `None` for the whole image. The source is moved by `shift` rows and columns, `(n, 2)`, if given."""
 
     window: tf.Tensor | None = None
     outside: bool = False
@@ -51,30 +43,25 @@ class CombiningTransform(Transform):
 
     The members of a group are ranked by their draws, and the partners of each are the next ones in that order, cyclically: so every member
     is the first partner of one, the second of another, and so on. A member's own draws decide what it takes from its partners.
-
-    Class attributes:
-        others: The number of partners. In a smaller group members repeat, the example itself among them.
     """
 
     family = Family.COMBINING
 
     random = True
+    draws = 2  # the rank in the group, and whether the step acts
     handles_probability = True
     others: ClassVar[int] = 1
+    """The number of partners. In a smaller group members repeat, the example itself among them."""
 
     probability: Probability = 1.0
     """The share of examples that the step changes; the others stay as they are, and can still be partners."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type."""
         require_image(self, x)
         return x
 
     def is_identity(self, x: FeatureType) -> bool:
         return most(self.probability) == 0
-
-    def num_draws(self) -> int:
-        return _SHARED_DRAWS
 
     def rank(self, u: tf.Tensor) -> tf.Tensor:
         """The rank of an example in its group: float64 `(...)`, from `u` `(..., num_draws)`."""
@@ -89,59 +76,34 @@ class CombiningTransform(Transform):
         return {"own_share": self.shares(self.choose(u, *shape[:2]), *shape[:2])[..., 0]}
 
     def choose(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """Computes the choices of the draws as whole numbers, with the same bits everywhere.
-
-        Args:
-            u: float64 `(..., num_draws)`, uniform in [0, 1).
-            height: The height of the images, in pixels.
-            width: Their width.
-
-        Returns:
-            int32 `(..., k)`.
-        """
+        """Computes the choices of the draws, float64 `(..., num_draws)` in [0, 1), for images of a size in pixels, as whole numbers, with
+        the same bits everywhere: int32 `(..., k)`."""
         raise NotImplementedError
 
     def shares(self, chosen: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tf.Tensor:
-        """The weights of an example's own label and of its partners' labels, float32 `(..., 1 + others)` in [0, 1], which sum to 1.
-
-        Args:
-            chosen: From `choose`.
-            height: The height of the images, in pixels.
-            width: Their width.
-        """
+        """The weights of an example's own label and of its partners' labels, float32 `(..., 1 + others)` in [0, 1], which sum to 1, from
+        what was `chosen`."""
         raise NotImplementedError
 
     def seen(self, chosen: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Seen, ...]:
-        """The parts of the combined image that show the example and each of its partners, for boxes to follow; by default all of it.
-
-        Args:
-            chosen: From `choose`, `(n, k)`.
-            height: The height of the images, in pixels.
-            width: Their width.
-        """
+        """The parts of the combined image that show the example and each of its partners, from what was `chosen`, `(n, k)`, for boxes to
+        follow; by default all of it."""
         return (Seen(),) * (1 + self.others)
 
     def combine(self, images: tf.Tensor, partners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-        """Combines images, as a pure function.
-
-        Args:
-            images: `(n, height, width, channels)`.
-            partners: The images of the partners, `(n, others, height, width, channels)`.
-            chosen: From `choose`, `(n, k)`.
-
-        Returns:
-            Images of the dtype that `infer` gives.
-        """
+        """Combines images `(n, height, width, channels)` with those of their partners, `(n, others, height, width, channels)`, by what was
+        `chosen`, `(n, k)`, as a pure function, to the dtype that `infer` gives."""
         raise NotImplementedError
 
 
 class PairTransform(CombiningTransform):
     """A function of an example and one partner, with a share drawn from a Beta distribution."""
 
+    draws = 4
+
     alpha: Alpha
     """Both parameters of the Beta distribution of the example's own share: 1 is uniform, less is mostly near 0 or 1, more is mostly near
-    one
-    half."""
+    one half."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         largest = level_range(self.alpha)[1]
@@ -150,9 +112,6 @@ class PairTransform(CombiningTransform):
         help_ = "the papers use 0.1 to 1"
         message = f"with `alpha: {largest:g}` `{self.op}` combines nearly every pair half and half"
         return (OpError("PG510", message, field="alpha", help=help_),)
-
-    def num_draws(self) -> int:
-        return super().num_draws() + 2
 
     def drawn_share(self, u: tf.Tensor) -> tf.Tensor:
         """The example's own share, in parts of `WHOLE`, before a rectangle is rounded: int32 `(...)`."""
@@ -170,12 +129,8 @@ class PairTransform(CombiningTransform):
 
 @dataclass(frozen=True, slots=True)
 class Combine(Computes):
-    """Combines parts of other examples of the group into each one.
-
-    Attributes:
-        canvas: The height and width of the images, in pixels.
-        label: Whether the feature is a label, which is weighed by the shares.
-    """
+    """Combines parts of other examples of the group into each one. `canvas` is the height and width of the images, in pixels; a `label` is
+    weighed by the shares."""
 
     combines: ClassVar[bool] = True
     ns_per_value: ClassVar[float] = 0.2
@@ -197,16 +152,7 @@ class Combine(Computes):
 
 
 def combine_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
-    """Weighs labels of several examples.
-
-    Args:
-        labels: float32 `(n, classes)`.
-        partners: The labels of the partners, `(n, others, classes)`.
-        shares: float32 `(n, 1 + others)`.
-
-    Returns:
-        float32 `(n, classes)`.
-    """
+    """Weighs labels, float32 `(n, classes)`, and those of their partners, `(n, others, classes)`, by shares, float32 `(n, 1 + others)`."""
     # Products of float32 are exact in float64, so a compiler may fuse them with the sum.
     total = tf.cast(labels, tf.float64) * tf.cast(shares[:, :1], tf.float64)
     for i in range(int(partners.shape[1])):
@@ -216,17 +162,10 @@ def combine_labels(labels: tf.Tensor, partners: tf.Tensor, shares: tf.Tensor) ->
 
 
 def symmetric_beta(u: tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
-    """Draws from Beta(alpha, alpha), from two uniform numbers each and without a loop.
+    """Draws from Beta(alpha, alpha), float64 `(...)`, from two uniform numbers each, float64 `(..., 2)` in [0, 1), and without a loop.
 
     Bailey's polar method (Mathematics of Computation 62, 1994) gives T = sqrt(v (U^(-2/v) - 1)) cos(2 pi V) of Student's
     distribution with v degrees of freedom, and (1 + T / sqrt(v + T^2)) / 2 is Beta(v/2, v/2); here v = 2 alpha.
-
-    Args:
-        u: float64 `(..., 2)`, uniform in [0, 1).
-        alpha: Above 0.
-
-    Returns:
-        float64 `(...)` in [0, 1].
     """
     cosine = tf.cos(u[..., 1] * (2 * math.pi))
     squared = tf.math.expm1(-tf.math.log(u[..., 0]) / alpha) * cosine * cosine  # T^2 / v; infinite at U = 0, which is right
@@ -240,10 +179,8 @@ def anchor(type_: ElementType, feature: str) -> str:
 
 
 def acted_on(step: Transform, type_: ElementType) -> tuple[str, ...]:
-    """Lists the features that a step acts on, unless it names one.
-
-    By default, features aligned with an image change only if a step moves pixels.
-    """
+    """Lists the features that a step acts on, unless it names one. By default, features aligned with an image change only if a step moves
+    pixels."""
     follows = isinstance(step, (DecodeTransform, CombiningTransform))
     known = [(name, t) for name, t in type_.items() if step.acts_on(kind_of(t))]
     return tuple(name for name, t in known if follows or step.reaches(t) or anchor(type_, name) == name)

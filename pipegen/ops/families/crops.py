@@ -9,7 +9,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, Fill, Size, filled, height_width
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.kinds.registry import kind_named, kind_of
+from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.windows import cut, place
 from pipegen.ops.stage import Stage, StepRef, use, uses
 from pipegen.ops.step_bases import CropTransform, require_image
@@ -19,12 +19,7 @@ from pipegen.types import valid_name
 if TYPE_CHECKING:
     from pipegen.ops.arguments.geometry import Reach
     from pipegen.ops.step_bases import GeometricTransform
-    from pipegen.ops.transform import Transform
     from pipegen.types import FeatureType
-
-
-_PIXEL_NS = 1.0
-"""Nanoseconds of one core for each pixel of a mask that is searched."""
 
 
 class SizedCrop(CropTransform):
@@ -38,16 +33,13 @@ class SizedCrop(CropTransform):
 
 
 class ItemCrop(CropTransform):
-    """A window that is chosen by the items or the mask of an image.
-
-    Class attributes:
-        led_by: The forms of items that can guide it (`FeatureKind.crop_guide`); it takes the first that an image has.
-        without_items: For images without items, the step that serves better, and what this one does, in words.
-    """
+    """A window that is chosen by the items or the mask of an image."""
 
     random = True
     led_by: ClassVar[tuple[str, ...]] = ("boxes",)
+    """The forms of items that can guide it (`FeatureKind.crop_guide`); it takes the first that an image has."""
     without_items: ClassVar[tuple[str, str]] = ("random_crop", "its windows lie anywhere")
+    """For images without items, the step that serves better, and what this one does, in words."""
 
     def traits(self, x: FeatureType) -> Traits:
         return Traits(Family.ELEMENT, crops=True, chosen=True)
@@ -82,9 +74,6 @@ class WholeOrItemCrop(ItemCrop):
 
     probability: Probability = 1.0
     """The share of examples that the step changes."""
-
-    def output_size(self) -> tuple[int | None, int | None]:
-        return None, None
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
@@ -124,7 +113,7 @@ class ChooseWindow(Stage):
         return kind_named(self.kind).ragged
 
     def ns(self, x: FeatureType) -> float:
-        return 0.0 if self.by_items() else _PIXEL_NS
+        return 0.0 if self.by_items() else 1.0  # for each pixel of a mask that is searched
 
     def says(self) -> str:
         return f"choose the window: {use(self.ref)}"
@@ -201,14 +190,8 @@ class PaddedWindow(CropTransform):
         return replace(traits, pads=True, moves_pixels_only=not isinstance(self.fill, ConstantFill)) if self.pads() else traits
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The output size; a constant fill widens the interval."""
         y = super().infer(x)
         return filled(y, self.fill) if self.pads() else y
-
-    def on(self, x: FeatureType) -> Transform:
-        if not kind_of(x).categorical or not isinstance(self.fill, ConstantFill):
-            return self
-        return self.model_copy(update={"fill": ConstantFill(constant=x.ignore)})
 
     def cut(self, image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
         return cut(image, window, self.fill if self.pads() else None)

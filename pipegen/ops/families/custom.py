@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import PrivateAttr, field_validator
+from pydantic import AfterValidator, PrivateAttr
 
 from pipegen.errors import InternalError
 from pipegen.ops.step_bases import ElementTransform
@@ -49,11 +49,15 @@ class NamedFunction:
         return found
 
 
-def as_written(function: str, such_as: str) -> str:
-    """Checks the name of a function, and returns it; `ValueError` if it is not `module:function`."""
-    if _FUNCTION.fullmatch(function) is None:
-        raise ValueError(f"`function` is written `module:function`, such as `{such_as}`")
-    return function
+def function_name(such_as: str) -> AfterValidator:
+    """The check of a field `function`: it is `module:function`."""
+
+    def validate(function: str) -> str:
+        if _FUNCTION.fullmatch(function) is None:
+            raise ValueError(f"`function` is written `module:function`, such as `{such_as}`")
+        return function
+
+    return AfterValidator(validate)
 
 
 _WEIGHT = 4.0
@@ -61,19 +65,14 @@ _WEIGHT = 4.0
 
 
 class CustomTransform(NamedFunction, ElementTransform):
-    """A step that calls a Python function on one image at a time.
-
-    Class attributes:
-        call: The call of the function, for messages.
-        num_arguments: The number of its arguments.
-    """
+    """A step that calls a Python function of `num_arguments` on one image at a time; messages show the `call`."""
 
     family = Family.CUSTOM
     call: ClassVar[str] = "fn(image)"
     num_arguments: ClassVar[int] = 1
     calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"
 
-    function: str
+    function: Annotated[str, function_name("my_pkg.filters:denoise")]
     """The function, as `module:function`. The module is imported when a pipeline is built, and only if the caller allows it:
     `allow_code=["my_pkg"]` in Python, `--allow-code my_pkg` on the command line."""
     moves_pixels: bool = True
@@ -82,11 +81,6 @@ class CustomTransform(NamedFunction, ElementTransform):
 
     _callee: Any = PrivateAttr(default=None)
     _handed: bool = PrivateAttr(default=False)
-
-    @field_validator("function")
-    @classmethod
-    def _function(cls, value: str) -> str:
-        return as_written(value, "my_pkg.filters:denoise")
 
     def with_callee(self, callee: Callable[..., Any] | None) -> Self:
         """The same step with its function; with `None`, without one, as in the spec."""

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pipegen.frozen import dataclass
+from pipegen.lazy import tf
 from pipegen.ops.lowering.library import plugin_format
 from pipegen.ops.stage import Stage, StepRef, use, weight_ns
 from pipegen.ops.step_bases import ElementTransform
 from pipegen.ops.traits import Family, Traits
-from pipegen.types import times
+from pipegen.types import FeatureType, Interval, times
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from pipegen.ops.kinds.base import FeatureKind
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
     from pipegen.ops.step_bases import CropTransform
-    from pipegen.types import FeatureType
+
 
 _DECODE_NS = 14.5
 """Nanoseconds to decode a stored byte."""
-_WINDOW_SHARE = 0.78
-"""The cost of decoding a window alone, relative to the whole image."""
-_WINDOW_US = 60.0
-"""Microseconds to find the window."""
 CROP_NS = 0.5
 """Nanoseconds to copy a value of a window."""
 
@@ -81,8 +77,6 @@ class DecodeTransform(ElementTransform):
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         """The height and width of the image that `decode` gives without `need`, in pixels: int32 `(2,)`."""
-        import tensorflow as tf
-
         return tf.shape(self.decode(contents))[:2]
 
     def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
@@ -107,13 +101,7 @@ class DecodeTransform(ElementTransform):
         return None
 
     def decode_surveyed(
-        self,
-        contents: tf.Tensor,
-        found: Found,
-        need: tuple[int, int] | None = None,
-        window: WindowOf | None = None,
-        *,
-        whole: bool = False,
+        self, contents: tf.Tensor, found: Found, need: tuple[int, int] | None = None, window: WindowOf | None = None, *, whole: bool = False
     ) -> tf.Tensor:
         """Decodes a surveyed file like `decode`, or with a window like `decode_window`."""
         raise NotImplementedError
@@ -170,7 +158,8 @@ class DecodeWindow(Stage):
         return weight_ns(self.crop, CROP_NS, x)
 
     def decode_us(self, file_bytes: float) -> float:
-        return _WINDOW_US + file_bytes * _DECODE_NS / 1e3 * (1.0 if self.whole else _WINDOW_SHARE)
+        alone = 1.0 if self.whole else 0.78  # the cost of decoding a window, relative to the whole image
+        return 60.0 + file_bytes * _DECODE_NS / 1e3 * alone  # 60 to find the window
 
 
 Decodes = (Decode, DecodeWindow)
@@ -179,3 +168,87 @@ Decodes = (Decode, DecodeWindow)
 
 def _needed(stage: Decode | DecodeWindow) -> str:
     return f", no smaller than {times(stage.needed)}" if stage.needed else ""
+
+
+_LIBRARIES = {"nifti": ("nibabel", "nibabel"), "dicom": ("pydicom", "pydicom"), "geotiff": ("rasterio", "rasterio")}
+"""The library that reads a format: its module and its name. NumPy reads the other formats."""
+
+
+class ArrayDecoder(DecodeTransform):
+    """Decodes a file's array to float32 of one shape, as it is stored; an image has `(height, width, channels)`."""
+
+    op: ClassVar[str] = "decode"
+    dtype: ClassVar[str] = "float32"
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "rarely"
+
+    format: str
+    """The format: `npy`, `flo`, `nifti`, `dicom` or `geotiff`."""
+    shape: tuple[int | None, ...]
+    """The shape of the array, with `None` for an unknown side; a last side of 1 may be missing in the file."""
+    options: tuple[tuple[str, str | int | tuple[int, ...] | None], ...] = ()
+    """The further arguments of the format's reader, by name."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return x.with_(dtype="float32", shape=self.shape, interval=None, file_channels=None, file_bits=None)
+
+    def read_by_python(self, content: bytes) -> str | None:
+        return f"array ({self.format})"
+
+    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
+        from pipegen.ops.lowering.array_formats import decode_array
+
+        return decode_array(contents, self.format, dict(self.options), self.shape, self.dtype)
+
+    def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
+        return tf.constant(self.shape[:2]) if None not in self.shape[:2] else super().stored_size(contents)
+
+
+def missing_library(format: str) -> tuple[str, str] | None:
+    """The library that a format needs and that is not installed, with the command that installs it; `None` where none is missing."""
+    module, library = _LIBRARIES.get(format, ("", ""))
+    if not module or find_spec(module) is not None:
+        return None
+    return library, f"pip install 'pipegen[{format}]'"
+
+
+LARGEST = 255
+"""The largest class index of a mask: it has to fit a byte."""
+
+
+class MaskDecoder(DecodeTransform):
+    """Decodes a mask's file to the class index of each pixel: the stored value, or the one that `values` maps it to."""
+
+    op: ClassVar[str] = "decode"
+
+    values: tuple[tuple[int, int], ...] | None = None
+    """Pairs of a stored value and its class index; `None` for stored values that are class indices."""
+    allowed: tuple[int, ...] | None = None
+    """The possible class indices; `None` for any."""
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        indices = [index for _, index in self.values or ()] or self.allowed or (LARGEST,)
+        return x.decoded(1, dtype="uint8", interval=Interval(0.0, float(max(*indices, x.ignore))))
+
+    def read_by_python(self, content: bytes) -> str | None:
+        gray = content.startswith(b"\x89PNG") and content[25:26] == b"\0"
+        return None if gray else format_of(content) or "a PNG of palette indices or colours, or another format than PNG"
+
+    def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
+        from pipegen.ops.lowering.decoding import decode_mask  # imports all formats, which checking a spec does not need
+
+        return decode_mask(contents, self.values or tuple((index, index) for index in self.allowed or ()) or None)
+
+
+class OutlineDecoder(ArrayDecoder):
+    """Decodes an annotation file to a mask of instances: each pixel has the number of the last shape drawn over it."""
+
+    calls_python: ClassVar[Literal["never", "rarely", "always"]] = "always"
+
+    dtype = "uint8"
+    shape: tuple[int | None, ...] = (None, None, 1)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return x.decoded(1, dtype="uint8", interval=Interval(0.0, 255.0))
+
+    def read_by_python(self, content: bytes) -> str | None:
+        return f"outlines ({self.format})"

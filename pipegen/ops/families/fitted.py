@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 class FittedTransform(Transform):
-    """A step that can learn numbers from the training split; its parts do the work.
-
-    Class attributes:
-        untrained: The advice for a spec without a training split.
-        kind_of_numbers: The type of the numbers that it learns.
-    """
+    """A step that can learn numbers from the training split; its parts do the work. `untrained` is the advice for a spec without one."""
 
     family: ClassVar[str] = "statistics"
     untrained: ClassVar[str]

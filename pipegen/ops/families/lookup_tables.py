@@ -15,21 +15,16 @@ from pipegen.ops.step_bases import require_bytes, require_image
 from pipegen.ops.traits import Family
 from pipegen.types import BYTE_RANGE, FeatureType
 
-_HISTOGRAM_NS = 1.5
-"""Nanoseconds to count a value, and to make the table from the counts."""
-
 
 class LookupTableTransform(StagedTransform):
     """A table look-up on bytes. Floats from 0 to 255 are rounded half to even and clipped first.
 
     Adjacent steps fold into one look-up, bit for bit: a table read through a table is a table.
-
-    Class attributes:
-        needs_histogram: Whether the table depends on the histogram of each channel.
     """
 
     family = Family.LOOKUP_TABLE
     needs_histogram: ClassVar[bool] = False
+    """Whether the table depends on the histogram of each channel."""
 
     probability: Probability = 1.0
     """The share of examples that the step changes."""
@@ -46,7 +41,6 @@ class LookupTableTransform(StagedTransform):
         return LookupTable(feature, (ref,), self.needs_histogram)
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value."""
         require_image(self, x)
         require_bytes(self, x)
         return x.with_(dtype="uint8", interval=BYTE_RANGE)
@@ -85,16 +79,7 @@ class LookupTable(Stage):
         return only_identities(self.refs, x, y)
 
     def ns(self, x: FeatureType) -> float:
-        return self.ns_per_value + _HISTOGRAM_NS if self.reads_histogram else self.ns_per_value
-
-
-class OccasionalLookupTable(LookupTableTransform):
-    """A table step that acts on a share of the examples, half of them by default."""
-
-    random = True
-
-    probability: Probability = 0.5
-    """The share of examples that the step changes."""
+        return self.ns_per_value + (1.5 if self.reads_histogram else 0.0)  # to count a value, and to make the table from the counts
 
 
 def threshold_lints(op: str, name: str, threshold: float | Span) -> tuple[OpError, ...]:

@@ -9,11 +9,10 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import ConstantFill, Fill, Interpolation, filled, interpolated
+from pipegen.ops.arguments.geometry import Fill, Interpolation, filled, interpolated
 from pipegen.ops.arguments.magnitudes import Probability
-from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.stage import Computes, StagedTransform, StepRef, fitted_use, only_identities, weight_ns
-from pipegen.ops.step_bases import require_bytes, require_image
+from pipegen.ops.step_bases import UniformTransform, require_bytes, require_image
 from pipegen.ops.traits import Family, Traits
 from pipegen.ops.transform import Transform
 from pipegen.types import BYTE_RANGE, FLOATING, FeatureType, Interval
@@ -54,8 +53,8 @@ class NeighbourhoodTransform(StagedTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Computes from the draws, float64 `(n, num_draws)` in [0, 1), and from the sides of the images in pixels, int32 scalars where they
         are not known statically, what the pixels need: in float64, rounded once, tensors whose first axis is the example; by default
-        nothing. `probability` plays no part."""
-        return ()
+        what is drawn. `probability` plays no part."""
+        return tuple(self.drawn(u).values())
 
     phase: ClassVar[Phase | None] = None
     """The only phase, for a step with one."""
@@ -170,6 +169,22 @@ class HostNeighbourhood(Neighbourhood):
     compilable: ClassVar[bool] = False
 
 
+class SharpenTransform(NeighbourhoodTransform):
+    """Blends an image with its smoothed self, as Pillow defines sharpness: y = s + factor · (x - s).
+
+    `s` is the mean of each 3 by 3 pixels with five times the weight in the middle, and `x` itself at the border.
+    """
+
+    overshoots = True
+    symmetric = True
+    cost = 0.5
+
+    def phases(self) -> tuple[Phase, ...]:
+        from pipegen.ops.lowering.filters import pad_lines, sharpen  # not every spec needs it
+
+        return pad_lines, sharpen
+
+
 class DisplacementTransform(NeighbourhoodTransform):
     """Reads every pixel at another place. The last phase computes where, and the backend reads once.
 
@@ -187,13 +202,18 @@ class DisplacementTransform(NeighbourhoodTransform):
     def traits(self, x: FeatureType) -> Traits:
         return replace(super().traits(x), displaces=True)
 
-    def on(self, x: FeatureType) -> Transform:
-        """As for a geometric step: masks are read at the nearest pixel, and a constant fill shows their `ignore`."""
-        if not kind_of(x).categorical:
-            return self
-        fill = ConstantFill(constant=x.ignore) if isinstance(self.fill, ConstantFill) else self.fill
-        return self.model_copy(update={"interpolation": "nearest", "fill": fill})
-
     def infer(self, x: FeatureType) -> FeatureType:
         """The same type. A constant fill widens the interval; `bicubic` overshoots, so floats have none after it."""
         return filled(interpolated(super().infer(x), self.interpolation), self.fill)
+
+
+class ByteTransform(UniformTransform, NeighbourhoodTransform):
+    """A function of images of bytes, with uniform amounts."""
+
+    on_bytes: ClassVar[bool] = True
+
+
+class RgbTransform(ByteTransform):
+    """A function of RGB images of bytes, with uniform amounts."""
+
+    channel_counts = (3,)

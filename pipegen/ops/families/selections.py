@@ -10,10 +10,9 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 from pipegen.lazy import tf
 from pipegen.ops.families.lookup_tables import LookupTableTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.stage import step_kwargs
 from pipegen.ops.step_bases import ColourTransform, GeometricTransform
-from pipegen.ops.transform import Part, Transform
+from pipegen.ops.transform import Part, Policy, Transform
 
 
 def _read(value: Any) -> Any:

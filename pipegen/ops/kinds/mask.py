@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pipegen.errors import PartError
-from pipegen.ops.families.array_decoder import LARGEST
+from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.base import Column, FeatureKind
 from pipegen.ops.kinds.numbering import MOST_INSTANCES
 from pipegen.types import FeatureType, Interval

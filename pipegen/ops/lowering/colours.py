@@ -43,20 +43,13 @@ def saturation(factor: tf.Tensor) -> ColourMatrix:
 def hue(angle: tf.Tensor) -> ColourMatrix:
     """Rotates the chroma (U, V) by an angle in radians, on three channels; see `random_hue`."""
     cos, sin = tf.cos(angle), tf.sin(angle)
-    quarter = quarter_turn()
+    # The matrix on RGB that rotates the chroma by 90 degrees and drops luma: U' = -V, V' = U.
+    red_y, blue_y = ([(1.0 if j == own else 0.0) - weight for j, weight in enumerate(LUMA)] for own in (0, 2))
+    red, blue = [b / (V_SCALE / U_SCALE) for b in blue_y], [-r * (V_SCALE / U_SCALE) for r in red_y]
+    green = [-(LUMA[0] * r + LUMA[2] * b) / LUMA[1] for r, b in zip(red, blue, strict=True)]
+    quarter = red, green, blue
     rows = [[weight + ((1.0 if i == j else 0.0) - weight) * cos + quarter[i][j] * sin for j, weight in enumerate(LUMA)] for i in range(3)]
     return stack(rows, angle), zeros(3, angle), zeros(3, angle)
-
-
-def quarter_turn() -> tuple[tuple[float, float, float], ...]:
-    """Computes the 3x3 matrix on RGB that rotates the chroma by 90 degrees and drops luma: U' = -V, V' = U."""
-    red_y = [(1.0 if j == 0 else 0.0) - weight for j, weight in enumerate(LUMA)]
-    blue_y = [(1.0 if j == 2 else 0.0) - weight for j, weight in enumerate(LUMA)]
-    ratio = V_SCALE / U_SCALE
-    red = [b / ratio for b in blue_y]
-    blue = [-r * ratio for r in red_y]
-    green = [-(LUMA[0] * r + LUMA[2] * b) / LUMA[1] for r, b in zip(red, blue, strict=True)]
-    return (red[0], red[1], red[2]), (green[0], green[1], green[2]), (blue[0], blue[1], blue[2])
 
 
 def gray(like: tf.Tensor, channels: int, out: int) -> ColourMatrix:
@@ -255,11 +248,8 @@ def auto_contrasted(histogram: tf.Tensor) -> tf.Tensor:
 
 
 def equalized(histogram: tf.Tensor) -> tf.Tensor:
-    """Equalises the histogram of each channel; Pillow's `equalize` to the bit.
-
-    With s = (pixels - pixels of the largest value) // 255, x becomes (s // 2 + pixels below x) // s, at most 255; a channel with s = 0
-    stays. `histogram` is int32 `(n, channels, 256)`.
-    """
+    """Equalises the histogram of each channel; Pillow's `equalize` to the bit. With s = (pixels - pixels of the largest value) // 255, x
+    becomes (s // 2 + pixels below x) // s, at most 255; a channel with s = 0 stays. `histogram` is int32 `(n, channels, 256)`."""
     values = tf.range(256)
     most = tf.reduce_max(tf.where(histogram > 0, values, 0), -1)
     last = tf.gather(histogram, most[..., None], batch_dims=2)

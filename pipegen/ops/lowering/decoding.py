@@ -1,4 +1,4 @@
-"""Decoding of image files: whole, only a window, or at a fraction of the size.
+"""Decoding of image files: whole, only a window, or at a fraction of the size; and of masks to class indices.
 
 By default JPEG is decoded with the integer FAST transform and without fancy upsampling. Only then do the pixels of a window not depend on
 pixels outside, so that decoding a window gives the same as cropping. `accurate` is the slow integer transform with fancy upsampling, to
@@ -12,12 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipegen.frozen import dataclass
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
 from pipegen.ops.lowering.exif import of_jpeg, orient, orientation, swaps_sides, upright_png
 from pipegen.ops.lowering.formats import GRAY_TYPES, decode_other, head_of, is_jpeg, kind, luma, refused, sure, with_opacity
-from pipegen.ops.lowering.graphs import apart, decodes_rare_files_in_python, either, once, target
+from pipegen.ops.lowering.graphs import apart, asserted, decodes_rare_files_in_python, either, once, target
 from pipegen.ops.lowering.library import call_reader, read_by_library, too_shallow
-from pipegen.ops.lowering.python_calls import reason
+from pipegen.ops.lowering.python_calls import numpy_function, reason
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -43,8 +43,6 @@ _FOUR_COLOURS = r"(?s)\C*\x00\x14\x08\C\C\C\C\x04\C*"
 """A start of frame of four colours: its length, the bits, height and width, and their number."""
 _ADOBE = bytes.fromhex("ffee000e41646f626500640000000000")
 """The segment of a JPEG with inverted inks, as they always are."""
-_UNKNOWN_SIDE = 1 << 15
-"""Height and width in place of unknown ones: no window is too large for it."""
 _SMALLEST = bytes.fromhex("ffd8ffc0000b080001000101011100ffda0008010100003f00")
 """The head of a JPEG of one gray pixel, up to its scan."""
 # Start of image, an application segment of JFIF's 16 bytes, and the marker after it.
@@ -86,7 +84,7 @@ def decode(
     """
 
     def plain() -> tf.Tensor:
-        return _jpeg(contents, channels, _ratio_index(_jpeg_size(contents), need) if need else None, jpeg=jpeg)
+        return _jpeg(contents, channels, _ratio_index(tf.io.extract_jpeg_shape(contents)[:2], need) if need else None, jpeg=jpeg)
 
     def segmented(contents: tf.Tensor) -> tf.Tensor:
         marked, size, turn = _looked_at(contents, exif)
@@ -131,7 +129,7 @@ def decode_window(
         return _slice(image, place if index is None else scaled_window(place, tf.gather(RATIOS, index)))
 
     def plain() -> tf.Tensor:
-        place, index = chosen(_jpeg_size(contents))
+        place, index = chosen(tf.io.extract_jpeg_shape(contents)[:2])
         if whole or jpeg != "fast":
             return cut(_jpeg(contents, channels, index, jpeg=jpeg), place, index)
         return _jpeg(contents, channels, index, place)
@@ -151,12 +149,7 @@ def decode_window(
     return _shaped(alone() if rare else tf.cond(_is_plain(_start(contents)), plain, apart(alone)), channels)
 
 
-def survey(
-    contents: list[tf.Tensor],
-    *,
-    need: Need = None,
-    window: WindowOf | None = None,
-) -> Survey:
+def survey(contents: list[tf.Tensor], *, need: Need = None, window: WindowOf | None = None) -> Survey:
     """Surveys the bytes of `n` files, string scalars, for `decode_surveyed`, with the arithmetic done once for all of them; `need` is as
     for `decode` and `decode_window`, and `window` is a function from heights and widths `(n,)` to windows `(n, 4)`."""
     count = len(contents)
@@ -194,20 +187,15 @@ def cut_out(image: tf.Tensor, window: WindowOf) -> tf.Tensor:
 
 def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
     """Scales windows, int32 `(..., 4)`, to images reduced by `ratio`, one of `RATIOS` or `(..., 1)` of them, so that they hold every pixel
-    of the windows at full size.
-
-    Top and left are rounded down, bottom and right up, so a window is always inside the reduced image.
-    """
+    of the windows at full size. Top and left are rounded down, bottom and right up, so a window is always inside the reduced image."""
     start, size = tf.split(window, 2, axis=-1)
     first = start // ratio
     return tf.concat([first, (start + size + (ratio - 1)) // ratio - first], axis=-1)
 
 
 def _rare(decode: Callable[[tf.Tensor], tf.Tensor], contents: tf.Tensor, channels: int) -> Branch:
-    """Makes the branch that decodes a file to uint8 `(height, width, channels)` if it is not a plain JPEG.
-
-    If such files are rare, Python runs `decode` eagerly. Tracing it would take a tenth of the time to the first batch.
-    """
+    """Makes the branch that decodes a file to uint8 `(height, width, channels)` if it is not a plain JPEG. If such files are rare, Python
+    runs `decode` eagerly. Tracing it would take a tenth of the time to the first batch."""
     if not decodes_rare_files_in_python():
         return partial(decode, contents)
 
@@ -232,10 +220,8 @@ def _starts_jpeg(contents: tf.Tensor) -> tf.Tensor:
 
 
 def _is_plain(start: tf.Tensor) -> tf.Tensor:
-    """Finds plain JPEGs, without EXIF and with colours that TensorFlow reads correctly, by their first `START` bytes.
-
-    In almost every JPEG of a dataset, tables follow the JFIF segment. Checking that reads a few bytes; a search for EXIF reads the file.
-    """
+    """Finds plain JPEGs, without EXIF and with colours that TensorFlow reads correctly, by their first `START` bytes. In almost every JPEG
+    of a dataset, tables follow the JFIF segment. Checking that reads a few bytes; a search for EXIF reads the file."""
     head = tf.io.decode_raw(start, tf.uint8, fixed_length=_HEAD)
     jfif = tf.reduce_all(tf.gather(head, _JFIF_AT, axis=-1) == tf.constant(_JFIF, tf.uint8), axis=-1)
     tables = tf.reduce_any(head[..., 21, None] == tf.constant(_BODY_MARKERS, tf.uint8), axis=-1)
@@ -243,10 +229,8 @@ def _is_plain(start: tf.Tensor) -> tf.Tensor:
 
 
 def _looked_at(contents: tf.Tensor, exif: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
-    """Returns a JPEG whose colours TensorFlow reads like Pillow, its upright height and width, and its orientation, unless ignored.
-
-    Inks are inverted, which TensorFlow assumes only with an Adobe segment.
-    """
+    """Returns a JPEG whose colours TensorFlow reads like Pillow, its upright height and width, and its orientation, unless ignored. Inks
+    are inverted, which TensorFlow assumes only with an Adobe segment."""
     shape = tf.io.extract_jpeg_shape(contents)
 
     def marked() -> tf.Tensor:
@@ -271,10 +255,6 @@ def _segmented(contents: tf.Tensor, channels: int, index: tf.Tensor | None, jpeg
     return tf.cond(inks, apart(lambda: read_by_library(contents, channels, 8, exif="ignore")), read)
 
 
-def _jpeg_size(contents: tf.Tensor) -> tf.Tensor:
-    return tf.io.extract_jpeg_shape(contents)[:2]
-
-
 def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
     """Reads the sizes of the JPEGs among files: int32 `(n, 2)`. In most chunks all are JPEGs, which is checked once for the chunk."""
 
@@ -284,13 +264,14 @@ def _sizes(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
     def of_some(contents: list[tf.Tensor], known: tf.Tensor) -> tf.Tensor:
         # For other files a known JPEG is read: a branch for each would add two functions each.
         asked = [tf.where(*pair, _SMALLEST) for pair in zip(tf.unstack(known, num=len(contents)), contents, strict=True)]
-        return tf.where(known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], _UNKNOWN_SIDE)
+        return tf.where(
+            known[:, None], tf.stack([tf.io.extract_jpeg_shape(one) for one in asked])[:, :2], 1 << 15
+        )  # larger than any window
 
     return tf.ensure_shape(either(tf.reduce_all(known), of_all, of_some, contents, known), [len(contents), 2])
 
 
 def _ratios(need: Need) -> tuple[int, ...]:
-    """The possible ratios of a JPEG for a needed size."""
     return RATIOS if need else RATIOS[:1]
 
 
@@ -313,10 +294,8 @@ def _jpeg(
 def _jpeg_at(
     contents: tf.Tensor, channels: int, ratio: int, place: tf.Tensor | None, *, whole: bool = False, jpeg: Jpeg = "fast"
 ) -> tf.Tensor:
-    """Decodes a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image.
-
-    Accurate gray is computed from colours, like Pillow's: stored luma differs if a colour is clipped.
-    """
+    """Decodes a JPEG as stored, reduced by `ratio`: whole, or the window at `place` of the reduced image. Accurate gray is computed from
+    colours, like Pillow's: stored luma differs if a colour is clipped."""
 
     def read(channels: int) -> tf.Tensor:
         if place is None or whole or jpeg != "fast":
@@ -342,14 +321,10 @@ def _shaped(image: tf.Tensor, channels: int) -> tf.Tensor:
     return image
 
 
-_AFTER_KINDS = 7
-"""The branch of a JPEG, after those of `kind`."""
-
-
 def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "ignore"] = "apply") -> tf.Tensor:
     """Decodes a PNG, TIFF, PGM or PPM file of 16 bits to uint16, like `decode_other` for 8 bits; rejects files of fewer bits."""
     head = head_of(contents)
-    number = tf.where(is_jpeg(head), _AFTER_KINDS, kind(head))
+    number = tf.where(is_jpeg(head), 7, kind(head))
 
     def shallow(name: str) -> Callable[[], tf.Tensor]:
         return lambda: refused(contents, too_shallow(name), tf.uint16)
@@ -358,8 +333,16 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
         return read_by_library(contents, channels, 16, exif=exif)
 
     def png() -> tf.Tensor:
-        read = partial(_png, contents, head, channels)
-        return upright_png(contents, read) if exif == "apply" else read()
+        return upright_png(contents, stored_png) if exif == "apply" else stored_png()
+
+    def stored_png() -> tf.Tensor:
+        # TensorFlow would silently multiply 8 bits by 257.
+        with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
+            known = tf.identity(contents)
+        read = partial(tf.io.decode_png, known, dtype=tf.uint16)
+        if channels != 1:
+            return read(channels)
+        return tf.cond(tf.reduce_any(head[25] == list(GRAY_TYPES)), lambda: read(channels=1), lambda: luma(read(channels=3)))
 
     # In the order of `kind`: PNG, GIF, BMP, WebP, TIFF, Netpbm, unknown; then JPEG.
     others = [shallow(name) for name in ("a GIF", "a BMP image", "a WebP image")]
@@ -369,21 +352,8 @@ def decode_deep(contents: tf.Tensor, channels: int, *, exif: Literal["apply", "i
     return image
 
 
-def _png(contents: tf.Tensor, head: tf.Tensor, channels: int) -> tf.Tensor:
-    # TensorFlow would silently multiply 8 bits by 257.
-    with sure((head[24] == 16, too_shallow("a PNG of 8 bits or less"))):
-        known = tf.identity(contents)
-    if channels != 1:
-        return tf.io.decode_png(known, channels, dtype=tf.uint16)
-    gray = tf.reduce_any(head[25] == list(GRAY_TYPES))
-    read = partial(tf.io.decode_png, known, dtype=tf.uint16)
-    return tf.cond(gray, lambda: read(channels=1), lambda: luma(read(channels=3)))
-
-
 PNG = b"\x89PNG\r\n\x1a\n"
 """The signature of a PNG."""
-_PNG_SIDES = 16
-"""Offset of width and height in a PNG, four bytes each, big-endian."""
 
 
 def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: int = 8) -> tf.Tensor:
@@ -396,7 +366,7 @@ def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: 
         return upright(tf.io.extract_jpeg_shape(contents)[:2])
 
     def png() -> tf.Tensor:
-        sides = tf.io.decode_raw(tf.strings.substr(contents, _PNG_SIDES, 8), tf.int32, little_endian=False)
+        sides = tf.io.decode_raw(tf.strings.substr(contents, 16, 8), tf.int32, little_endian=False)  # width and height, four bytes each
         return upright(tf.reverse(tf.ensure_shape(sides, [2]), [0]))
 
     def other() -> tf.Tensor:
@@ -404,3 +374,74 @@ def stored_size(contents: tf.Tensor, *, exif: Literal["apply", "ignore"], bits: 
 
     starts = [tf.strings.substr(contents, 0, len(PNG)) == PNG, tf.strings.substr(contents, 0, 3) == b"\xff\xd8\xff"]
     return tf.case([(starts[0], png), (starts[1], jpeg)], default=other)
+
+
+_DEPTH_AT, _COLOUR_AT = 24, 25
+"""Offsets in a PNG's header of the bits of a sample, and of the colour type: gray, colour or palette (W3C, PNG Specification, 11.2.2)."""
+_GRAY = 0
+_STORED = 1 << 16
+_NONE = -1
+
+
+def decode_mask(contents: tf.Tensor, values: Sequence[tuple[int, int]] | None) -> tf.Tensor:
+    """Decodes a mask, a string scalar, to uint8 `(height, width, 1)`, by pairs of a stored value, 0 to 65535, and its class index, or
+    `None` if stored values are indices.
+
+    A gray PNG is read in the graph; other files by Pillow, since TensorFlow converts palette indices to colours. A file with several
+    channels, and a value without a class, raise `tf.errors.InvalidArgumentError`.
+    """
+    gray = tf.strings.substr(contents, 0, len(PNG)) == PNG
+    header = tf.io.decode_raw(contents, tf.uint8, fixed_length=_COLOUR_AT + 1)
+    depth, colour = (tf.cast(header[at], tf.int32) for at in (_DEPTH_AT, _COLOUR_AT))
+
+    def read() -> tf.Tensor:
+        return tf.cond(depth == 16, lambda: tf.cast(tf.io.decode_png(contents, 1, tf.uint16), tf.int32), small)
+
+    def small() -> tf.Tensor:
+        # The decoder scales samples of 1, 2 and 4 bits to the range of a byte.
+        widest = tf.bitwise.left_shift(1, depth) - 1
+        return tf.cast(tf.io.decode_png(contents, 1), tf.int32) * widest // 255
+
+    def other() -> tf.Tensor:
+        if target() == "process":
+            return numpy_function(partial(_by_pillow, values), [contents], tf.int32)
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=["only gray PNG masks can be read"])]):
+            return tf.zeros([0, 0, 1], tf.int32)
+
+    stored = tf.cond(gray & (colour == _GRAY), read, other)
+    stored.set_shape([None, None, 1])
+    if values is None:
+        found, odd, why = stored, tf.reduce_max(stored), "and class indices go up to 255; give it `values`"
+        holds = odd <= 255
+    else:
+        table: np.ndarray[Any, Any] = np.full(_STORED, _NONE, np.int32)
+        for value, index in values:
+            table[value] = index
+        found, why = tf.gather(tf.constant(table), stored), "which is none of its `values` or `classes`"
+        odd = tf.reduce_max(tf.where(found == _NONE, stored, _NONE))
+        holds = odd == _NONE
+    return tf.cast(asserted(found, holds, tf.strings.format(f"the mask holds {{}}, {why}", odd)), tf.uint8)
+
+
+def _by_pillow(values: Sequence[tuple[int, int]] | None, given: Any) -> np.ndarray[Any, Any]:
+    """Reads the stored values of a file, int32 `(height, width, 1)`; outside a graph, TensorFlow passes an array of one object."""
+    import io
+
+    from PIL import Image, UnidentifiedImageError
+
+    contents = given if isinstance(given, bytes) else given.item()
+    try:
+        opened = Image.open(io.BytesIO(contents))
+    except UnidentifiedImageError:
+        raise ValueError("it is not a readable image, or is damaged") from None
+    with opened as image:
+        if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B"):
+            found = f"{len(image.getbands())} channels ({image.mode})"
+            raise ValueError(f"a mask has one value a pixel, as gray or as a palette's index, and this file has {found}")
+        stored, lossy = np.asarray(image).astype(np.int32), image.format == "JPEG"
+    if stored.min(initial=0) < 0 or stored.max(initial=0) >= _STORED:
+        raise ValueError(f"the mask holds values outside 0..{_STORED - 1}")
+    odd = sorted({*np.unique(stored).tolist()} - {value for value, _ in values}) if lossy and values is not None else []
+    if odd:
+        raise ValueError(f"the mask is a JPEG, which changes values, and holds {odd[0]}, which is none of its `values`: save masks as PNG")
+    return stored[..., None]

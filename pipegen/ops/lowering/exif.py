@@ -38,9 +38,6 @@ WEBP_EXIF, WEBP_XMP = 8, 4
 # RE2 patterns are UTF-8, so they cannot contain bytes above 127: `\C` is any byte. A search for plain text is many times faster than one
 # for a pattern, so it comes first.
 _TIFF = r"(?:Exif\x00\x00)*(II\*\x00|MM\x00\*)"
-_IN_JPEG = r"(?s)^\C*?Exif\x00\x00" + _TIFF
-_IN_PNG = r"(?s)^\C*?eXIf" + _TIFF
-_IN_WEBP = r"(?s)^\C*?EXIF\C\C\C\C" + _TIFF
 _XMP = "tiff:Orientation"
 _IN_XMP = r"(?s)^\C*?tiff:Orientation(?:=\"|>)([0-9])\C*$"
 # Almost every camera puts EXIF into the first segment, or after that of JFIF, which has 16 bytes.
@@ -70,7 +67,7 @@ def of_jpeg(contents: tf.Tensor) -> tf.Tensor:
     found = tf.cond(first | second, lambda: once(_of_tiff, contents, at), lambda: tf.constant(0))
 
     def searched() -> tf.Tensor:
-        behind = tf.cond(contains(contents, r"Exif\x00\x00"), lambda: _behind(contents, _IN_JPEG), lambda: tf.constant(0))
+        behind = tf.cond(contains(contents, r"Exif\x00\x00"), lambda: _behind(contents, r"Exif\x00\x00"), lambda: tf.constant(0))
         return tf.cond(behind == 0, lambda: once(_of_xmp, contents), lambda: tf.identity(behind))
 
     return _sane(tf.cond(found == 0, apart(searched), lambda: tf.identity(found)))
@@ -81,7 +78,7 @@ def of_png(contents: tf.Tensor) -> tf.Tensor:
     start = tf.strings.substr(contents, 0, SEARCHED_FOR_XMP)
 
     def searched() -> tf.Tensor:
-        found = _behind(contents, _IN_PNG)
+        found = _behind(contents, "eXIf")
         return tf.cond(found == 0, lambda: once(_of_xmp, start), lambda: tf.identity(found))
 
     return _sane(tf.cond(_may_turn_png(contents), apart(searched), lambda: tf.constant(1)))
@@ -92,7 +89,9 @@ def of_webp(contents: tf.Tensor) -> tf.Tensor:
     head = tf.cast(tf.io.decode_raw(contents, tf.uint8, fixed_length=_START), tf.int32)
 
     def searched() -> tf.Tensor:
-        found = tf.cond(tf.bitwise.bitwise_and(head[20], WEBP_EXIF) != 0, lambda: _behind(contents, _IN_WEBP), lambda: tf.constant(0))
+        found = tf.cond(
+            tf.bitwise.bitwise_and(head[20], WEBP_EXIF) != 0, lambda: _behind(contents, r"EXIF\C\C\C\C"), lambda: tf.constant(0)
+        )
         seen = (found == 0) & (tf.bitwise.bitwise_and(head[20], WEBP_XMP) != 0)
         return tf.cond(seen, lambda: once(_of_xmp, contents), lambda: tf.identity(found))
 
@@ -135,9 +134,9 @@ def _may_turn_webp(head: tf.Tensor) -> tf.Tensor:
     return extended & (tf.bitwise.bitwise_and(head[20], WEBP_EXIF | WEBP_XMP) != 0)
 
 
-def _behind(contents: tf.Tensor, pattern: str) -> tf.Tensor:
-    """Reads the orientation of the TIFF header whose mark is the group of a pattern; 0 without one."""
-    return once(_of_tiff, tf.strings.regex_replace(contents, pattern, r"\1", replace_global=False), tf.constant(0))
+def _behind(contents: tf.Tensor, mark: str) -> tf.Tensor:
+    """Reads the orientation of the TIFF header behind a mark; 0 without one."""
+    return once(_of_tiff, tf.strings.regex_replace(contents, rf"(?s)^\C*?{mark}{_TIFF}", r"\1", replace_global=False), tf.constant(0))
 
 
 def _of_tiff(contents: tf.Tensor, at: tf.Tensor) -> tf.Tensor:

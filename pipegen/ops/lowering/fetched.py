@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np, tf
 from pipegen.mounts import content_of, mounted
-from pipegen.ops.lowering.mapped import MappedRecords
 from pipegen.ops.lowering.python_calls import numpy_function
+from pipegen.ops.lowering.stored_readers import MappedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,15 +27,12 @@ class FetchedRecords(MappedRecords):
 
     def ahead(self, features: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
         """Starts to fetch records, whose places are int64 `(n,)` each, without waiting."""
-        offsets, lengths, columns = self._places(self._parts_of(features), shard, row)
-        return numpy_function(partial(self._begin, columns), [shard, offsets, lengths], tf.bool, stateful=True)
+        number, columns = self._first(shard) + row, [self._parts.index(part) for part in self._parts_of(features)]
+        places = [shard, self._offsets(number), tf.cast(self._lengths(number), tf.int64)]
+        return numpy_function(partial(self._begin, columns), places, tf.bool, stateful=True)
 
     def _open(self, files: Sequence[tuple[str, int]]) -> None:
         """Maps nothing."""
-
-    def _places(self, wanted: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, list[int]]:
-        number = self._first(shard) + row
-        return self._offsets(number), tf.cast(self._lengths(number), tf.int64), [self._parts.index(part) for part in wanted]
 
     def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
         columns = [self._parts.index(part) for part in wanted]
@@ -115,7 +112,6 @@ _ELSE = "`pip install 'pipegen[remote]'`, and `fetch: blocks`, which caches bloc
 
 
 def _knows(address: str) -> bool:
-    """Checks that TensorFlow has a file system for an address."""
     try:
         tf.io.gfile.exists(address)
     except tf.errors.UnimplementedError:

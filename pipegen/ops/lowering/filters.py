@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 from typing import Literal, TypeAlias
 
 from pipegen.lazy import tf
@@ -55,7 +57,10 @@ def filter_rows(images: tf.Tensor, wide: tf.Tensor, whole: tf.Tensor, real: tf.T
     height, _, _ = sides(images)
 
     def line(offset: int) -> tf.Tensor:
-        return tf.gather(wide, _reflected(offset, height), axis=1)
+        if not isinstance(height, int):
+            return tf.gather(wide, reflect(tf.range(height) + offset, height), axis=1)
+        lines = [(i + offset) % (2 * height) for i in range(height)]
+        return tf.gather(wide, tf.constant([min(i, 2 * height - 1 - i) for i in lines], tf.int32), axis=1)
 
     if not images.dtype.is_integer:
         return nearest_float32(_weighted(line, tf.cast(real, working(images)), radius)), whole, real
@@ -111,14 +116,6 @@ def sides(images: tf.Tensor) -> tuple[Whole, Whole, int]:
     return height, width, int(images.shape[3])
 
 
-def _reflected(offset: int, length: Whole) -> tf.Tensor:
-    """Returns the line `offset` lines after each one, reflected, int32 `(length,)`: a constant for a static length."""
-    if isinstance(length, int):
-        lines = [(i + offset) % (2 * length) for i in range(length)]
-        return tf.constant([min(i, 2 * length - 1 - i) for i in lines], tf.int32)
-    return reflect(tf.range(length) + offset, length)
-
-
 def reflect(i: tf.Tensor, length: Whole) -> tf.Tensor:
     """Reflects lines into 0..length-1 (abc|cba, the edge repeated)."""
     i = tf.math.floormod(i, 2 * length)
@@ -131,24 +128,22 @@ Offset: TypeAlias = "tuple[int, int]"
 
 def bordered(radius: int, edge: Literal["reflect", "nearest"]) -> Phase:
     """Makes a phase that converts images to lines, padded by `radius` pixels on every side, reflected (abc|cba) or repeating the edge."""
-    return lambda images, *given: (_with_border(images, radius, edge), *given)
 
-
-def _with_border(images: tf.Tensor, radius: int, edge: str) -> tf.Tensor:
-    height, width, channels = sides(images)
-    lines = tf.reshape(images, [-1, height, width * channels])
-    if edge == "nearest":
-        left, right = lines[:, :, :channels], lines[:, :, (width - 1) * channels :]
-        wide = tf.concat([*[left] * radius, lines, *[right] * radius], 2)
-        return tf.concat([*[wide[:, :1]] * radius, wide, *[wide[:, height - 1 :]] * radius], 1)
-
-    def beyond(values: tf.Tensor, first: int | tf.Tensor, length: int | tf.Tensor, axis: int) -> tf.Tensor:
-        repeat = channels if axis == 2 else 1
+    def beyond(values: tf.Tensor, first: Whole, length: Whole, axis: int, repeat: int) -> tf.Tensor:
         places = reflect(tf.range(radius) + first, length)[:, None] * repeat + tf.range(repeat)
         return tf.gather(values, tf.reshape(places, [-1]), axis=axis)
 
-    wide = tf.concat([beyond(lines, -radius, width, 2), lines, beyond(lines, width, width, 2)], 2)
-    return tf.concat([beyond(wide, -radius, height, 1), wide, beyond(wide, height, height, 1)], 1)
+    def phase(images: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        height, width, channels = sides(images)
+        lines = tf.reshape(images, [-1, height, width * channels])
+        if edge == "nearest":
+            left, right = lines[:, :, :channels], lines[:, :, (width - 1) * channels :]
+            wide = tf.concat([*[left] * radius, lines, *[right] * radius], 2)
+            return tf.concat([*[wide[:, :1]] * radius, wide, *[wide[:, height - 1 :]] * radius], 1), *given
+        wide = tf.concat([beyond(lines, -radius, width, 2, channels), lines, beyond(lines, width, width, 2, channels)], 2)
+        return tf.concat([beyond(wide, -radius, height, 1, 1), wide, beyond(wide, height, height, 1, 1)], 1), *given
+
+    return phase
 
 
 def whole_weights(weights: tf.Tensor, middle: int = 0, counts: Sequence[int] | None = None) -> tuple[tf.Tensor, tf.Tensor]:
@@ -179,18 +174,13 @@ def spread(
         top, left = offset[0] + radius, (offset[1] + radius) * channels
         return tf.cast(wide[:, top : top + height, left : left + width * channels], tf.uint16 if integer else dtype)
 
-    total = None
+    parts = []
     for weight, group in zip(tf.unstack(tf.reshape(weights, [-1, len(groups), 1, 1]), axis=1), groups, strict=True):
         if dtype == tf.float64:  # adding first would not be exact
-            parts = [read(offset) * weight for offset in group]
+            parts += [read(offset) * weight for offset in group]
         else:
-            values = read(group[0])
-            for offset in group[1:]:
-                values = values + read(offset)
-            parts = [tf.cast(values, dtype) * weight]
-        for part in parts:
-            total = part if total is None else total + part
-    return (_finished(total, images),)
+            parts.append(tf.cast(reduce(add, map(read, group)), dtype) * weight)
+    return (_finished(reduce(add, parts), images),)
 
 
 def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -206,12 +196,9 @@ def along(images: tf.Tensor, wide: tf.Tensor, places: tf.Tensor, whole: tf.Tenso
 
     def one(given: tuple[tf.Tensor, ...]) -> tf.Tensor:
         lines, place, weights = given
-        total = None
-        for tap in range(int(place.shape[0])):
-            part = tf.slice(lines, [place[tap, 0], place[tap, 1] * channels], [height, width * channels])
-            part = tf.cast(part, dtype) * weights[tap]
-            total = part if total is None else total + part
-        return total
+        taps = range(int(place.shape[0]))
+        parts = (tf.slice(lines, [place[i, 0], place[i, 1] * channels], [height, width * channels]) for i in taps)
+        return reduce(add, (tf.cast(part, dtype) * weights[i] for i, part in enumerate(parts)))
 
     weights = tf.cast(whole if integer else real, dtype)
     total = tf.map_fn(one, (wide, places, weights), fn_output_signature=tf.TensorSpec([None, None], dtype))
@@ -224,15 +211,17 @@ def _finished(total: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.clip_by_value(rounded_shift(tf.cast(total, tf.int32), BITS), 0, 255), images.dtype)
 
 
-def sorted_columns(wide: tf.Tensor, size: int, height: Whole) -> tuple[tf.Tensor, ...]:
-    """Sorts each column of `size` values of images padded by `size // 2` pixels on every side: returns the lines `(n, height, ...)` of the
-    least, the second, and so on."""
+def sorted_columns(images: tf.Tensor, wide: tf.Tensor, size: int) -> tuple[tf.Tensor, ...]:
+    """Sorts each column of `size` values of images padded by `size // 2` pixels on every side (`wide`): returns the lines `(n, height,
+    ...)` of the least, the second, and so on."""
+    height, _, _ = sides(images)
     return tuple(_sorted([wide[:, row : row + height] for row in range(size)]))
 
 
-def middle(columns: Sequence[tf.Tensor], line: Whole, channels: int) -> tf.Tensor:
-    """Computes medians, lines `(n, height, line)`, from `sorted_columns`; `line` is the number of values in a line of the images."""
-    size = len(columns)
+def medians(images: tf.Tensor, *columns: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Computes medians, lines `(n, height, width · channels)`, from `sorted_columns`."""
+    _, width, channels = sides(images)
+    size, line = len(columns), width * channels
 
     def row(rank: int) -> list[tf.Tensor]:
         return [columns[rank][:, :, at * channels : at * channels + line] for at in range(size)]
@@ -245,7 +234,7 @@ def middle(columns: Sequence[tf.Tensor], line: Whole, channels: int) -> tf.Tenso
         for place, value in enumerate(_sorted(row(rank)))
         if (rank + 1) * (place + 1) <= half and (size - rank) * (size - place) <= half
     ]
-    return _sorted(left)[len(left) // 2]
+    return (_sorted(left)[len(left) // 2],)
 
 
 def _sorted(values: list[tf.Tensor]) -> list[tf.Tensor]:
@@ -321,10 +310,58 @@ def _sum(images: tf.Tensor, values: tf.Tensor, given: tuple[tf.Tensor, ...], axi
     integer = images.dtype.is_integer
     dtype = tf.int32 if integer else working(images)
     weights = tf.cast(whole if integer else real, dtype)
-    total = None
-    for tap in range(int(places.shape[-1])):
+
+    def part(tap: int) -> tf.Tensor:
         weight = weights[:, :, tap]
         weight = weight[:, :, None, None] if axis == 1 else weight[:, None, :, None]
-        part = tf.cast(tf.gather(values, places[:, :, tap], axis=axis, batch_dims=1), dtype) * weight
-        total = part if total is None else total + part
-    return total
+        return tf.cast(tf.gather(values, places[:, :, tap], axis=axis, batch_dims=1), dtype) * weight
+
+    return reduce(add, map(part, range(int(places.shape[-1]))))
+
+
+_SHARP_BITS = 18
+
+
+def sharpening_gains(factor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes the multiple of 13 (s - x) that is added to x, from float64 factors `(n,)`: int32 in 1/2^18 for bytes, and float32."""
+    gain = (1.0 - factor) / 13.0  # the sum of the weights of Pillow's `SMOOTH`: 5 in the middle, 1 for each of the 8 neighbours
+    return tf.cast(tf.round(gain * float(1 << _SHARP_BITS)), tf.int32), tf.cast(gain, tf.float32)
+
+
+def pad_lines(images: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Converts images to lines of values, with a row and a pixel of zeros before and after, so that neighbours are slices, which are wrong
+    at the border alone."""
+    height, width, channels = sides(images)
+    margin = (width + 1) * channels
+    flat = tf.reshape(images, [-1, height * width * channels])
+    zeros = tf.zeros([tf.shape(flat)[0] if flat.shape[0] is None else flat.shape[0], margin], images.dtype)
+    return tf.concat([zeros, flat, zeros], 1), whole, real
+
+
+def _inside(length: int | tf.Tensor, repeat: int) -> tf.Tensor:
+    """Marks all but the first and the last of `length` lines, of `repeat` values each."""
+    i = tf.range(length * repeat)
+    return tf.logical_and(i >= repeat, i < (length - 1) * repeat)
+
+
+def sharpen(images: tf.Tensor, padded: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Blends images with their smoothed selves, y = s + factor · (x - s), to lines `(n, height, width · channels)`."""
+    height, width, channels = sides(images)
+    row, size = width * channels, height * width * channels
+    margin = row + channels
+    dtype = tf.int32 if images.dtype.is_integer else working(images)
+
+    def read(values: tf.Tensor, start: int | tf.Tensor) -> tf.Tensor:
+        return tf.cast(tf.reshape(values[:, start : start + size], [-1, height, row]), dtype)
+
+    offsets = [dy * row + dx * channels for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx]
+    x = read(padded, margin)
+    total = reduce(add, (read(padded, margin + offset) for offset in offsets))
+    inside = tf.logical_and(_inside(height, 1)[:, None], _inside(width, channels)[None, :])
+    rougher = tf.where(inside, total - 8 * x, tf.zeros_like(x))  # 13 (s - x)
+    if images.dtype.is_integer:
+        total = tf.bitwise.left_shift(x, _SHARP_BITS) + rougher * whole[:, None, None]
+        y = tf.clip_by_value(rounded_shift(total, _SHARP_BITS), 0, 255)
+    else:
+        y = x + nearest_float32(rougher) * tf.cast(real, dtype)[:, None, None]
+    return (tf.cast(y, images.dtype),)

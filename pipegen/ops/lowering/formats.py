@@ -61,13 +61,10 @@ def _is_plain_bmp_file(content: bytes) -> bool:
 
 
 _HEAD = 64
-_ANIMATION = 2
-_JPEG = (0xFF, 0xD8, 0xFF)
 _SPACE = (9, 10, 13, 32)
 GRAY_TYPES = (0, 4)
 """Colour types of a PNG without colour: gray, and gray with transparency."""
 
-_BMP_MASKS_AT = 54
 _GIF_HEAD, _GIF_LOOP, _GIF_CONTROL, _GIF_FRAME = 13, 19, 8, 10
 
 
@@ -138,7 +135,7 @@ def head_of(contents: tf.Tensor) -> tf.Tensor:
 
 def is_jpeg(head: tf.Tensor) -> tf.Tensor:
     """Checks for JPEGs by their heads, `(..., n)`."""
-    return tf.reduce_all(head[..., :3] == tf.constant(_JPEG, head.dtype), axis=-1)
+    return tf.reduce_all(head[..., :3] == tf.constant((0xFF, 0xD8, 0xFF), head.dtype), axis=-1)
 
 
 def kind(head: tf.Tensor) -> tf.Tensor:
@@ -200,10 +197,8 @@ def with_alpha(image: tf.Tensor) -> tf.Tensor:
 
 
 def _is_plain_gif(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
-    """Checks that the first frame fills the canvas and is opaque, with only the usual extensions before it.
-
-    Pillow pastes a smaller frame into the canvas, and keeps the stored colour of a transparent pixel.
-    """
+    """Checks that the first frame fills the canvas and is opaque, with only the usual extensions before it. Pillow pastes a smaller frame
+    into the canvas, and keeps the stored colour of a transparent pixel."""
     palette = tf.where(head[10] >= 128, tf.bitwise.left_shift(2, tf.bitwise.bitwise_and(head[10], 7)), 0)
     start = tf.minimum(_GIF_HEAD + 3 * palette, tf.strings.length(contents))
     data = tf.cast(tf.io.decode_raw(tf.strings.substr(contents, start, _HEAD), tf.uint8, fixed_length=_HEAD), tf.int32)
@@ -230,7 +225,7 @@ def _is_plain_bmp(contents: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
     width, height = tf.cast(_whole(head[18:22]), tf.int64), tf.abs(tf.cast(_whole(head[22:26]), tf.int64))
     row = (width * tf.cast(bits, tf.int64) + 31) // 32 * 4
     whole = tf.cast(_whole(head[10:14]), tf.int64) + row * height == tf.cast(tf.strings.length(contents), tf.int64)
-    text = tf.strings.substr(contents, tf.minimum(_BMP_MASKS_AT, tf.strings.length(contents)), 16)
+    text = tf.strings.substr(contents, tf.minimum(54, tf.strings.length(contents)), 16)
     masks = tf.cast(tf.io.decode_raw(text, tf.uint8, fixed_length=16), tf.int32)
     alpha = (header < 56) | (tf.reduce_all(masks[12:15] == 0) & tf.reduce_any(masks[15] == [0, 0xFF]))
     masked = (bits == 32) & (packing == 3) & tf.reduce_all(masks[:12] == list(_BMP_MASKS)) & alpha
@@ -262,7 +257,7 @@ def reads_webp() -> bool:
 def _webp(contents: tf.Tensor, head: tf.Tensor, channels: int, library: Callable[[], tf.Tensor]) -> tf.Tensor:
     # TensorFlow 2.21 corrupts its memory on an animation. The flag is in the extended header.
     extended = tf.reduce_all(head[12:16] == list(b"VP8X"))
-    animated = extended & (tf.bitwise.bitwise_and(head[20], _ANIMATION) != 0)
+    animated = extended & (tf.bitwise.bitwise_and(head[20], 2) != 0)
     with sure((~animated, "is an animated WebP image, which is not supported; save one frame of it")):
         known = tf.identity(contents)
     if not reads_webp():

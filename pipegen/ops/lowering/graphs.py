@@ -93,7 +93,8 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
     if tf.executing_eagerly() or by_xla.get() or target() != "process":
         return function(*given)
     made: Any = function
-    concrete = made.get_concrete_function(*tf.nest.map_structure(_spec, given))
+    specs = tf.nest.map_structure(lambda one: tf.TensorSpec(one.shape, one.dtype) if isinstance(one, tf.Tensor) else one, given)
+    concrete = made.get_concrete_function(*specs)
     tensors = [one for one in tf.nest.flatten(given) if isinstance(one, tf.Tensor)]
     results = tf.nest.flatten(concrete.structured_outputs)
     node = tf.raw_ops.Case if is_stateful(concrete) else tf.raw_ops.StatelessCase
@@ -120,15 +121,9 @@ def asserted(value: tf.Tensor, condition: tf.Tensor, message: Any) -> tf.Tensor:
         return tf.identity(value)
 
 
-def _spec(given: Any) -> Any:
-    return tf.TensorSpec(given.shape, given.dtype) if isinstance(given, tf.Tensor) else given
-
-
 def either(condition: tf.Tensor, then: Callable[..., Any], otherwise: Callable[..., Any], *given: Any) -> Any:
-    """Calls one of two functions of nested tensors, by a bool scalar; their results have the same dtypes and shapes.
-
-    `tf.cond` inlines both into the graph, where each node, and each tensor that they read, costs a step even if it is not run.
-    """
+    """Calls one of two functions of nested tensors, by a bool scalar; their results have the same dtypes and shapes. `tf.cond` inlines both
+    into the graph, where each node, and each tensor that they read, costs a step even if it is not run."""
     if tf.executing_eagerly():
         return then(*given) if condition else otherwise(*given)
     flat = tf.nest.flatten(given)

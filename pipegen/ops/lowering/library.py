@@ -120,7 +120,6 @@ _COLOURS = {
 _PLAIN = "convert it to gray or RGB"
 
 _UNIDENTIFIED = "is damaged, or of a kind that Pillow does not read"
-_BUT_PLAIN = ", of GIF and BMP what fills its canvas, is opaque and not packed"
 
 
 class UnreadableError(Exception):
@@ -148,9 +147,8 @@ def read_by_library(contents: tf.Tensor, channels: int, bits: int, *, exif: Exif
     """Calls `read` from a graph on a string scalar, a file's bytes; fails in a saved graph, which has no Python."""
     dtype = tf.uint8 if bits == 8 else tf.uint16
     if target() != "process":
-        with tf.control_dependencies(
-            [tf.raw_ops.Assert(condition=tf.constant(False), data=[f"only {served_formats(channels, bits)} is read{_BUT_PLAIN}"])]
-        ):
+        message = f"only {served_formats(channels, bits)} is read, of GIF and BMP what fills its canvas, is opaque and not packed"
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[message])]):
             return tf.zeros([0, 0, channels], dtype)
 
     def describe(error: Exception) -> str:
@@ -250,11 +248,18 @@ def too_shallow(what: str) -> str:
 def _by_pillow(contents: bytes, channels: int, exif: Exif, tiff: _Header | None = None) -> Any:
     """Reads 8 bits; Pillow turns a TIFF upright by itself."""
     from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL.TiffImagePlugin import COMPRESSION_INFO
 
     try:
         image = Image.open(io.BytesIO(contents), formats=_FORMATS)
     except (UnidentifiedImageError, KeyError):  # `KeyError`: an unknown compression
-        raise UnreadableError(_UNIDENTIFIED if tiff is None else _unsupported(tiff)) from None
+        if tiff is None:
+            raise UnreadableError(_UNIDENTIFIED) from None
+        what, change = f"compression {tiff.compression}", "save it with another compression"
+        if tiff.compression in COMPRESSION_INFO:
+            samples, bits = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in ((tiff.samples, "channel"), (tiff.bits, "bit")))
+            what, change = f"{samples} of {bits} ({tiff.colours})", _PLAIN
+        raise UnreadableError(f"is a TIFF of {what}, which Pillow does not read; {change}") from None
     with image:
         upright = ImageOps.exif_transpose(image) if exif == "apply" else image
         return _converted(upright, channels)
@@ -270,16 +275,6 @@ def _converted(image: Any, channels: int) -> Any:
         message = f"has {image.mode} colours, which Pillow does not convert to {'gray' if mode == 'L' else mode}; {_PLAIN}"
         raise UnreadableError(message) from None
     return pixels if pixels.ndim == 3 else pixels[..., None]
-
-
-def _unsupported(header: _Header) -> str:
-    """Describes why Pillow does not open a TIFF with a valid header."""
-    from PIL.TiffImagePlugin import COMPRESSION_INFO
-
-    if header.compression not in COMPRESSION_INFO:
-        return f"is a TIFF of compression {header.compression}, which Pillow does not read; save it with another compression"
-    samples = f"{header.samples} channel{'s' * (header.samples != 1)}"
-    return f"is a TIFF of {samples} of {header.bits} bit{'s' * (header.bits != 1)} ({header.colours}), which Pillow does not read; {_PLAIN}"
 
 
 def _by_plugin(contents: bytes, name: str, channels: int, bits: int, exif: Exif) -> Any:
@@ -364,12 +359,7 @@ def _deep_tiff(contents: bytes, header: _Header) -> Any:
         raise UnreadableError(
             f"is a 16-bit TIFF of {what}; `decode` reads gray and RGB, with plain transparency: keep such data as `arrays`"
         )
-    return _by_tifffile(contents)
-
-
-def _by_tifffile(contents: bytes) -> Any:
-    """Reads 16 bits of several channels, which Pillow would cut to 8."""
-    try:
+    try:  # Pillow would cut several channels to 8 bits
         import tifffile
     except ImportError:
         raise UnreadableError("is a 16-bit TIFF of several channels, which tifffile reads; `pip install tifffile`") from None

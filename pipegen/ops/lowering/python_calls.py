@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -44,10 +44,12 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     number, called = next(_numbers), _Called(function)
     _called[number] = called
-    for graph in _being_traced():
+    graph = tf.compat.v1.get_default_graph()
+    while (around := getattr(graph, "outer_graph", None)) is not None:  # the graphs of the functions being traced, innermost first
         if not hasattr(graph, _OURS):
             setattr(graph, _OURS, [])
         getattr(graph, _OURS).append(called)
+        graph = around
 
     def call(*given: Any) -> Any:
         found = _called.get(number)
@@ -56,14 +58,6 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
         return found.function(*given)
 
     return call
-
-
-def _being_traced() -> Iterator[Any]:
-    """Yields the graphs of the functions being traced, innermost first."""
-    graph = tf.compat.v1.get_default_graph()
-    while (around := getattr(graph, "outer_graph", None)) is not None:
-        yield graph
-        graph = around
 
 
 _SLACK = 1e-6
@@ -128,7 +122,11 @@ def _checked(function: Callable[..., Any], declared: Declared, image: Any, words
     try:
         result = function(np.array(image), *generators)
     except (Exception, SystemExit) as error:
-        raise CallFailed(f"`{declared.function}` raised {_told(error)}") from error
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        told = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        frames = traceback.extract_tb(error.__traceback__)[1:]  # without our own
+        place = f" ({frames[0].filename}:{frames[0].lineno})" if frames else ""
+        raise CallFailed(f"`{declared.function}` raised {told[:_LONGEST]}{place}") from error
     if not isinstance(result, np.ndarray) and (hasattr(result, "__array__") or hasattr(result, "__array_interface__")):
         result = np.asarray(result)  # a tensor, or a Pillow image
     problem = _problem(result, declared, image.shape)
@@ -137,16 +135,7 @@ def _checked(function: Callable[..., Any], declared: Declared, image: Any, words
     return np.array(result, order="C")
 
 
-def _told(error: BaseException) -> str:
-    """Formats an exception in one line, with the line of the function that raised it."""
-    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # without our own
-    return text[:_LONGEST] + (f" ({frames[0].filename}:{frames[0].lineno})" if frames else "")
-
-
 def _problem(result: Any, declared: Declared, entered: tuple[int, ...]) -> str | None:
-    """Describes how a result breaks its declaration."""
     if not isinstance(result, np.ndarray):
         return f"{'nothing' if result is None else f'a `{type(result).__name__}`'}, and has to return a NumPy array"
     if result.dtype.name != declared.dtype:

@@ -49,7 +49,8 @@ def _rounds(key0: Word, key1: Word, counter0: Word, counter1: Word) -> tuple[Wor
     for block in range(5):
         for bits in _ROTATIONS[block % 2]:
             x0 = x0 + x1
-            x1 = tf.bitwise.bitwise_xor(_rotated(x1, amounts[bits], amounts[32 - bits]), x0)
+            rotated = tf.bitwise.bitwise_or(tf.bitwise.left_shift(x1, amounts[bits]), tf.bitwise.right_shift(x1, amounts[32 - bits]))
+            x1 = tf.bitwise.bitwise_xor(rotated, x0)
         x0 = x0 + schedule[(block + 1) % 3]
         x1 = x1 + schedule[(block + 2) % 3] + tf.constant(block + 1, tf.uint32)
     return x0, x1
@@ -70,34 +71,22 @@ def half_words(key: tf.Tensor, count: int | tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.bitcast(words, tf.uint16), [-1, 2 * pairs])[:, :count]
 
 
-def _rotated(x: Word, left: Word, right: Word) -> Word:
-    """Rotates the bits of a word to the left; `left` and `right` sum to 32."""
-    return tf.bitwise.bitwise_or(tf.bitwise.left_shift(x, left), tf.bitwise.right_shift(x, right))
-
-
-_HALVINGS = 48
-
-
 def symmetric_dirichlet(u: tf.Tensor, alpha: float) -> tf.Tensor:
     """Draws shares from Dirichlet(alpha, …, alpha), float64 `(..., k)` that sum to 1: quantiles of Gamma(alpha) at uniform numbers of that
     shape, in [0, 1), divided by their sum. `alpha` is from 0.1 to 100; with 1 all shares are equally likely."""
-    logs = _log_gamma_quantile(u, alpha)
-    parts = tf.exp(logs - tf.reduce_max(logs, -1, keepdims=True))
-    return parts / tf.reduce_sum(parts, -1, keepdims=True)
-
-
-def _log_gamma_quantile(u: tf.Tensor, alpha: float) -> tf.Tensor:
-    """Computes the logarithm of the quantile of Gamma(alpha) at `u`, to 1e-12, by bisection."""
     u = tf.maximum(u, 2.0**-53)
     if alpha == 1:
-        return tf.math.log(-tf.math.log1p(-u))
-    low = tf.zeros_like(u) + (math.lgamma(alpha + 1) - 38.0) / alpha  # P(x) is about x^alpha / Gamma(alpha + 1) for small x
-    high = tf.zeros_like(u) + math.log(alpha + 40.0 * math.sqrt(alpha) + 40.0)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        below = tf.math.igamma(tf.constant(alpha, tf.float64), tf.exp(middle)) < u
-        low, high = tf.where(below, middle, low), tf.where(below, high, middle)
-    return (low + high) / 2.0
+        logs = tf.math.log(-tf.math.log1p(-u))
+    else:  # the logarithms of the quantiles, to 1e-12, by bisection
+        low = tf.zeros_like(u) + (math.lgamma(alpha + 1) - 38.0) / alpha  # P(x) is about x^alpha / Gamma(alpha + 1) for small x
+        high = tf.zeros_like(u) + math.log(alpha + 40.0 * math.sqrt(alpha) + 40.0)
+        for _ in range(48):
+            middle = (low + high) / 2.0
+            below = tf.math.igamma(tf.constant(alpha, tf.float64), tf.exp(middle)) < u
+            low, high = tf.where(below, middle, low), tf.where(below, high, middle)
+        logs = (low + high) / 2.0
+    parts = tf.exp(logs - tf.reduce_max(logs, -1, keepdims=True))
+    return parts / tf.reduce_sum(parts, -1, keepdims=True)
 
 
 BITS = 12
@@ -143,15 +132,11 @@ def smooth_field(key: tf.Tensor, height: Whole, width: Whole, sigma: float) -> t
     The noise continues outside the image, so a field has the same deviation everywhere.
     """
     rows, columns = _points(height, sigma), _points(width, sigma)
-    noise = tf.reshape(_noise(key, 2 * rows * columns), [-1, 2, rows, columns])
+    bytes_ = tf.bitwise.right_shift(half_words(key, 2 * rows * columns), tf.constant(8, tf.uint16))
+    odd = tf.cast(2 * tf.cast(bytes_, tf.int32) - 255, tf.float32)  # from -255 to 255
+    noise = tf.reshape(odd, [-1, 2, rows, columns])
     down = product(_weights(height, sigma), noise)  # (n, 2, height, columns)
     return product(tf.round(down * (1.0 / _NOISE)), tf.transpose(_weights(width, sigma)))
-
-
-def _noise(key: tf.Tensor, count: Whole) -> tf.Tensor:
-    """Draws odd numbers from -255 to 255, uniformly: float32 `(n, count)`."""
-    bytes_ = tf.bitwise.right_shift(half_words(key, count), tf.constant(8, tf.uint16))
-    return tf.cast(2 * tf.cast(bytes_, tf.int32) - 255, tf.float32)
 
 
 def _points(length: Whole, sigma: float) -> Whole:

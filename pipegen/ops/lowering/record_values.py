@@ -81,7 +81,8 @@ def number(name: str, feature: RecordFeature, value: tf.Tensor) -> tf.Tensor:
             kept = tf.equal(tf.cast(found, stored), value) & (found < float(stored.max))
         said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
     if kind.weighs:
-        return checked_weight(name, found)
+        message = tf.strings.join([f"the weight `{name}` is ", tf.strings.as_string(found), ", and weights are 0 or more"])
+        return asserted(found, found >= 0, message)
     return found if kept is None else _kept(name, found, kept, value, said)
 
 
@@ -106,12 +107,6 @@ def _from_text(name: str, feature: RecordFeature, content: tf.Tensor) -> tf.Tens
     same = ~whole | (tf.equal(tf.cast(found, tf.int64), exact) & (found < float(tf.int64.max)))
     said = ", which float32 would round: `dtype: int64` keeps whole numbers as they are"
     return _kept(name, found, same, exact, said)
-
-
-def checked_weight(name: str, value: tf.Tensor) -> tf.Tensor:
-    """Checks that a weight is at least 0."""
-    message = tf.strings.join([f"the weight `{name}` is ", tf.strings.as_string(value), ", and weights are 0 or more"])
-    return asserted(value, value >= 0, message)
 
 
 def from_member(
@@ -173,10 +168,8 @@ def _numbers(name: str, stored: FieldType, content: tf.Tensor) -> tf.Tensor:
 
 
 def compared(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
-    """Compares the checksum of an uncompressed member of a ZIP archive; returns its content.
-
-    TensorFlow has no CRC-32, but it reads `gzip` files, which have one, and may hold uncompressed blocks (RFC 1951, 3.2.4).
-    """
+    """Compares the checksum of an uncompressed member of a ZIP archive; returns its content. TensorFlow has no CRC-32, but it reads `gzip`
+    files, which have one, and may hold uncompressed blocks (RFC 1951, 3.2.4)."""
     size = tf.strings.length(content)
     starts = tf.range(0, tf.maximum(size, 1), _STORED_BLOCK)
     lengths = tf.minimum(size - starts, _STORED_BLOCK)
@@ -192,10 +185,8 @@ def _letter(byte: tf.Tensor) -> tf.Tensor:
 
 
 def inflate(content: tf.Tensor, check: tf.Tensor) -> tf.Tensor:
-    """Inflates a member of a ZIP archive: with a head and a tail it is a `gzip` file, which TensorFlow reads.
-
-    Checksum and length are compared (RFC 1952).
-    """
+    """Inflates a member of a ZIP archive: with a head and a tail it is a `gzip` file, which TensorFlow reads. Checksum and length are
+    compared (RFC 1952)."""
     tail = [tf.bitwise.bitwise_and(tf.bitwise.right_shift(check, 8 * i), 255) for i in range(8)]
     whole = tf.strings.join([b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", content, *map(_letter, tail)])
     found = tf.io.decode_compressed(whole, "GZIP")

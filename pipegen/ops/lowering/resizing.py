@@ -22,16 +22,12 @@ Method = Literal["nearest", "bilinear", "bicubic", "area", "lanczos3"]
 """The weighting of pixels: `nearest` copies one (the same as Pillow), `bilinear`, `bicubic` (Keys), `area` averages the pixels covered by
 an output pixel, `lanczos3`."""
 
-OVERSHOOTS: frozenset[str] = frozenset({"bicubic", "lanczos", "lanczos3"})
-"""Methods, and filters of Pillow, with negative weights: results can exceed the range of the input."""
 BLURS_WITH_ANTIALIAS: frozenset[str] = frozenset({"bilinear", "bicubic", "lanczos3"})
 """Methods that support `antialias`."""
 ANTIALIAS_WEIGHT = 3.5
 """The cost of a resize with `antialias`, in multiples of one without."""
 _KERNELS = {"bilinear": "triangle", "bicubic": "keyscubic", "lanczos3": "lanczos3"}
 """TensorFlow's names of the kernels."""
-_READ_OF = 8
-"""Most input pixels for each output pixel up to which converting all of them pays."""
 _usual = ContextVar("usual", default=False)
 
 
@@ -60,10 +56,8 @@ def resize(image: tf.Tensor, height: Side, width: Side, method: Method, *, antia
 
 
 def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-    """Resizes like `tf.image.resize`, to the bit, in two thirds of its time for an image of bytes that shrinks little.
-
-    TensorFlow's kernel uses vector instructions only for floats. Converting all pixels pays as long as most of them are read.
-    """
+    """Resizes like `tf.image.resize`, to the bit, in two thirds of its time for an image of bytes that shrinks little. TensorFlow's kernel
+    uses vector instructions only for floats. Converting all pixels pays as long as most of them are read."""
     # Every node of a graph costs a microsecond, even a constant in a branch not taken. So there are few.
     given = tf.expand_dims(image, 0)
 
@@ -76,7 +70,8 @@ def _bilinear(image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
     if image.dtype != tf.uint8 or _usual.get() or target() == "converter":
         return tf.squeeze(as_floats(), 0)
     channels = image.shape[-1] or tf.shape(image, tf.int64)[-1]
-    few = tf.size(image, tf.int64) <= _READ_OF * channels * tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
+    # Converting all pays up to 8 input pixels for each output pixel.
+    few = tf.size(image, tf.int64) <= 8 * channels * tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
     return tf.squeeze(tf.cond(few, as_floats, lambda: of(given)), 0)
 
 
@@ -86,9 +81,6 @@ def _separable(image: tf.Tensor, size: tf.Tensor, kernel: str, *, antialias: boo
     TensorFlow's kernel weighs rows first and then columns. Rows are contiguous memory, summed with vector instructions; columns take one
     pixel's channels at a time. So the image is transposed in between, and rows are weighed twice: an image of one column, whose pixels are
     channels, leaves the kernel no columns to weigh.
-
-    Returns:
-        `(size[0], size[1], channels)` of the image's dtype.
     """
 
     def weigh_rows(x: tf.Tensor, before: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
@@ -136,9 +128,7 @@ def nearest_indices(size: tf.Tensor, count: Side, part: tuple[Side, Side] | None
 
 def side_size(height: Side, width: Side, shorter: Side | None, longer: int | None = None) -> tuple[Side, Side]:
     """Returns the size with the same aspect ratio whose shorter side is `shorter` pixels, or, if smaller, whose longer side is `longer`.
-
-    The other side is rounded half up, in integers: the same for ints and for int32 tensors.
-    """
+    The other side is rounded half up, in integers: the same for ints and for int32 tensors."""
     if longer is None or shorter is None:
         side = shorter if longer is None else longer
         assert side is not None  # noqa: S101 - one of them is given
@@ -161,17 +151,8 @@ def _with_side(height: Side, width: Side, side: Side, *, shorter: bool) -> tuple
     return tf.where(by_width, rows, side), tf.where(by_width, side, columns)
 
 
-def cover_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
-    """Returns the least size with the image's aspect ratio that covers `size`."""
-    return _proportional(height, width, size, covers=True)
-
-
-def fit_size(height: Side, width: Side, size: tuple[int, int]) -> tuple[Side, Side]:
-    """Returns the largest size with the image's aspect ratio that fits inside `size`."""
-    return _proportional(height, width, size, covers=False)
-
-
-def _proportional(height: Side, width: Side, size: tuple[int, int], *, covers: bool) -> tuple[Side, Side]:
+def proportional_size(height: Side, width: Side, size: tuple[int, int], *, covers: bool) -> tuple[Side, Side]:
+    """Returns the size with the image's aspect ratio that fits inside `size`, or the least one that `covers` it."""
     h, w = size
     rows, columns = _share(height, w, width), _share(width, h, height)
     if isinstance(height, int) and isinstance(width, int):
@@ -194,7 +175,6 @@ def _share(length: Side, side: Side, other: Side) -> Side:
 
 
 def _sized(y: tf.Tensor, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-    """Sets the static shape."""
     known = [d if isinstance(d, int) else None for d in (height, width)]
     y.set_shape([*known, image.shape[-1]])
     return y
@@ -212,7 +192,6 @@ WEIGHT = 25.0
 _REACH = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
 """The radius of a filter, in pixels of the smaller of input and output."""
 _BITS = 22
-_OPAQUE = 255
 
 
 def resize_as_pillow(
@@ -228,9 +207,7 @@ def resize_as_pillow(
     given = tf.unstack(tf.shape(image)[:2])
     box = box or (0, 0, *given)
     as_it_is = tf.reduce_all(tf.stack([height, width, box[2], box[3]]) == tf.stack([*given, *given]))
-    y = tf.cond(as_it_is, lambda: image, lambda: _resized(image, height, width, name, box, chooses_pass))
-    y.set_shape([*(d if isinstance(d, int) else None for d in (height, width)), image.shape[-1]])
-    return y
+    return _sized(tf.cond(as_it_is, lambda: image, lambda: _resized(image, height, width, name, box, chooses_pass)), image, height, width)
 
 
 def centred_box(height: Side, width: Side, size: tuple[int, int]) -> Box:
@@ -260,7 +237,11 @@ def _resized(image: tf.Tensor, height: Side, width: Side, name: Filter, box: Box
         x = tf.cond(loses_rows, lambda: across(down(x)), lambda: down(across(x)))
     else:
         x = down(across(x))
-    return tf.cast(_unpremultiplied(x) if has_alpha else x, image.dtype)
+    if has_alpha:  # colours again as before; transparent and opaque pixels stay
+        colour, opacity = x[..., :3], x[..., 3:]
+        shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)
+        x = tf.concat([tf.where((opacity == 0) | (opacity == 255), colour, shown), opacity], -1)
+    return tf.cast(x, image.dtype)
 
 
 def _weighted(image: tf.Tensor, span: Span, count: Side, name: str, dtype: tf.DType) -> tf.Tensor:
@@ -336,10 +317,3 @@ def _premultiplied(image: tf.Tensor) -> tf.Tensor:
     x = tf.cast(image, tf.int32)
     product = x[..., :3] * x[..., 3:] + 128
     return tf.concat([tf.bitwise.right_shift(tf.bitwise.right_shift(product, 8) + product, 8), x[..., 3:]], -1)
-
-
-def _unpremultiplied(x: tf.Tensor) -> tf.Tensor:
-    """Undoes `_premultiplied`; transparent and opaque pixels stay."""
-    colour, opacity = x[..., :3], x[..., 3:]
-    shown = tf.minimum(255 * colour // tf.maximum(opacity, 1), 255)
-    return tf.concat([tf.where((opacity == 0) | (opacity == _OPAQUE), colour, shown), opacity], -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -135,22 +136,14 @@ def whiten(images: tf.Tensor, numbers: Whitening | None) -> tf.Tensor:
     """Whitens images `(n, height, width, channels)` with static sides, to float32: one matrix product for a batch. Without numbers, NaN."""
     if numbers is None:
         return tf.fill(tf.shape(images), tf.constant(float("nan")))
-    shift, matrix, rest = (tf.cast(part, working(images)) for part in _tensors(numbers))
+    if numbers not in _TENSORS:  # eager tensors, which functions capture: as a constant, each program would have a copy of the matrix
+        mean = np.round(numbers.mean * 256.0) / 256.0  # so that a byte's distance from it is exact; the rest corrects the rounding
+        correction = (mean - numbers.mean) @ numbers.matrix
+        with tf.init_scope(), tf.device("CPU:0"):
+            _TENSORS[numbers] = (tf.constant(mean, tf.float32), tf.constant(numbers.matrix), tf.constant(correction, tf.float32))
+    shift, matrix, rest = (tf.cast(part, working(images)) for part in _TENSORS[numbers])
     rows = tf.reshape(tf.cast(images, working(images)), [-1, len(numbers.mean)])
     return as_float32(tf.reshape(product(rows - shift, matrix) + rest, [-1, *images.shape[1:]]))
-
-
-def _tensors(numbers: Whitening) -> tuple[tf.Tensor, ...]:
-    """Returns the mean, rounded so that a byte's distance from it is exact; the matrix; and the correction for the rounding.
-
-    They are eager tensors, which functions capture: as a constant, each program would have a copy of the matrix.
-    """
-    if numbers not in _TENSORS:
-        shift = np.round(numbers.mean * 256.0) / 256.0
-        rest = (shift - numbers.mean) @ numbers.matrix
-        with tf.init_scope(), tf.device("CPU:0"):
-            _TENSORS[numbers] = (tf.constant(shift, tf.float32), tf.constant(numbers.matrix), tf.constant(rest, tf.float32))
-    return _TENSORS[numbers]
 
 
 Tiles: TypeAlias = "tuple[int, int]"
@@ -173,9 +166,7 @@ def luma(images: tf.Tensor) -> tf.Tensor:
 
 def tile_counts(plane: tf.Tensor, tiles: Tiles) -> tf.Tensor:
     """Counts the pixels of each value in each tile: int32 `(n, channels, rows, columns, 256)`, from bytes `(n, height, width, channels)`.
-
-    Image by image, so that the indices stay in the processor's cache.
-    """
+    Image by image, so that the indices stay in the processor's cache."""
     height, width, channels = sides(plane)
     down, across = tile_sides(height, width, tiles)
     rows, columns = tf.range(down * tiles[0]), tf.range(across * tiles[1])
@@ -210,7 +201,13 @@ def tile_tables(counts: tf.Tensor, limit: tf.Tensor, area: Whole) -> tf.Tensor:
     extra = tf.cast(tf.logical_and(value % step == 0, value // step < left), tf.int32)
     even = tf.minimum(counts, most) + cut // 256 + extra
     scale = tf.constant(255.0, tf.float32) / tf.cast(area, tf.float32)
-    return tf.cast(tf.clip_by_value(tf.round(tf.cast(_running(even), tf.float32) * scale), 0.0, 255.0), tf.uint8)
+    # Cumulative sums as products with a triangular matrix, 16 by 16: integers below 2^24, which float32 holds.
+    lower = tf.linalg.band_part(tf.ones([_RUN, _RUN]), 0, -1)
+    runs = tf.reshape(tf.cast(even, tf.float32), [-1, _RUN])
+    own = tf.reshape(product(runs, lower), [-1, _RUN, _RUN])
+    before = product(tf.reduce_sum(tf.reshape(runs, [-1, _RUN, _RUN]), -1), lower - tf.eye(_RUN))
+    running = tf.reshape(own + before[..., None], tf.shape(even))
+    return tf.cast(tf.clip_by_value(tf.round(running * scale), 0.0, 255.0), tf.uint8)
 
 
 def corners(tables: tf.Tensor) -> tf.Tensor:
@@ -218,13 +215,12 @@ def corners(tables: tf.Tensor) -> tf.Tensor:
     rows, columns = int(tables.shape[2]), int(tables.shape[3])
     across = tf.concat([tables[:, :, :, :1], tables, tables[:, :, :, -1:]], 3)
     around = tf.concat([across[:, :, :1], across, across[:, :, -1:]], 2)
-    found = None
+    found = []
     for number in range(4):
         down, right = number // 2, number % 2
         part = around[:, :, down : down + rows + 1, right : right + columns + 1]
-        part = tf.bitwise.left_shift(tf.cast(part, tf.int32), 8 * number)
-        found = part if found is None else tf.bitwise.bitwise_or(found, part)
-    return tf.reshape(found, [-1, int(tables.shape[1]) * (rows + 1) * (columns + 1) * 256])
+        found.append(tf.bitwise.left_shift(tf.cast(part, tf.int32), 8 * number))
+    return tf.reshape(reduce(tf.bitwise.bitwise_or, found), [-1, int(tables.shape[1]) * (rows + 1) * (columns + 1) * 256])
 
 
 def blended(plane: tf.Tensor, quads: tf.Tensor, tiles: Tiles) -> tf.Tensor:
@@ -264,13 +260,3 @@ def _reflected(line: tf.Tensor, length: Whole) -> tf.Tensor:
     period = tf.maximum(2 * (length - 1), 1)
     line = line % period
     return tf.minimum(tf.minimum(line, period - line), length - 1)
-
-
-def _running(counts: tf.Tensor) -> tf.Tensor:
-    """Cumulative sums of 256 counts, as products with a triangular matrix, 16 by 16: integers below 2^24, which float32 holds."""
-    shape = tf.shape(counts)
-    lower = tf.linalg.band_part(tf.ones([_RUN, _RUN]), 0, -1)
-    runs = tf.reshape(tf.cast(counts, tf.float32), [-1, _RUN])
-    within = tf.reshape(product(runs, lower), [-1, _RUN, _RUN])
-    before = product(tf.reduce_sum(tf.reshape(runs, [-1, _RUN, _RUN]), -1), lower - tf.eye(_RUN))
-    return tf.reshape(within + before[..., None], shape)

@@ -1,14 +1,26 @@
-"""Readers of stored records: files, rows of mapped arrays, images on canvases, and readers in Python."""
+"""Readers of stored records: files, mapped files and arrays, images on canvases, and readers in Python.
+
+A record is sliced from its mapped file and becomes a string. The maps are in one tensor list, from which one is taken without a copy. In
+this process NumPy maps the files; a graph that runs in another process maps them there, once in each process.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipegen.lazy import tf
+from pipegen.lazy import np, tf
+from pipegen.ops.lowering.graphs import asserted, elsewhere, graph_around
 from pipegen.ops.lowering.python_calls import numpy_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from pipegen.ops.sources.listing.reader import Hold, Read, Together
+    from pipegen.ops.sources.records.index import RecordIndex
 
 
 def read_file(path: tf.Tensor) -> tf.Tensor:
@@ -29,15 +41,9 @@ class Mapped:
         self._array = array
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
-        """Gathers rows."""
-        taken = numpy_function(self._take, [row], tf.as_dtype(self._array.dtype), stateful=False)
+        taken = numpy_function(lambda at: np.ascontiguousarray(self._array[at]), [row], tf.as_dtype(self._array.dtype), stateful=False)
         taken.set_shape([*row.shape, *self._array.shape[1:]])
         return taken
-
-    def _take(self, row: Any) -> Any:
-        import numpy as np
-
-        return np.ascontiguousarray(self._array[row])
 
 
 def called(
@@ -72,7 +78,10 @@ class StoredPixels:
         canvas = self.canvases(row)
         if row.shape.rank:
             return canvas
-        return self._cut(canvas, row)
+        height, width = tf.unstack(self.sizes(row))
+        image = canvas[:height, :width]
+        image.set_shape([None, None, self.canvas[2]])
+        return image
 
     def canvases(self, row: tf.Tensor) -> tf.Tensor:
         """Reads the canvases of rows."""
@@ -89,12 +98,6 @@ class StoredPixels:
         found: tuple[tf.Tensor, tf.Tensor] | None = self._rows.memory(row)
         return found
 
-    def _cut(self, canvas: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
-        height, width = tf.unstack(self.sizes(row))
-        image = canvas[:height, :width]
-        image.set_shape([None, None, self.canvas[2]])
-        return image
-
 
 class StoredFiles:
     """Encoded files, concatenated: `stored` reads a range of bytes, `places` offsets and lengths of files, int64 `(..., 2)`."""
@@ -103,5 +106,202 @@ class StoredFiles:
         self._stored, self._places = stored, places
 
     def __call__(self, row: tf.Tensor) -> tf.Tensor:
-        """Reads the bytes of one file: a string scalar."""
         return string_of(self._stored.part(*tf.unstack(self._places(row))))
+
+
+class Maps:
+    """Files, given by path and size, mapped into memory once for all graphs. They must not shrink while they are read: the system would
+    kill the process."""
+
+    def __init__(self, files: Sequence[tuple[str, int]]) -> None:
+        self.files = tuple(files)
+        with tf.init_scope(), tf.device("CPU:0"):
+            maps = _empty_list(len(files))
+            for number, (path, size) in enumerate(files):
+                if size:  # a tensor needs writable memory; writing would not change the file
+                    item = tf.experimental.dlpack.from_dlpack(np.memmap(path, np.uint8, mode="c", shape=(size,)).__dlpack__())
+                else:  # cannot be mapped
+                    item = tf.zeros([0], tf.uint8)
+                maps = tf.raw_ops.TensorListSetItem(input_handle=maps, index=number, item=item)
+            # A graph would serialise a captured tensor; a resource is captured by its handle.
+            self._held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=ANONYMOUS)
+            tf.raw_ops.AssignVariableOp(resource=self._held, value=maps)
+
+    def every(self) -> tf.Tensor:
+        """Returns the list of all maps, of this process or of the one that runs the graph."""
+        return mapped_there(self.files) if elsewhere.get() else tf.raw_ops.ReadVariableOp(resource=self._held, dtype=tf.variant)
+
+    def cut(self, maps: tf.Tensor, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        """Reads bytes of one file: a string scalar. `offset` and `length` are int64 scalars; the length is below 2 GiB."""
+        return string_of(tf.slice(file_of(maps, file), offset[None], length[None]))
+
+
+def file_of(maps: tf.Tensor, number: tf.Tensor | int) -> tf.Tensor:
+    """Gets one file from a list of maps: uint8 `(size,)`."""
+    index = tf.cast(number, tf.int32)
+    return tf.raw_ops.TensorListGetItem(input_handle=maps, index=index, element_shape=tf.constant([-1]), element_dtype=tf.uint8)
+
+
+def mapped_there(files: Sequence[tuple[str, int]]) -> tf.Tensor:
+    """Returns the list of files, given by path and size, as mapped by the process that runs the graph. The list is a resource of that
+    process, made by the first call. Its name is a hash of the files and their modification times."""
+    about = hashlib.blake2b(digest_size=16)
+    for path, size in files:
+        about.update(f"{path}\0{size}\0{os.stat(path).st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+
+    signature = [tf.TensorSpec([], tf.resource)]
+
+    def nothing(held: tf.Tensor) -> tuple[()]:  # noqa: ARG001 - TensorFlow names an input by it
+        return ()
+
+    def make(held: tf.Tensor) -> tuple[()]:
+        tf.raw_ops.AssignVariableOp(resource=held, value=_mapped_list(files))
+        return ()
+
+    # `tf.cond` would inline the making of the list into the outer graph: some operations for every file, skipped at each call.
+    there, lacking = (tf.function(f, signature, autograph=False).get_concrete_function() for f in (nothing, make))
+    around = graph_around.get()
+    with around.as_default() if around is not None else nullcontext(), tf.device("CPU:0"):
+        held = tf.raw_ops.VarHandleOp(dtype=tf.variant, shape=[], shared_name=f"pipegen_maps_{about.hexdigest()}")
+        is_there = tf.raw_ops.VarIsInitializedOp(resource=held)
+        made = tf.raw_ops.If(cond=is_there, input=[held], Tout=[], then_branch=there, else_branch=lacking)
+        with tf.control_dependencies([made]):
+            return tf.raw_ops.ReadVariableOp(resource=held, dtype=tf.variant)
+
+
+def _empty_list(length: int) -> tf.Tensor:
+    return tf.raw_ops.TensorListReserve(element_shape=tf.constant([-1]), num_elements=length, element_dtype=tf.uint8)
+
+
+def _mapped_list(files: Sequence[tuple[str, int]]) -> tf.Tensor:
+    """Makes a list of files, by operations that map them in the process of the graph.
+
+    TensorFlow folds operations without inputs, and results below 10 MiB become constants of the graph: such files would be read whole. It
+    does not fold operations with the attribute of its scoped allocator; an empty one has no other effect.
+    """
+    graph = tf.compat.v1.GraphDef()
+    last = "empty"
+    for number, (path, size) in enumerate(files):
+        mapped = graph.node.add(name=f"mapped_{number}", op="ImmutableConst" if size else "Const")
+        mapped.attr["dtype"].type = tf.uint8.as_datatype_enum
+        if size:
+            mapped.attr["shape"].shape.dim.add(size=size)
+            mapped.attr["memory_region_name"].s = os.fsencode(path)
+            mapped.attr["_scoped_allocator"].list.SetInParent()
+        else:
+            mapped.attr["value"].tensor.CopyFrom(tf.make_tensor_proto([], tf.uint8))
+        at = graph.node.add(name=f"at_{number}", op="Const")
+        at.attr["dtype"].type = tf.int32.as_datatype_enum
+        at.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(number, tf.int32))
+        put = graph.node.add(name=f"put_{number}", op="TensorListSetItem", input=[last, at.name, mapped.name])
+        put.attr["element_dtype"].type = tf.uint8.as_datatype_enum
+        last = put.name
+    (made,) = tf.graph_util.import_graph_def(graph, {"empty": _empty_list(len(files))}, [f"{last}:0"], name="maps")
+    return made
+
+
+ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+"""The name for a resource that is deleted with its last handle (`ResourceHandle::ANONYMOUS_NAME`)."""
+
+TFRECORD_HEAD = 12
+"""Bytes of a TFRecord file before a record: its length, and the checksum of that."""
+_AT_ONCE = 16
+"""Records read at a time, in batches of varying size."""
+
+
+def alone(together: Together, feature: str) -> Read:
+    """Makes a reader of one feature, of one record or of records `(n,)`."""
+
+    def read(shard: tf.Tensor, row: tf.Tensor) -> tf.Tensor:
+        values = together((feature,), tf.reshape(shard, [-1]), tf.reshape(row, [-1]))[feature]
+        values = tf.stack(values) if isinstance(values, list) else values
+        return values if shard.shape.rank else values[0]
+
+    return read
+
+
+class MappedRecords:
+    """A reader of features of records in mapped files, each given by path and size; see `Reader.open_together`.
+
+    `index` has the places of the parts of each record, `hold` converts arrays to tensors, `parts_of` maps features to the parts that they
+    are read from, and `parse` makes features of the parts of one record and the places of all parts.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[tuple[str, int]],
+        index: RecordIndex,
+        parts: Sequence[str],
+        hold: Hold,
+        parts_of: Callable[[Sequence[str]], Sequence[str]],
+        parse: Callable[[Sequence[str], dict[str, Any], dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        self._lacking = bool((index.lengths < 0).any())
+        self._open(files)
+        self._first, self._offsets, self._lengths = hold(index.first), hold(index.offsets), hold(index.lengths)
+        self._parts, self._parts_of, self._parse = tuple(parts), parts_of, parse
+
+    def __call__(self, features: Sequence[str], shard: tf.Tensor, row: tf.Tensor) -> dict[str, Any]:
+        """Reads features of records at places int64 `(n,)` each: lists of n tensors, or tensors `(n, ...)` if n varies."""
+        number = self._first(shard) + row
+        offsets, lengths = self._offsets(number), tf.cast(self._lengths(number), tf.int64)
+        wanted = self._parts_of(features)
+        cuts = self._cuts(wanted, shard, offsets, lengths)
+
+        def one(place: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
+            file, offset, length, *read = place
+            places = {part: (offset[i], length[i]) for i, part in enumerate(self._parts)}
+            found = {}
+            for i, part in enumerate(wanted):
+                there = places[part][1]
+                there = asserted(there, there >= 0, f"it has no `{part}`") if self._lacking else there
+                with tf.control_dependencies([there]):
+                    found[part] = cuts(file, places[part][0], there) if callable(cuts) else tf.identity(read[0][i])
+            return self._parse(features, found, places)
+
+        count = shard.shape[0]
+        each_place = (shard, offsets, lengths) if callable(cuts) else (shard, offsets, lengths, cuts)
+        if count is None:
+            like = tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), self._like(features))
+            return tf.map_fn(one, each_place, fn_output_signature=like, parallel_iterations=_AT_ONCE)
+        each = [one(place) for place in zip(*map(tf.unstack, each_place), strict=True)]
+        return {name: [record[name] for record in each] for name in features}
+
+    def _open(self, files: Sequence[tuple[str, int]]) -> None:
+        self._maps = Maps(files)
+
+    def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
+        """Returns a function that reads a part of a file, from its number, an offset and a length; or the wanted parts of all records,
+        strings `(n, wanted)`."""
+        maps = self._maps.every()
+        return lambda *place: self._cut(maps, *place)
+
+    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        return self._maps.cut(maps, file, offset, length)
+
+    def _like(self, features: Sequence[str]) -> dict[str, Any]:
+        with tf.Graph().as_default():
+            zero = tf.zeros([], tf.int64)
+            return self._parse(features, dict.fromkeys(self._parts_of(features), tf.constant("")), dict.fromkeys(self._parts, (zero, zero)))
+
+
+class VerifiedRecords(MappedRecords):
+    """A reader of TFRecord files by TensorFlow's own reader, which compares the checksum of each record. It takes twice as long, and reads
+    all addresses that TensorFlow reads."""
+
+    def _open(self, files: Sequence[tuple[str, int]]) -> None:
+        self._paths = [path for path, _ in files]
+
+    def _cuts(self, wanted: Sequence[str], shard: tf.Tensor, offsets: tf.Tensor, lengths: tf.Tensor) -> Any:
+        return partial(self._cut, None)
+
+    def _cut(self, maps: Any, file: tf.Tensor, offset: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        path = tf.gather(tf.constant(self._paths), file)
+        about: dict[str, Any] = {"output_types": [tf.string], "output_shapes": [[]]}
+        records = tf.raw_ops.TFRecordDatasetV2(
+            filenames=path[None], compression_type="", buffer_size=tf.constant(0, tf.int64), byte_offsets=offset[None] - TFRECORD_HEAD
+        )
+        first = tf.raw_ops.TakeDataset(input_dataset=records, count=tf.constant(1, tf.int64), **about)
+        (found,) = tf.raw_ops.DatasetToSingleElement(dataset=first, **about)
+        found.set_shape([])
+        return found

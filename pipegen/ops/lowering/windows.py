@@ -40,7 +40,15 @@ def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Ten
     elif isinstance(fill, str):
         found = image
         for axis, (first, count) in enumerate(zip(starts, counts, strict=True)):
-            found = tf.gather(found, _shown_at(tf.range(first, first + count), tf.shape(image)[axis], fill), axis=axis)
+            at, side = tf.range(first, first + count), tf.shape(image)[axis]
+            if fill == "nearest":
+                at = tf.clip_by_value(at, 0, side - 1)
+            elif fill == "wrap":
+                at = tf.math.floormod(at, side)
+            else:
+                at = tf.math.floormod(at, 2 * side)
+                at = tf.minimum(at, 2 * side - 1 - at)
+            found = tf.gather(found, at, axis=axis)
     else:
         part, margins = image, []
         for axis, (first, count) in enumerate(zip(starts, counts, strict=True)):
@@ -52,16 +60,6 @@ def cut(image: tf.Tensor, window: tf.Tensor, fill: Fill | None = None) -> tf.Ten
         found = tf.pad(part, [*margins, [0, 0]], constant_values=tf.cast(fill.constant, image.dtype))
     found.set_shape([None, None, image.shape[-1]])
     return found
-
-
-def _shown_at(at: tf.Tensor, side: tf.Tensor, fill: str) -> tf.Tensor:
-    """Maps places on an axis, and outside, to rows (or columns) of an image."""
-    if fill == "nearest":
-        return tf.clip_by_value(at, 0, side - 1)
-    if fill == "wrap":
-        return tf.math.floormod(at, side)
-    there = tf.math.floormod(at, 2 * side)
-    return tf.minimum(there, 2 * side - 1 - there)
 
 
 def inside(size: tuple[int, int], height: tf.Tensor, width: tf.Tensor, padding: tuple[int, int] = (0, 0)) -> None:

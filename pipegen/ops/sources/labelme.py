@@ -12,10 +12,10 @@ from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.families.array_decoder import OutlineDecoder
+from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.ragged import Ragged
-from pipegen.ops.lowering.outline_masks import WITHOUT_AREA
+from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.sources.annotations.files import DamagedError, damaged, finite, numbers, read_json
 from pipegen.ops.sources.annotations.pairs import files_below, listed_images, without_ending
 from pipegen.ops.sources.annotations.points import POINTS, PointedSource

@@ -104,7 +104,7 @@ class _Records(MappedReader):
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         if not self.verifies:
             return super().open_together(features, ram_budget, hold)
-        from pipegen.ops.lowering.mapped import VerifiedRecords
+        from pipegen.ops.lowering.stored_readers import VerifiedRecords
 
         self.check()
         paths = [shard.path for shard in self.shards]

@@ -1,4 +1,4 @@
-"""Zoom, slant, turn and move images: each by itself, or all in one step."""
+"""Zoom, slant, turn and move images, each by itself or all in one step, and show them in perspective."""
 
 from __future__ import annotations
 
@@ -6,29 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import Reach
-from pipegen.ops.arguments.magnitudes import (
-    ABOVE_ZERO,
-    AROUND_ZERO,
-    FAR,
-    SLANT,
-    STEEP,
-    TURN,
-    TURNS,
-    Magnitude,
-    Number,
-    Odd,
-    factor_lints,
-    factor_range,
-    needs_one,
-    symmetric_range,
-)
-from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UniformTransform
-from pipegen.ops.lowering.affine_matrices import affine, magnified, moved, slanted, turned
-from pipegen.ops.lowering.linear import radians
-from pipegen.ops.step_bases import GeometricTransform
-from pipegen.ops.traits import same_type
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, FAR, SLANT, STEEP, TURN, Amount, Degrees, Magnitude, Number, needs_one, odd_factor
+from pipegen.ops.lowering.linear import affine, cornered, magnified, moved, radians, slanted, turned, uniform, zeros_for
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, GeometricTransform, UnconditionalTransform, UniformTransform
+from pipegen.ops.traits import Family, Traits, same_type
+from pipegen.types import FeatureType
 
 Angle = Annotated[float, Field(ge=-89, le=89), STEEP]
 
@@ -69,7 +54,7 @@ class Affine(FixedTransform, AffineTransform):
     """The angle in degrees by which rows slide; a positive one moves the lower half to the right."""
     shear_y: Angle = 0.0
     """The angle in degrees by which columns slide, after the rows; a positive one moves the right half down."""
-    factor: Annotated[Number, Field(gt=0), Odd(factor_lints, low=0.2, high=5.0, drawn=False)] = 1.0
+    factor: Annotated[Number, Field(gt=0), odd_factor(low=0.2, high=5.0, drawn=False)] = 1.0
     """The factor for both sides; above 1 magnifies."""
 
 
@@ -87,11 +72,11 @@ class RandomAffine(UniformTransform, AffineTransform):
         "random_affine: {x: [0, 0.1], factor: [0.5, 1], fill: {constant: 0}}",
     )
 
-    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS] = 0.0
+    degrees: Degrees = 0.0
     """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
-    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    x: Annotated[Amount, FAR] = 0.0
     """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
-    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    y: Annotated[Amount, FAR] = 0.0
     """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
     shear_x: Annotated[Magnitude, SLANT, STEEP] = 0.0
     """The angle in degrees, below 90, by which rows slide; a positive one moves the lower half to the right. 10 means from -10 to 10, a
@@ -99,7 +84,7 @@ class RandomAffine(UniformTransform, AffineTransform):
     shear_y: Annotated[Magnitude, SLANT, STEEP] = 0.0
     """The angle in degrees, below 90, by which columns slide, after the rows; a positive one moves the right half down. 10 means from
     -10 to 10, a pair is the range."""
-    factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.2, high=5.0)] = 0.0
+    factor: Annotated[Magnitude, ABOVE_ZERO, odd_factor(low=0.2, high=5.0)] = 0.0
     """The factor for both sides; above 1 magnifies: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
 
@@ -137,7 +122,7 @@ class RandomRotation(UniformTransform, RotationTransform):
     op = "random_rotation"
     examples = same_type("random_rotation: {degrees: 20}", "random_rotation: {degrees: [0, 90], fill: {constant: 0}}")
 
-    degrees: Annotated[Magnitude, AROUND_ZERO, TURNS]
+    degrees: Degrees
     """The angle in degrees, counter-clockwise: 20 means from -20 to 20, a pair is the range."""
 
 
@@ -191,7 +176,7 @@ class RandomShear(UniformTransform, ShearTransform):
     """The direction in which content moves: `x` (rows slide), `y` (columns slide), or `both`, by an angle each."""
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        return dict.fromkeys(("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",), symmetric_range(self.degrees))
+        return dict.fromkeys(("degrees_x", "degrees_y") if self.axis == "both" else ("degrees",), super().ranges()["degrees"])
 
 
 class TranslationTransform(AmountTransform, GeometricTransform):
@@ -235,15 +220,15 @@ class RandomTranslation(UniformTransform, TranslationTransform):
     op = "random_translation"
     examples = same_type("random_translation: {x: 0.1, y: 0.1}", "random_translation: {x: [0, 0.25], fill: nearest}")
 
-    x: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    x: Annotated[Amount, FAR] = 0.0
     """The distance to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
-    y: Annotated[Magnitude, AROUND_ZERO, FAR] = 0.0
+    y: Annotated[Amount, FAR] = 0.0
     """The distance down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
 
 Factor = Annotated[Number, Field(gt=0)]
-EXTREME = Odd(factor_lints, low=0.2, high=5.0, drawn=False)
-EXTREMES = Odd(factor_lints, low=0.2, high=5.0)
+EXTREME = odd_factor(low=0.2, high=5.0, drawn=False)
+EXTREMES = odd_factor(low=0.2, high=5.0)
 
 
 class ZoomTransform(AmountTransform, GeometricTransform):
@@ -317,9 +302,112 @@ class RandomZoom(UniformTransform, ZoomTransform):
     """The factor for the height alone; above 1 heightens: 0.2 means from 0.8 to 1.2, a pair is the range."""
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        given = {"factor": self.factor} if self.factor is not None else {"x": self.x, "y": self.y}
-        return {name: (1.0, 1.0) if m is None else factor_range(m) for name, m in given.items()}
+        found = super().ranges()
+        return found if self.factor is not None else {name: found.get(name, (1.0, 1.0)) for name in ("x", "y")}
 
     def meaning(self) -> dict[str, Any]:
         values = super().meaning()
         return values if self.factor is not None else {**values, "x": values["x"] or 0.0, "y": values["y"] or 0.0}
+
+
+Corner = tuple[Number, Number]
+
+
+class PerspectiveTransform(GeometricTransform):
+    """A projective map that moves the corners."""
+
+    def traits(self, x: FeatureType) -> Traits:
+        return Traits(Family.GEOMETRIC, projective=True)
+
+
+class Perspective(UnconditionalTransform, PerspectiveTransform):
+    """Shows every image in perspective: its corners move, and straight lines stay straight.
+
+    A corner moves by `[x, y]`: x to the right, as a fraction of the width, and y down, as a fraction of the height. A corner without a
+    value stays in its place. `fill` shows outside the picture, and in place of what would lie behind the viewer.
+    """
+
+    op = "perspective"
+    examples = same_type(
+        "perspective: {top_left: [0.15, 0], top_right: [-0.15, 0]}", "perspective: {bottom_right: [-0.2, -0.1], fill: {constant: 0}}"
+    )
+
+    top_left: Corner = (0.0, 0.0)
+    """How far the top left corner moves, [x, y] in fractions of the sides, to the right and down."""
+    top_right: Corner = (0.0, 0.0)
+    """How far the top right corner moves, [x, y] in fractions of the sides, to the right and down."""
+    bottom_left: Corner = (0.0, 0.0)
+    """How far the bottom left corner moves, [x, y] in fractions of the sides, to the right and down."""
+    bottom_right: Corner = (0.0, 0.0)
+    """How far the bottom right corner moves, [x, y] in fractions of the sides, to the right and down."""
+
+    _given = needs_one("top_left", "top_right", "bottom_left", "bottom_right")
+
+    def _moves(self) -> tuple[Corner, ...]:
+        return self.top_left, self.top_right, self.bottom_left, self.bottom_right
+
+    @model_validator(mode="after")
+    def _convex(self) -> Perspective:
+        unit = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
+        moved = [(x + dx, y + dy) for (x, y), (dx, dy) in zip(unit, self._moves(), strict=True)]
+        around = [moved[i] for i in (0, 1, 3, 2)]
+        for (ax, ay), (bx, by), (cx, cy) in zip(around, around[1:] + around[:1], around[2:] + around[:2], strict=True):
+            if (bx - ax) * (cy - by) - (by - ay) * (cx - bx) < 1e-6:
+                raise ValueError("the corners no longer make a convex picture: one of them has crossed the line between two others")
+        return self
+
+    def idle(self) -> bool:
+        return set(self._moves()) == {(0, 0)}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        like = zeros_for(u)
+        return cornered([(like + x, like + y) for x, y in self._moves()], like, height, width)
+
+
+class RandomPerspective(UniformTransform, PerspectiveTransform):
+    """Shows an image in perspective: each of its corners moves by distances of its own, and straight lines stay straight.
+
+    Eight numbers are drawn uniformly: how far the top left, top right, bottom left and bottom right corner go to the
+    right (`x`) and down (`y`). `fill` shows outside the picture, and in place of what would lie behind the viewer. (Keras' layer calls the
+    distance `scale`, draws up to half of it, and leaves the top left corner in place; its `factor` is the `probability` here.)
+    """
+
+    op = "random_perspective"
+    draws = 8
+    examples = same_type("random_perspective: {x: 0.1, y: 0.1}", "random_perspective: {x: 0.2, probability: 0.5, fill: {constant: 0}}")
+
+    x: Amount = 0.0
+    """How far each corner goes to the right, as a fraction of the width: 0.1 means from -0.1 to 0.1, a pair is the range."""
+    y: Amount = 0.0
+    """How far each corner goes down, as a fraction of the height: 0.1 means from -0.1 to 0.1, a pair is the range."""
+
+    @model_validator(mode="after")
+    def _convex(self) -> RandomPerspective:
+        if not self.model_fields_set & {"x", "y"}:
+            raise ValueError("give `x` (a fraction of the width), `y` (a fraction of the height), or both")
+        if self._spread() >= 1:
+            # Of three corners in a row the product of the sides is (1 - spread of x)(1 - spread of y) - spread of x · spread of y.
+            raise ValueError(
+                f"corners must not cross, so the ranges of `x` and `y` must span less than 1 together; they span {self._spread():g} "
+                "(`x: 0.1` spans 0.2, from -0.1 to 0.1)"
+            )
+        return self
+
+    def _spread(self) -> float:
+        """How far the corners can move apart: at 0 all move alike, and from 1 on three of them can lie on one line."""
+        return sum(high - low for low, high in self.ranges().values())
+
+    def lints(self, x: FeatureType) -> tuple[OpError, ...]:
+        if self._spread() <= 0.9:
+            return ()
+        message = f"`{self.op}` can fold an image almost flat: its ranges span {self._spread():g}, and at 1 corners cross"
+        return (OpError("PG510", message, help="common values lie between 0.05 and 0.2"),)
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`x` and `y` of the top left, top right, bottom left and bottom right corner, `(..., 4)` each."""
+        return {name: uniform(u[..., i::2], bounds) for i, (name, bounds) in enumerate(self.ranges().items())}
+
+    def matrix(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        drawn = self.drawn(u)
+        corners = [(drawn["x"][..., i], drawn["y"][..., i]) for i in range(4)]
+        return cornered(corners, corners[0][0], height, width)

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Level, as_pair, ascending, check_number, check_range, checked, level_range
-from pipegen.ops.families.augmentation import (
-    GEOMETRY,
-    NUMBER,
-    OPERATIONS,
-    Augmentation,
-    Chosen,
-    Limits,
-    PolicyName,
-    product,
-    signs,
-    sub_policies,
-    uniform_operation,
-)
+from pipegen.ops.arguments.magnitudes import Level, as_pair, ascending, bounded, check_number, checked, level_range
+from pipegen.ops.families.augmentation import GEOMETRY, NUMBER, OPERATIONS, Augmentation, Chosen, Limits, product, signs, uniform_operation
 from pipegen.ops.families.chains import PLAIN, SPREAD, STRETCH, Chains, ChainsTransform
 from pipegen.ops.families.combining import symmetric_beta
 from pipegen.ops.lowering.colours import posterized, solarized
@@ -30,8 +19,111 @@ from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import symmetric_dirichlet
 from pipegen.ops.traits import same_type, to_float32
 
-FULL_LEVEL = 9
-"""The level of full strength in the published tables."""
+PolicyName = Literal["imagenet", "cifar10", "svhn"]
+
+
+class SubPolicy(NamedTuple):
+    """Two operations, with the probability and the level (0 to 9) of each."""
+
+    operations: tuple[str, str]
+    probabilities: tuple[float, float]
+    levels: tuple[int, int]
+
+
+_SUB_POLICIES: dict[PolicyName, str] = {
+    "imagenet": """
+        posterize .4 8, rotate .6 9
+        solarize .6 5, auto_contrast .6
+        equalize .8, equalize .6
+        posterize .6 7, posterize .6 6
+        equalize .4, solarize .2 4
+        equalize .4, rotate .8 8
+        solarize .6 3, equalize .6
+        posterize .8 5, equalize 1
+        rotate .2 3, solarize .6 8
+        equalize .6, posterize .4 6
+        rotate .8 8, color .4 0
+        rotate .4 9, equalize .6
+        equalize 0, equalize .8
+        invert .6, equalize 1
+        color .6 4, contrast 1 8
+        rotate .8 8, color 1 2
+        color .8 8, solarize .8 7
+        sharpness .4 7, invert .6
+        shear_x .6 5, equalize 1
+        color .4 0, equalize .6
+        equalize .4, solarize .2 4
+        solarize .6 5, auto_contrast .6
+        invert .6, equalize 1
+        color .6 4, contrast 1 8
+        equalize .8, equalize .6
+    """,
+    "cifar10": """
+        invert .1, contrast .2 6
+        rotate .7 2, translate_x .3 9
+        sharpness .8 1, sharpness .9 3
+        shear_y .5 8, translate_y .7 9
+        auto_contrast .5, equalize .9
+        shear_y .2 7, posterize .3 7
+        color .4 3, brightness .6 7
+        sharpness .3 9, brightness .7 9
+        equalize .6, equalize .5
+        contrast .6 7, sharpness .6 5
+        color .7 7, translate_x .5 8
+        equalize .3, auto_contrast .4
+        translate_y .4 3, sharpness .2 6
+        brightness .9 6, color .2 8
+        solarize .5 2, invert 0
+        equalize .2, auto_contrast .6
+        equalize .2, equalize .6
+        color .9 9, equalize .6
+        auto_contrast .8, solarize .2 8
+        brightness .1 3, color .7 0
+        solarize .4 5, auto_contrast .9
+        translate_y .9 9, translate_y .7 9
+        auto_contrast .9, solarize .8 3
+        equalize .8, invert .1
+        translate_y .7 9, auto_contrast .9
+    """,
+    "svhn": """
+        shear_x .9 4, invert .2
+        shear_y .9 8, invert .7
+        equalize .6, solarize .6 6
+        invert .9, equalize .6
+        equalize .6, rotate .9 3
+        shear_x .9 4, auto_contrast .8
+        shear_y .9 8, invert .4
+        shear_y .9 5, solarize .2 6
+        invert .9, auto_contrast .8
+        equalize .6, rotate .9 3
+        shear_x .9 4, solarize .3 3
+        shear_y .8 8, invert .7
+        equalize .9, translate_y .6 6
+        invert .9, equalize .6
+        contrast .3 3, rotate .8 4
+        invert .8, translate_y 0 2
+        shear_y .7 6, solarize .4 8
+        invert .6, rotate .8 4
+        shear_y .3 7, translate_x .9 3
+        shear_x .1 6, invert .6
+        solarize .7 2, translate_y .6 7
+        shear_y .8 4, invert .8
+        shear_x .7 9, translate_y .8 3
+        shear_y .8 5, auto_contrast .7
+        shear_x .7 2, invert .1
+    """,
+}
+
+
+@cache
+def sub_policies(name: PolicyName) -> tuple[SubPolicy, ...]:
+    """The 25 sub-policies of a published policy, in the order of the paper."""
+    found = []
+    for line in _SUB_POLICIES[name].strip().splitlines():
+        first, second = (part.split() for part in line.split(","))
+        levels = tuple(int(part[2]) if len(part) > 2 else 0 for part in (first, second))
+        found.append(SubPolicy((first[0], second[0]), (float(first[1]), float(second[1])), (levels[0], levels[1])))
+    return tuple(found)
 
 
 _PUBLISHED = Limits(shear=0.3, translation=150 / 331, in_pixels=False, degrees=30.0, enhancement=0.9, bits=4.0)
@@ -75,7 +167,7 @@ class AutoAugment(Augmentation):
 
     def layers(self, u: tf.Tensor) -> Chosen:
         levels = tf.constant([sub.levels for sub in sub_policies(self.policy)], tf.float64)
-        return Chosen(self.operations(u), tf.gather(levels, self._number(u)) / FULL_LEVEL, signs(u[..., 3:5]))
+        return Chosen(self.operations(u), tf.gather(levels, self._number(u)) / 9, signs(u[..., 3:5]))
 
     def _number(self, u: tf.Tensor) -> tf.Tensor:
         """The number of the sub-policy, int32 `(...)`."""
@@ -138,10 +230,6 @@ class RandAugment(Augmentation):
         return Chosen(self.operations(u), strength, signs(side))
 
 
-BINS = 31
-"""The number of strengths, evenly spaced from none to full."""
-
-
 class TrivialAugment(Augmentation):
     """Does one operation to each example, drawn among 14, at a strength drawn evenly (TrivialAugment, the wide table).
 
@@ -167,7 +255,7 @@ class TrivialAugment(Augmentation):
         return uniform_operation(u[..., 0:1], USED)
 
     def layers(self, u: tf.Tensor) -> Chosen:
-        return Chosen(self.operations(u), tf.floor(u[..., 1:2] * BINS) / (BINS - 1), signs(u[..., 2:3]))
+        return Chosen(self.operations(u), tf.floor(u[..., 1:2] * 31) / 30, signs(u[..., 2:3]))
 
 
 MIXED = ("auto_contrast", "equalize", "posterize", "rotate", "solarize", "shear_x", "shear_y", "translate_x", "translate_y")
@@ -207,7 +295,7 @@ class AugMix(ChainsTransform):
     """The number of chains, at most 8."""
     depth: Count | tuple[Count, Count] = (1, 3)
     """The number of operations of a chain; a pair is the range, both ends included."""
-    magnitude: Annotated[Level, checked(check_number), checked(check_range, _LEAST, _STRONGEST)] = 3.0
+    magnitude: Annotated[Level, checked(check_number), bounded(_LEAST, _STRONGEST)] = 3.0
     """The greatest strength, from 0.1 to 10; a schedule changes it over the epochs."""
     alpha: Annotated[float, Field(ge=0.1, le=100)] = 1.0
     """The parameter of the distributions of the weights, from 0.1 to 100: 1 is uniform, less prefers one chain and extreme blends."""

@@ -1,52 +1,29 @@
-"""Blur images: by Gaussians, means and medians, and as lenses, moving cameras and frosted glass do."""
+"""Blur images: by Gaussians, means and medians, and as lenses, moving cameras and frosted glass do; and separate colours as lenses do."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    Magnitude,
-    Number,
-    Odd,
-    Probability,
-    Span,
-    as_pair,
-    ascending,
-    check_magnitude,
-    checked,
-    span_range,
-    symmetric_range,
-    within,
-)
+from pipegen.ops.arguments.magnitudes import SOFT, Magnitude, Number, Span, amount_within, as_pair, ascending, span_range, within
 from pipegen.ops.families.chains import Chains, EnlargingTransform
 from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import AmountTransform, FixedTransform, UnconditionalTransform, UniformTransform, UnsignedTransform
-from pipegen.ops.lowering.filters import (
-    BITS,
-    Offset,
-    along,
-    beside,
-    bordered,
-    filter_columns,
-    filter_rows,
-    gaussian_radius,
-    gaussian_weights,
-    middle,
-    sides,
-    sorted_columns,
-    spread,
-    whole_weights,
-    widen,
-)
-from pipegen.ops.lowering.linear import choice, radians
+from pipegen.ops.lowering import filters
+from pipegen.ops.lowering.linear import choice, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.step_bases import (
+    AmountTransform,
+    FixedTransform,
+    OccasionalTransform,
+    UnconditionalTransform,
+    UniformTransform,
+    UnsignedTransform,
+)
 from pipegen.ops.traits import FLOAT_224, same_type
 
 LARGEST = 10.0
@@ -65,27 +42,18 @@ class BlurTransform(NeighbourhoodTransform):
     def weight(self) -> float:
         return 0.4 + 0.1 * self.radius()
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return widen, filter_rows, filter_columns
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return filters.widen, filters.filter_rows, filters.filter_columns
 
 
 class GaussianTransform(AmountTransform, BlurTransform):
     """A Gaussian filter, as wide as the largest sigma of any example needs."""
 
     def radius(self) -> int:
-        return gaussian_radius(self.over_epochs().ranges()["sigma"][1])
+        return filters.gaussian_radius(self.largest("sigma"))
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return gaussian_weights(self.amounts(u)["sigma"], self.radius())
-
-
-def sigma_lints(op: str, name: str, sigma: Magnitude) -> tuple[OpError, ...]:
-    """Reports a blur too weak to be seen."""
-    largest = symmetric_range(sigma)[1]
-    if 0 < largest < 0.3:
-        message = f"`{op}` blurs by less than a third of a pixel, which cannot be seen"
-        return (OpError("PG510", message, field=name, help=f"`{name}` is in pixels, and not a fraction of the image"),)
-    return ()
+        return filters.gaussian_weights(self.amounts(u)["sigma"], self.radius())
 
 
 class MedianTransform(NeighbourhoodTransform):
@@ -99,15 +67,8 @@ class MedianTransform(NeighbourhoodTransform):
     def weight(self) -> float:
         return 0.55 if self.side == 3 else 1.1
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return bordered(self.side // 2, "nearest"), self._sort, self._choose
-
-    def _sort(self, images: tf.Tensor, wide: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return sorted_columns(wide, self.side, sides(images)[0])
-
-    def _choose(self, images: tf.Tensor, *columns: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        _, width, channels = sides(images)
-        return (middle(columns, width * channels, channels),)
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return filters.bordered(self.side // 2, "nearest"), partial(filters.sorted_columns, size=self.side), filters.medians
 
 
 LONGEST = 64.0
@@ -118,7 +79,7 @@ class MotionTransform(AmountTransform, NeighbourhoodTransform):
     """The mean along a line through each pixel. Each step of the line lies between two pixels and reads both."""
 
     def idle(self) -> bool:
-        return super().idle() or self._longest() == 1
+        return super().idle() or self.largest("length") == 1
 
     def weight(self) -> float:
         return 0.5 + 0.2 * self._reach()
@@ -144,17 +105,14 @@ class MotionTransform(AmountTransform, NeighbourhoodTransform):
         rows = tf.where(flat[:, None], minor, -major)
         columns = tf.where(flat[:, None], major, -minor)
         places = tf.stack([rows, columns], -1) + reach + 1
-        return places, *whole_weights(weights / tf.reduce_sum(weights, -1, keepdims=True), reach)
+        return places, *filters.whole_weights(weights / tf.reduce_sum(weights, -1, keepdims=True), reach)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return bordered(self._reach() + 1, "reflect"), along
-
-    def _longest(self) -> float:
-        return self.over_epochs().ranges()["length"][1]
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return filters.bordered(self._reach() + 1, "reflect"), filters.along
 
     def _reach(self) -> int:
         """The pixels that the longest line reaches to each side."""
-        return math.ceil((self._longest() - 1.0) / 2.0)
+        return math.ceil((self.largest("length") - 1.0) / 2.0)
 
 
 LARGEST_RADIUS = 10.0
@@ -167,7 +125,7 @@ class DefocusTransform(AmountTransform, NeighbourhoodTransform):
     symmetric = True
 
     def idle(self) -> bool:
-        return super().idle() or self._largest() <= 0.5
+        return super().idle() or self.largest("radius") <= 0.5
 
     def weight(self) -> float:
         return 0.35 + 0.2 * self._reach()
@@ -178,27 +136,23 @@ class DefocusTransform(AmountTransform, NeighbourhoodTransform):
         far = tf.constant([math.hypot(*group[0]) for group in groups], tf.float64)
         counts = [len(group) for group in groups]
         cover = tf.clip_by_value(radius[:, None] + 0.5 - far, 0.0, 1.0)
-        return whole_weights(cover / tf.reduce_sum(cover * tf.constant(counts, tf.float64), -1, keepdims=True), counts=counts)
+        return filters.whole_weights(cover / tf.reduce_sum(cover * tf.constant(counts, tf.float64), -1, keepdims=True), counts=counts)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return bordered(self._reach(), "reflect"), partial(spread, groups=self._groups(), radius=self._reach())
-
-    def _largest(self) -> float:
-        return self.over_epochs().ranges()["radius"][1]
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return filters.bordered(self._reach(), "reflect"), partial(filters.spread, groups=self._groups(), radius=self._reach())
 
     def _reach(self) -> int:
         """The pixels that the largest disc reaches to each side."""
-        return math.ceil(self._largest() + 0.5) - 1
+        return math.ceil(self.largest("radius") + 0.5) - 1
 
-    def _groups(self) -> list[list[Offset]]:
+    def _groups(self) -> list[list[filters.Offset]]:
         """The offsets in the largest disc from the middle on, grouped by their distances across and down."""
-        reach, far = self._reach(), self._largest() + 0.5
-        found: dict[Offset, list[Offset]] = {}
-        for down in range(-reach, reach + 1):
-            for right in range(-reach, reach + 1):
-                if math.hypot(down, right) < far:
-                    low, high = sorted((abs(down), abs(right)))
-                    found.setdefault((high, low), []).append((down, right))
+        reach, far = self._reach(), self.largest("radius") + 0.5
+        found: dict[filters.Offset, list[filters.Offset]] = {}
+        for down, right in product(range(-reach, reach + 1), repeat=2):
+            if math.hypot(down, right) < far:
+                low, high = sorted((abs(down), abs(right)))
+                found.setdefault((high, low), []).append((down, right))
         return [found[key] for key in sorted(found)]
 
 
@@ -212,7 +166,7 @@ class GaussianBlur(FixedTransform, GaussianTransform):
     op = "gaussian_blur"
     examples = same_type("gaussian_blur: {sigma: 1.5}") + same_type("gaussian_blur: {sigma: 3}", given=FLOAT_224)
 
-    sigma: Annotated[float, Field(ge=0, le=LARGEST), Odd(sigma_lints)]
+    sigma: Annotated[float, Field(ge=0, le=LARGEST), SOFT]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
 
 
@@ -227,12 +181,8 @@ class RandomGaussianBlur(UnsignedTransform, GaussianTransform):
     op = "random_gaussian_blur"
     examples = same_type("random_gaussian_blur: {sigma: 2}", "random_gaussian_blur: {sigma: [0.1, 2.0], probability: 0.5}")
 
-    sigma: Annotated[Magnitude, checked(check_magnitude, 0, LARGEST), Odd(sigma_lints)]
+    sigma: Annotated[Magnitude, amount_within(0, LARGEST), SOFT]
     """The standard deviation of the Gaussian, in pixels, at most 10: 2 means from 0 to 2, a pair is the range."""
-
-
-LARGEST_ADVANCED = 3.0
-"""The largest sigma, in pixels: the filter is not separable, so its cost grows with the square."""
 
 
 class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
@@ -249,7 +199,7 @@ class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
         "random_advanced_blur: {sigma: [0.5, 1.5]}", "random_advanced_blur: {sigma: [0.2, 1], beta: [1, 1], probability: 0.5}"
     )
 
-    sigma: Annotated[Span, within(0.1, LARGEST_ADVANCED)] = (0.2, 1.0)
+    sigma: Annotated[Span, within(0.1, 3)] = (0.2, 1.0)  # it is not separable, so its cost grows with the square
     """The range of each of the two widths, in pixels, from 0.1 to 3."""
     degrees: Annotated[Span, within(-180, 180)] = (-90.0, 90.0)
     """The range of the angle of the first width, in degrees, anticlockwise from the right."""
@@ -271,17 +221,17 @@ class RandomAdvancedBlur(UniformTransform, NeighbourhoodTransform):
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         first, second, degrees, beta = (value[:, None] for value in self.drawn(u).values())
         reach = self.reach()
-        offsets = [(y, x) for y in range(-reach, reach + 1) for x in range(-reach, reach + 1)]
+        offsets = list(product(range(-reach, reach + 1), repeat=2))
         down, right = (tf.constant([float(o[i]) for o in offsets], tf.float64) for i in (0, 1))
         cos, sin = tf.cos(radians(degrees)), tf.sin(radians(degrees))
         along_, beside = cos * right - sin * down, sin * right + cos * down
         weights = tf.exp(-0.5 * (tf.square(along_ / first) + tf.square(beside / second)) ** beta)
         weights = weights / tf.reduce_sum(weights, -1, keepdims=True)
         places = tf.constant([[y + reach, x + reach] for y, x in offsets], tf.int32) + tf.zeros_like(degrees, tf.int32)[..., None]
-        return places, *whole_weights(weights, len(offsets) // 2)
+        return places, *filters.whole_weights(weights, len(offsets) // 2)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return bordered(self.reach(), "reflect"), along
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return filters.bordered(self.reach(), "reflect"), filters.along
 
 
 Reach = Annotated[int, Field(ge=0, le=15)]
@@ -321,8 +271,8 @@ class RandomBoxBlur(BlurTransform):
         distance = tf.range(1, self.radius() + 1)
         share = 1.0 / tf.cast(2 * reach + 1, tf.float64)[:, None]
         beside = tf.where(distance <= reach[:, None], share, tf.zeros_like(share))
-        whole = tf.cast(tf.round(beside * float(1 << BITS)), tf.int32)
-        middle = (1 << BITS) - 2 * tf.reduce_sum(whole, -1, keepdims=True)
+        whole = tf.cast(tf.round(beside * float(1 << filters.BITS)), tf.int32)
+        middle = (1 << filters.BITS) - 2 * tf.reduce_sum(whole, -1, keepdims=True)
         return tf.concat([middle, whole], -1), tf.cast(tf.concat([share, beside], -1), tf.float32)
 
 
@@ -336,18 +286,14 @@ class MedianBlur(UnconditionalTransform, MedianTransform):
     examples = same_type("median_blur: {side: 3}") + same_type("median_blur: {side: 5}", given=FLOAT_224)
 
 
-class RandomMedianBlur(MedianTransform):
+class RandomMedianBlur(OccasionalTransform, MedianTransform):
     """Replaces each value of a share of the images by the median of the 3 by 3 or 5 by 5 values around it, in its own channel.
 
     It is OpenCV's `medianBlur`, bit for bit; the edge of the image is repeated.
     """
 
     op = "random_median_blur"
-    random = True
     examples = same_type("random_median_blur: {side: 3}", "random_median_blur: {side: 5, probability: 0.2}")
-
-    probability: Probability = 0.5
-    """The share of examples that the step changes."""
 
 
 class MotionBlur(FixedTransform, MotionTransform):
@@ -431,7 +377,7 @@ class RandomGlassBlur(NeighbourhoodTransform):
     """The standard deviation of the Gaussian, in pixels, at most 5."""
 
     def weight(self) -> float:
-        return 2.4 + 0.2 * gaussian_radius(self.sigma)
+        return 2.4 + 0.2 * filters.gaussian_radius(self.sigma)
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
         """`key`, which decides the place of every pixel, uint32 `(n, 2)`."""
@@ -439,33 +385,30 @@ class RandomGlassBlur(NeighbourhoodTransform):
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         sigma = tf.fill(tf.shape(u)[:1], tf.constant(self.sigma, tf.float64))
-        return key_of(u), *gaussian_weights(sigma, gaussian_radius(self.sigma))
+        return key_of(u), *filters.gaussian_weights(sigma, filters.gaussian_radius(self.sigma))
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return beside(widen), beside(filter_rows), self._filter_and_take, _widen_again, filter_rows, filter_columns
+    def phases(self) -> tuple[filters.Phase, ...]:
+        def widen_again(images: tf.Tensor, taken: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            return filters.widen(tf.reshape(taken, [-1, *filters.sides(images)]), *weights)
+
+        first = [filters.beside(phase) for phase in (filters.widen, filters.filter_rows)]
+        return *first, self._filter_and_take, widen_again, filters.filter_rows, filters.filter_columns
+
+    def _moved(self, key: tf.Tensor, pixels: int | tf.Tensor) -> list[tf.Tensor]:
+        """How far down, and to the right, each pixel is taken: int32 `(n, pixels)` each."""
+        words, places = tf.cast(half_words(key, pixels), tf.int32), 2 * self.distance + 1
+        halves = tf.bitwise.right_shift(words, 8), tf.bitwise.bitwise_and(words, 255)
+        return [tf.bitwise.right_shift(half * places, 8) - self.distance for half in halves]
 
     def _filter_and_take(self, images: tf.Tensor, key: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The blurred images `(n, height · width, channels)`, each pixel taken from its place."""
-        height, width, channels = sides(images)
-        (lines,) = filter_columns(images, *given)
+        height, width, channels = filters.sides(images)
+        (lines,) = filters.filter_columns(images, *given)
         down, right = (tf.reshape(moved, [-1, height, width]) for moved in self._moved(key, height * width))
         row = tf.clip_by_value(tf.range(height)[:, None] + down, 0, height - 1)
         column = tf.clip_by_value(tf.range(width)[None, :] + right, 0, width - 1)
         pixels = tf.reshape(lines, [-1, height * width, channels])
         return tf.gather(pixels, tf.reshape(row * width + column, [-1, height * width]), batch_dims=1), *given[1:]
-
-    def _moved(self, key: tf.Tensor, pixels: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        words = tf.cast(half_words(key, pixels), tf.int32)
-        places = 2 * self.distance + 1
-        down, right = (
-            tf.bitwise.right_shift(byte * places, 8) - self.distance
-            for byte in (tf.bitwise.right_shift(words, 8), tf.bitwise.bitwise_and(words, 255))
-        )
-        return down, right
-
-
-def _widen_again(images: tf.Tensor, taken: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    return widen(tf.reshape(taken, [-1, *sides(images)]), *weights)
 
 
 class RandomZoomBlur(UniformTransform, EnlargingTransform):
@@ -493,5 +436,36 @@ class RandomZoomBlur(UniformTransform, EnlargingTransform):
         factor, count = self.drawn(u)["factor"], self.steps - 1
         along = tf.range(1, count + 1, dtype=tf.float64) / float(count)
         scale = 1.0 / (1.0 + (factor[:, None] - 1.0) * along)
-        weights, _ = whole_weights(tf.ones_like(factor)[:, None] * tf.fill([1, self.steps], tf.constant(1.0 / self.steps, tf.float64)))
+        even = tf.fill([1, self.steps], tf.constant(1.0 / self.steps, tf.float64))
+        weights, _ = filters.whole_weights(tf.ones_like(factor)[:, None] * even)
         return self.enlarged(scale, weights, height, width)
+
+
+class RandomChromaticAberration(UniformTransform, EnlargingTransform):
+    """Enlarges red and blue about the centre, each by a factor that is drawn uniformly, and leaves green: lateral chromatic aberration.
+
+    Each channel is read once, bilinear. Objects stay in place within a pixel or two, so masks and boxes stay, too. (Albumentations moves
+    the channels along a curve, by the square and the fourth power of the distance from the centre.)
+    """
+
+    op = "random_chromatic_aberration"
+    cost = 7.0
+    channel_counts = (3,)
+    examples = same_type(
+        "random_chromatic_aberration: {factor: [0.98, 1.02]}", "random_chromatic_aberration: {factor: [1, 1.01], probability: 0.5}"
+    )
+
+    factor: Annotated[Span, within(0.8, 1.25)] = (0.98, 1.02)
+    """The range of the factors of red and of blue, from 0.8 to 1.25."""
+
+    def idle(self) -> bool:
+        return super().idle() or span_range(self.factor) == (1, 1)
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Of `factor_1` for red and `factor_2` for blue."""
+        return dict.fromkeys(("factor_1", "factor_2"), span_range(self.factor))
+
+    def drawn_chains(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Chains:
+        scale = 1.0 / uniform(u, span_range(self.factor))
+        weights = tf.constant([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]) * float(1 << filters.BITS)  # green, red and blue
+        return self.enlarged(scale, weights + tf.zeros_like(u[:, :1, None], tf.float32), height, width)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pipegen.ops.lowering.decoding import Found, Survey, WindowOf
 
 FILE = FeatureType("image", "string", ())
-_BITS, _CHANNELS = 8, 3
 
 
 class Decode(DecodeTransform):
@@ -76,17 +75,17 @@ class Decode(DecodeTransform):
 
     @model_validator(mode="after")
     def _consistent(self) -> Decode:
-        if self._whole and self.scaled == "auto" and "scaled" in self.model_fields_set:
+        if self.jpeg != "fast" and self.scaled == "auto" and "scaled" in self.model_fields_set:
             raise ValueError(f"`jpeg: {self.jpeg}` decodes at full size, so leave `scaled` out")
         return self
 
     def meaning(self) -> dict[str, Any]:
         """Counts `scaled` only with `jpeg: fast`: the others decode at full size."""
-        return super().meaning() | ({"scaled": "never"} if self._whole else {})
+        return super().meaning() | ({"scaled": "never"} if self.jpeg != "fast" else {})
 
     def plainest(self, x: FeatureType) -> Decode:
         said, unsaid = self.on(x), self.model_copy(update={"channels": None, "bits": None}).on(x)
-        same = {"channels": said._channels == unsaid._channels, "bits": said._bits == unsaid._bits}
+        same = {"channels": (said.channels or 3) == (unsaid.channels or 3), "bits": (said.bits or 8) == (unsaid.bits or 8)}
         return self.model_copy(update={name: None for name, equal in same.items() if equal})
 
     def infer(self, x: FeatureType) -> FeatureType:
@@ -98,8 +97,8 @@ class Decode(DecodeTransform):
                 message = f"`decode` says `{name}: {own}`, and the feature `{name}: {value}`"
                 raise OpError("PG229", message, field=name, help="say it once: for the feature, or here")
         step = self.on(x)
-        dtype, interval = ("uint8", BYTE_RANGE) if step._bits == _BITS else ("uint16", WORD_RANGE)
-        return x.decoded(step._channels, dtype=dtype, interval=interval)
+        dtype, interval = ("uint16", WORD_RANGE) if step.bits == 16 else ("uint8", BYTE_RANGE)
+        return x.decoded(step.channels or 3, dtype=dtype, interval=interval)
 
     def on(self, x: FeatureType) -> Decode:
         """The step for files of type `x`, with the source's `channels` and `bits` where it has none of its own."""
@@ -107,44 +106,32 @@ class Decode(DecodeTransform):
         return self.model_copy(update=open_) if open_ else self
 
     def traits(self, x: FeatureType) -> Traits:
-        plain = self.on(x)._bits == _BITS and not self._whole
+        plain = self.on(x).bits != 16 and self.jpeg == "fast"
         return Traits(Family.ELEMENT, decodes=True, decodes_windows=plain, decodes_scaled=plain and self.scaled == "auto")
 
-    @property
-    def _channels(self) -> int:
-        return self.channels or _CHANNELS
-
-    @property
-    def _bits(self) -> int:
-        return self.bits or _BITS
-
-    @property
-    def _whole(self) -> bool:
-        return self.jpeg != "fast"
-
     def _need(self, need: tuple[int, int] | None) -> tuple[int, int] | None:
-        return need if self.scaled == "auto" and not self._whole else None
+        return need if self.scaled == "auto" and self.jpeg == "fast" else None
 
     def decode(self, contents: tf.Tensor, need: tuple[int, int] | None = None) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode, decode_deep
         from pipegen.ops.lowering.graphs import once
 
-        if self._bits != _BITS:
-            return once(decode_deep, contents, channels=self._channels, exif=self.exif)
-        return once(decode, contents, channels=self._channels, exif=self.exif, need=self._need(need), jpeg=self.jpeg)
+        if self.bits == 16:
+            return once(decode_deep, contents, channels=self.channels or 3, exif=self.exif)
+        return once(decode, contents, channels=self.channels or 3, exif=self.exif, need=self._need(need), jpeg=self.jpeg)
 
     def read_by_python(self, content: bytes) -> str | None:
         found = format_of(content)
         if found not in ("GIF", "BMP"):
             return found
-        if self._bits != _BITS:
+        if self.bits == 16:
             return None  # these formats have no 16 bits
-        return found if self._channels == 4 else odd_form(content)
+        return found if self.channels == 4 else odd_form(content)
 
     def stored_size(self, contents: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import stored_size
 
-        return stored_size(contents, exif=self.exif, bits=self._bits)
+        return stored_size(contents, exif=self.exif, bits=self.bits or 8)
 
     def fitted(self, image: tf.Tensor, contents: tf.Tensor) -> tf.Tensor:
         from pipegen.ops.lowering.exif import as_decoded
@@ -156,34 +143,28 @@ class Decode(DecodeTransform):
     ) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import cut_out, decode_window
 
-        if self._bits != _BITS:
+        if self.bits == 16:
             return cut_out(self.decode(contents), window)
-        given = contents, window, self._channels
+        given = contents, window, self.channels or 3
         return decode_window(*given, exif=self.exif, need=self._need(need), whole=whole, jpeg=self.jpeg)
 
     def survey(self, contents: list[tf.Tensor], need: tuple[int, int] | None = None, window: WindowOf | None = None) -> Survey | None:
         from pipegen.ops.lowering.decoding import survey
 
-        return None if self._bits != _BITS else survey(contents, need=self._need(need), window=window)
+        return None if self.bits == 16 else survey(contents, need=self._need(need), window=window)
 
     def decode_surveyed(
-        self,
-        contents: tf.Tensor,
-        found: Found,
-        need: tuple[int, int] | None = None,
-        window: WindowOf | None = None,
-        *,
-        whole: bool = False,
+        self, contents: tf.Tensor, found: Found, need: tuple[int, int] | None = None, window: WindowOf | None = None, *, whole: bool = False
     ) -> tf.Tensor:
         from pipegen.ops.lowering.decoding import decode, decode_surveyed, decode_window
         from pipegen.ops.lowering.graphs import once
 
         told: dict[str, Any] = {"exif": self.exif, "need": self._need(need), "jpeg": self.jpeg, "rare": True}
         if window is None:
-            alone = partial(once, decode, contents, channels=self._channels, **told)
+            alone = partial(once, decode, contents, channels=self.channels or 3, **told)
         else:
-            alone = partial(decode_window, contents, window, self._channels, whole=whole, **told)
-        return decode_surveyed(contents, found, alone, self._channels, need=told["need"], whole=whole, jpeg=self.jpeg)
+            alone = partial(decode_window, contents, window, self.channels or 3, whole=whole, **told)
+        return decode_surveyed(contents, found, alone, self.channels or 3, need=told["need"], whole=whole, jpeg=self.jpeg)
 
 
 def _said(x: FeatureType) -> dict[str, int | None]:

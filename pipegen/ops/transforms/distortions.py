@@ -1,30 +1,21 @@
-"""Distort images: by fields of distances, grids and lenses."""
+"""Distort images: by fields of distances, grids and lenses, or by shuffled cells."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import (
-    ABOVE_ZERO,
-    AROUND_ZERO,
-    Magnitude,
-    Odd,
-    check_magnitude,
-    checked,
-    factor_lints,
-    needs_one,
-    symmetric_range,
-)
+from pipegen.ops.arguments.magnitudes import ABOVE_ZERO, Amount, Magnitude, amount_within, as_pair, needs_one, odd_factor
 from pipegen.ops.families.neighbourhood import DisplacementTransform
-from pipegen.ops.families.uniform import UniformTransform, UnsignedTransform
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import uniform
 from pipegen.ops.lowering.random import UNIT, key_of, smooth_field, spacing
-from pipegen.ops.traits import same_type
+from pipegen.ops.step_bases import UniformTransform, UnsignedTransform
+from pipegen.ops.traits import Traits, same_type
 from pipegen.types import FeatureType
 
 
@@ -35,10 +26,10 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
     the bottom right one.
     """
 
-    x: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    x: Amount = 0.0
     """The distance to the right at which each point is read, as a fraction of the width: 0.05 means from -0.05 to 0.05, a pair is the
     range."""
-    y: Annotated[Magnitude, AROUND_ZERO] = 0.0
+    y: Amount = 0.0
     """The distance down at which each point is read, as a fraction of the height: 0.05 means from -0.05 to 0.05, a pair is the range."""
     cells: Annotated[int, Field(ge=1, le=8)] = 4
     """The number of cells of the grid along each side: 4 means 5 × 5 points."""
@@ -60,7 +51,7 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         for name in ("x", "y"):
-            low, high = symmetric_range(getattr(self, name))
+            low, high = self.ranges()[name]
             if (high - low) * self.cells > 1:
                 message = f"two neighbours of the {self.cells + 1} points to a side can pass each other, so the image folds over itself"
                 help_ = f"with `cells: {self.cells}` a range of at most {1 / self.cells:.3g} in width keeps it flat"
@@ -95,10 +86,6 @@ class ControlPointTransform(UniformTransform, DisplacementTransform):
         return moved[:, 0], moved[:, 1]
 
 
-FARTHEST = 10_000.0
-"""The largest alpha; positions then still fit 32 bits."""
-
-
 class RandomElastic(UnsignedTransform, DisplacementTransform):
     """Moves each pixel by a random distance that varies smoothly over the image: the elastic distortion of Simard, Steinkraus and Platt
     (2003).
@@ -115,13 +102,13 @@ class RandomElastic(UnsignedTransform, DisplacementTransform):
     draws = 3
     examples = same_type("random_elastic: {alpha: 50, sigma: 5}", "random_elastic: {alpha: [200, 300], sigma: 12, fill: {constant: 0}}")
 
-    alpha: Annotated[Magnitude, checked(check_magnitude, 0, FARTHEST)]
+    alpha: Annotated[Magnitude, amount_within(0, 10_000)]  # so that positions fit 32 bits
     """The distance before smoothing, in pixels: 50 means from 0 to 50, a pair is the range."""
     sigma: Annotated[float, Field(ge=1, le=100)]
     """The standard deviation of the Gaussian that smooths the distances, from 1 to 100 pixels: small values crumple, large ones bend."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        largest = symmetric_range(self.alpha)[1] / (6.14 * self.sigma)
+        largest = self.largest("alpha") / (6.14 * self.sigma)
         if largest > self.sigma / 2:
             message = f"`{self.op}` moves pixels by about {largest:.3g}, and its `sigma` is {self.sigma:g}, so the image folds over itself"
             return (OpError("PG510", message, field="alpha", help="use a larger `sigma` or a smaller `alpha`"),)
@@ -154,7 +141,7 @@ class RandomGridDistortion(UniformTransform, DisplacementTransform):
     factors = frozenset({"factor"})
     examples = same_type("random_grid_distortion", "random_grid_distortion: {factor: 0.5, cells: 3, probability: 0.5}")
 
-    factor: Annotated[Magnitude, ABOVE_ZERO, Odd(factor_lints, low=0.1, high=5)] = 0.3
+    factor: Annotated[Magnitude, ABOVE_ZERO, odd_factor(low=0.1, high=5)] = 0.3
     """The factor of each row and column of the grid, before they are scaled to fill the image: 0.3 means from 0.7 to 1.3, a pair is the
     range."""
     cells: Annotated[int, Field(ge=2, le=64)] = 5
@@ -214,20 +201,17 @@ class RandomOpticalDistortion(UniformTransform, DisplacementTransform):
         "random_optical_distortion: {coefficient: 0.3}", "random_optical_distortion: {coefficient: [0, 0.5], model: fisheye}"
     )
 
-    coefficient: Annotated[Magnitude, AROUND_ZERO]
+    coefficient: Amount
     """The coefficient k of the model: 0.3 means from -0.3 to 0.3, a pair is the range."""
     model: Literal["camera", "fisheye"] = "camera"
     """The growth of the radius: `camera` by its square and its fourth power, `fisheye` by its square alone."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        least, flattest = symmetric_range(self.coefficient)[0], _FLATTEST[self.model]
+        least, flattest = self.ranges()["coefficient"][0], _FLATTEST[self.model]
         if least >= flattest:
             return super().lints(x)
         message = f"`{self.op}` draws coefficients down to {least:g}, and below {flattest:.3g} the corners of an image fold back over it"
         return (OpError("PG510", message, field="coefficient", help=f"begin the range at {flattest:.2g} or above"),)
-
-    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (self.drawn(u)["coefficient"],)
 
     def phase(self, images: tf.Tensor, k: tf.Tensor) -> tuple[tf.Tensor, ...]:
         lengths = [tf.cast(side, tf.float64) for side in sides(images)[:2]]
@@ -297,3 +281,56 @@ class RandomThinPlateSpline(ControlPointTransform):
         system = np.block([[bends, plane], [plane.T, np.zeros((3, 3))]])
         solution = np.linalg.inv(system)[:, : len(at)]
         return tf.linalg.matmul(moved, tf.constant(solution.T)[None])
+
+
+Cells = Annotated[int, Field(ge=1, le=16)]
+
+
+class RandomGridShuffle(DisplacementTransform):
+    """Divides the image by a regular grid and shuffles its cells, every order as likely: a jigsaw puzzle.
+
+    Cells have one size, in whole pixels; the rest of a side stays at the bottom and at the right. Pixels are copied, and masks move with
+    their image. Boxes and points do not move, since a cell may cut the objects that they mark.
+    """
+
+    op = "random_grid_shuffle"
+    cost = 1.6
+    random = True
+    pairs = frozenset({"cells"})
+    examples = same_type("random_grid_shuffle: {cells: 3}", "random_grid_shuffle: {cells: [2, 4], probability: 0.5}")
+
+    cells: Cells | tuple[Cells, Cells] = 3
+    """The number of rows and of columns of the grid, at most 16; a pair is `[rows, columns]`."""
+
+    def idle(self) -> bool:
+        return super().idle() or as_pair(self.cells) == (1, 1)
+
+    def traits(self, x: FeatureType) -> Traits:
+        return replace(super().traits(x), displaces=False)  # a field with jumps has no inverse that could move points
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        rows, columns = as_pair(self.cells)
+        if (x.height is not None and x.height < rows) or (x.width is not None and x.width < columns):
+            message = f"`{self.op}` needs a pixel for each of {rows}×{columns} cells, and gets {x.height}×{x.width}"
+            raise OpError("PG206", message, field="cells", help="take fewer cells")
+        return super().infer(x)
+
+    def num_draws(self) -> int:
+        rows, columns = as_pair(self.cells)
+        return rows * columns
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`order`: the cell that is shown in the place of each, counted by rows, int32 `(..., cells)`."""
+        return {"order": tf.argsort(u, axis=-1, stable=True)}
+
+    def phase(self, images: tf.Tensor, order: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        rows, columns = as_pair(self.cells)
+        height, width, _ = sides(images)
+        down, across = height // rows, width // columns
+        row, column = tf.range(height) // down, tf.range(width) // across
+        inside = (row < rows)[:, None] & (column < columns)
+        own = tf.minimum(row, rows - 1)[:, None] * columns + tf.minimum(column, columns - 1)
+        shown = tf.reshape(tf.gather(order, tf.reshape(own, [-1]), axis=1), [-1, height, width])
+        moved = shown // columns - own // columns, shown % columns - own % columns
+        zero = tf.zeros_like(shown)
+        return tf.where(inside, moved[1] * across * 256, zero), tf.where(inside, moved[0] * down * 256, zero)

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pipegen.lazy import np, tf
-from pipegen.ops.arguments.magnitudes import (
-    AROUND_ONE,
-    AROUND_ZERO,
-    Magnitude,
-    Odd,
-    Range,
-    Span,
-    check_magnitude,
-    check_range,
-    checked,
-    factor_lints,
-    within,
-)
+from pipegen.ops.arguments.magnitudes import Amount, Factor, Range, Span, amount_within, bounded, odd_factor, within
 from pipegen.ops.families.lookup_tables import LookupTableTransform
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, require_channels
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, RgbTransform, require_channels
 from pipegen.ops.families.references import ReferenceTransform
-from pipegen.ops.families.uniform import RgbTransform, UniformTransform
 from pipegen.ops.lowering.colours import BITS, ONE
 from pipegen.ops.lowering.filters import rounded_shift, sides
 from pipegen.ops.lowering.linear import choice, uniform
+from pipegen.ops.step_bases import UniformTransform
 from pipegen.ops.traits import same_type
 from pipegen.types import FeatureType
 
@@ -50,11 +38,10 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
 
     match: Literal["histogram", "moments"] = "histogram"
     """What is matched: the whole `histogram` of the reference, or its `moments`, mean and standard deviation."""
-    share: Annotated[Range, checked(check_range, 0, 1)] = (0.5, 1.0)
+    share: Annotated[Range, bounded(0, 1)] = (0.5, 1.0)
     """The range of the share of the matched image, from 0, the image itself, to 1."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """uint8 of any value, of gray or RGB."""
         y = super().infer(x)
         require_channels(self, x, (1, 3))
         return y
@@ -66,19 +53,14 @@ class RandomHistogramMatching(ReferenceTransform, LookupTableTransform):
     def table(self, u: tf.Tensor, histogram: tf.Tensor | None) -> tf.Tensor:
         counts = tf.cast(histogram, tf.int64)
         drawn = self.drawn(u)
-        known = _histograms(self.pictures(int(counts.shape[1])))
+        pictures = self.pictures(int(counts.shape[1]))
+        known = np.array([[np.bincount(p[..., c].ravel(), minlength=256) for c in range(p.shape[-1])] for p in pictures], np.int64)
         matched = (_matched if self.match == "histogram" else _moved)(counts, tf.gather(tf.constant(known), drawn["reference"]))
         share = tf.cast(tf.round(drawn["share"] * float(ONE)), tf.int64)[:, None, None]
         values = tf.range(256, dtype=tf.int64) * ONE
         half = 1 << (2 * BITS - 1)
         blended = (values * (ONE - share) + matched * share + half) // (1 << (2 * BITS))
         return tf.cast(tf.clip_by_value(blended, 0, 255), tf.int32)
-
-
-def _histograms(pictures: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """The histogram of each channel of each reference: int64 `(references, channels, 256)`."""
-    counted = [[np.bincount(picture[..., c].ravel(), minlength=256) for c in range(picture.shape[-1])] for picture in pictures]
-    return np.array(counted, np.int64)
 
 
 def _matched(counts: tf.Tensor, theirs: tf.Tensor) -> tf.Tensor:
@@ -206,9 +188,9 @@ class RandomStain(RgbTransform):
     draws = 4
     examples = same_type("random_stain: {factor: 0.2, delta: 0.1}", "random_stain: {factor: [0.8, 1.1], delta: 0.05, probability: 0.5}")
 
-    factor: Annotated[Magnitude, AROUND_ONE, Odd(factor_lints, low=0.0, high=3.0)] = 0.2
+    factor: Annotated[Factor, odd_factor(low=0.0, high=3.0)] = 0.2
     """The factor of the amount of each stain: 0.2 means from 0.8 to 1.2, a pair is the range."""
-    delta: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -2, 2)] = 0.0
+    delta: Annotated[Amount, amount_within(-2, 2)] = 0.0
     """The amount that is added, in units of optical density: 0.1 means from -0.1 to 0.1, a pair is the range."""
 
     def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,23 +12,20 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.geometry import ConstantFill, filled
-from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, as_pair, ascending, check_magnitude, checked, span_range, within
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import ByteTransform, UnsignedTransform
+from pipegen.ops.arguments.magnitudes import Fraction, Magnitude, Span, amount_within, as_pair, ascending, span_range, within
+from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.filters import sides
 from pipegen.ops.lowering.linear import logarithms, radians, uniform
 from pipegen.ops.lowering.random import half_words, key_of
 from pipegen.ops.lowering.windows import pick, place
+from pipegen.ops.step_bases import UnsignedTransform
 from pipegen.ops.traits import same_type
 from pipegen.ops.transform import Transform
 from pipegen.types import FeatureType
 
 WORD = 31
 """Holes in a word of 32 bits; the sign bit stays unused."""
-
-MOST_GONE = 0.8
-"""The share of an image that holes may cover without a warning."""
 
 
 class DropoutTransform(NeighbourhoodTransform):
@@ -53,10 +51,18 @@ class DropoutTransform(NeighbourhoodTransform):
         return self.model_copy(update={"fill": ConstantFill(constant=constant)})
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The same type; the constant widens the interval."""
         y = super().infer(x)
-        if kind_of(x).categorical:
-            self._check_class(x)
+        if kind_of(x).categorical and self.mask_fill is None:
+            said = write("mask_fill: ignore", "arguments")
+            raise OpError("PG203", f"`{self.op}` acts on a mask only with `mask_fill`", help=said)
+        if kind_of(x).marks_items and self.mask_fill not in (0, x.ignore, "ignore"):
+            said = write("mask_fill: 0", "arguments", "fill with the background: {}")
+            message = f"`mask_fill: {self.mask_fill}` is the number of one of the `{x.instances}`, not a class"
+            raise OpError("PG207", message, field="mask_fill", help=said)
+        categories = x.classes if kind_of(x).categorical else None
+        if isinstance(self.mask_fill, int) and categories is not None and self.mask_fill not in (*range(categories), x.ignore):
+            help_ = f"use a class index from 0 to {categories - 1}, or `ignore`"
+            raise OpError("PG207", f"a mask of {categories} classes cannot be filled with {self.mask_fill}", field="mask_fill", help=help_)
         return filled(y, self.fill)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
@@ -65,18 +71,6 @@ class DropoutTransform(NeighbourhoodTransform):
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         """Marks the pixels that are replaced, bool `(n, height, width)`; `given` is as for `finish`."""
         raise NotImplementedError
-
-    def _check_class(self, x: FeatureType) -> None:
-        if self.mask_fill is None:
-            said = write("mask_fill: ignore", "arguments")
-            raise OpError("PG203", f"`{self.op}` acts on a mask only with `mask_fill`", help=said)
-        if kind_of(x).marks_items and self.mask_fill not in (0, x.ignore, "ignore"):
-            said = write("mask_fill: 0", "arguments", "fill with the background: {}")
-            message = f"`mask_fill: {self.mask_fill}` is the number of one of the `{x.instances}`, not a class"
-            raise OpError("PG207", message, field="mask_fill", help=said)
-        if isinstance(self.mask_fill, int) and x.classes is not None and self.mask_fill not in (*range(x.classes), x.ignore):
-            help_ = f"use a class index from 0 to {x.classes - 1}, or `ignore`"
-            raise OpError("PG207", f"a mask of {x.classes} classes cannot be filled with {self.mask_fill}", field="mask_fill", help=help_)
 
 
 def covered(start: tf.Tensor, length: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
@@ -102,11 +96,9 @@ def rectangles(images: tf.Tensor, top: tf.Tensor, left: tf.Tensor, height: tf.Te
 
 def inside(down: tf.Tensor, across: tf.Tensor) -> tf.Tensor:
     """Marks the pixels in one of the `rectangles`, bool `(n, height, width)`: one that covers their row and their column."""
-    found = None
-    for word in range(int(down.shape[1])):
-        both = tf.bitwise.bitwise_and(down[:, word][:, :, None], across[:, word][:, None, :])
-        found = both if found is None else tf.bitwise.bitwise_or(found, both)
-    return tf.not_equal(found, 0)
+    words = range(int(down.shape[1]))
+    both = (tf.bitwise.bitwise_and(down[:, word][:, :, None], across[:, word][:, None, :]) for word in words)
+    return tf.not_equal(reduce(tf.bitwise.bitwise_or, both), 0)
 
 
 class RandomErasing(DropoutTransform):
@@ -179,7 +171,7 @@ class RandomCoarseDropout(DropoutTransform):
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         each = sum(span_range(self.height)) / 2 * sum(span_range(self.width)) / 2
         gone = 1.0 - (1.0 - each) ** (sum(as_pair(self.holes)) / 2)
-        if gone <= MOST_GONE:
+        if gone <= 0.8:
             return ()
         help_ = "use fewer `holes`, or smaller ranges of `height` and `width`, which are fractions of the image"
         return (OpError("PG510", f"`{self.op}` replaces {gone:.0%} of an image on average", field="holes", help=help_),)
@@ -275,10 +267,6 @@ class RandomGridDropout(DropoutTransform):
         return ((tf.range(height) + 1) * as_pair(self.cells)[0] - 1) // height
 
 
-_TURN = 4294967296.0
-"""Positions are kept as shares of the grid's unit, in 1/2^32, so that whole units overflow and drop out."""
-
-
 class RandomGridMask(DropoutTransform):
     """Replaces the squares of a regular grid by one value: GridMask (Chen et al. 2020).
 
@@ -312,7 +300,10 @@ class RandomGridMask(DropoutTransform):
         x = cos, -sin, cx + (0.5 - cx) * cos - (0.5 - cy) * sin - left
         y = sin, cos, cy + (0.5 - cx) * sin + (0.5 - cy) * cos - top
         (ax, bx, px), (ay, by, py) = ([part / unit for part in line] for line in (x, y))
-        return (tf.stack([_word(share) for share in (ax, bx, px - 0.5, ay, by, py - 0.5, side / unit - 0.5)], -1),)
+        shares = (ax, bx, px - 0.5, ay, by, py - 0.5, side / unit - 0.5)
+        # Of the grid's unit, in 1/2^32, so that whole units overflow and drop out: at least -1/2 and below 1/2.
+        words = [tf.bitcast(tf.cast(tf.cast(tf.round(share * 2.0**32), tf.int64) % (1 << 32), tf.uint32), tf.int32) for share in shares]
+        return (tf.stack(words, -1),)
 
     def dropped(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         height, width, _ = sides(images)
@@ -328,11 +319,6 @@ class RandomGridMask(DropoutTransform):
         return unit, side, pick(u[:, 1], unit - 1), pick(u[:, 2], unit - 1)
 
 
-def _word(share: tf.Tensor) -> tf.Tensor:
-    """A share of a unit, less whole ones, as an int32 in 1/2^32: at least -1/2 and below 1/2."""
-    return tf.bitcast(tf.cast(tf.cast(tf.round(share * _TURN), tf.int64) % (1 << 32), tf.uint32), tf.int32)
-
-
 class RandomPixelDropout(UnsignedTransform, ByteTransform):
     """Replaces a share of the pixels by one value, independently, as dead pixels of a sensor do.
 
@@ -346,7 +332,7 @@ class RandomPixelDropout(UnsignedTransform, ByteTransform):
         "random_pixel_dropout: {share: 0.05}", "random_pixel_dropout: {share: [0.1, 0.2], value: 128, per_channel: true, probability: 0.5}"
     )
 
-    share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]
+    share: Annotated[Magnitude, amount_within(0, 1)]
     """The share of the pixels that change, from 0 to 1: 0.05 means from 0 to 0.05, a pair is the range."""
     value: Annotated[int, Field(ge=0, le=255)] = 0
     """The value of these pixels, from 0 to 255."""

@@ -1,7 +1,10 @@
-"""Change the light on images: its colour, its strength from place to place, and shadows."""
+"""Change the light on images, and add weather: shadows and clouds; fog, rain, snow, sun, and drops on the lens."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -10,24 +13,24 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import (
-    AROUND_ZERO,
+    Amount,
     Level,
-    Magnitude,
+    Probability,
     Span,
-    check_magnitude,
-    check_range,
-    checked,
+    amount_within,
+    bounded,
     level_range,
+    most,
     needs_one,
     span_range,
     within,
 )
-from pipegen.ops.families.uniform import ByteTransform, UniformTransform
-from pipegen.ops.lowering.colours import BITS, ONE, gains, over, plasma, shares, shift
-from pipegen.ops.lowering.filters import rounded_shift, sides
-from pipegen.ops.lowering.linear import normal, radians
-from pipegen.ops.lowering.random import key_of
-from pipegen.ops.step_bases import ColourTransform
+from pipegen.ops.families.neighbourhood import ByteTransform
+from pipegen.ops.lowering.colours import BITS, ONE, clouds, gains, over, plasma, shares, shift, squares
+from pipegen.ops.lowering.filters import Whole, rounded_shift, sides
+from pipegen.ops.lowering.linear import normal, radians, uniform
+from pipegen.ops.lowering.random import half_words, key_of
+from pipegen.ops.step_bases import ColourTransform, UniformTransform
 from pipegen.ops.traits import same_type, to_float32
 from pipegen.types import FeatureType
 
@@ -110,7 +113,7 @@ class RandomPcaLighting(ColourTransform):
     separate = True
     examples = to_float32("random_pca_lighting: {std: 25.5}", "random_pca_lighting: {std: 60, probability: 0.5}")
 
-    std: Annotated[Level, checked(check_range, 0)]
+    std: Annotated[Level, bounded(0)]
     """The standard deviation of the numbers that are drawn, in the units of the incoming values; light changes by a fifth of it."""
 
     def idle(self) -> bool:
@@ -149,7 +152,7 @@ class RandomIllumination(ByteTransform):
         "random_illumination: {intensity: 0.3}", "random_illumination: {intensity: [0.1, 0.4], pattern: spot, probability: 0.5}"
     )
 
-    intensity: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.2
+    intensity: Annotated[Amount, amount_within(-1, 4)] = 0.2
     """The greatest change, as a share of each value, from -1 to 4: 0.2 means from -0.2 to 0.2, a pair is the range."""
     pattern: Literal["linear", "spot", "corner"] = "linear"
     """How the light changes over the image."""
@@ -193,9 +196,6 @@ def _whole(values: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.round(values * float(ONE)), tf.int32)
 
 
-_MIDDLE = 128
-
-
 class RandomPlasma(ByteTransform):
     """Changes brightness and contrast by clouds of noise, differently from place to place: Albumentations' `PlasmaBrightnessContrast`.
 
@@ -209,9 +209,9 @@ class RandomPlasma(ByteTransform):
         "random_plasma: {brightness: 0.3, contrast: 0.3}", "random_plasma: {brightness: [0.1, 0.4], sigma: 20, probability: 0.5}"
     )
 
-    brightness: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 1)] = 0.0
+    brightness: Annotated[Amount, amount_within(-1, 1)] = 0.0
     """The amount that is added where the cloud is 1, as a share of 255: 0.3 means from -0.3 to 0.3, a pair is the range."""
-    contrast: Annotated[Magnitude, AROUND_ZERO, checked(check_magnitude, -1, 4)] = 0.0
+    contrast: Annotated[Amount, amount_within(-1, 4)] = 0.0
     """The growth of the contrast where the cloud is 1: 0.3 means from -0.3 to 0.3, a pair is the range."""
     sigma: Annotated[float, Field(ge=4, le=100)] = 40.0
     """The width of the largest clouds, in pixels; the others are half and a quarter of it."""
@@ -227,8 +227,8 @@ class RandomPlasma(ByteTransform):
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         gain, offset = (part[..., None] for part in given)
-        x = tf.cast(images, tf.int32) - _MIDDLE
-        return tf.cast(tf.clip_by_value(_MIDDLE + rounded_shift(x * gain + offset, BITS), 0, 255), tf.uint8)
+        x = tf.cast(images, tf.int32) - 128
+        return tf.cast(tf.clip_by_value(128 + rounded_shift(x * gain + offset, BITS), 0, 255), tf.uint8)
 
     def phase(self, images: tf.Tensor, key: tf.Tensor, brightness: tf.Tensor, contrast: tf.Tensor) -> tuple[tf.Tensor, ...]:
         height, width, _ = sides(images)
@@ -316,3 +316,250 @@ class RandomShadow(ByteTransform):
             dark = tf.logical_or(dark, tf.logical_and(column >= left, column < right))
         factor = tf.where(dark, light[:, None, None], ONE)[..., None]
         return tf.cast(rounded_shift(tf.cast(images, tf.int32) * factor, BITS), tf.uint8)
+
+
+class RandomFog(ByteTransform):
+    """Blends images with white: fog whose density is drawn uniformly for each image and varies smoothly over it.
+
+    Each pixel becomes x + share · (255 - x); the share is the density, times 1 plus `patchiness` times smooth noise of standard deviation
+    1, clipped to 0 and 1. The noise depends only on the image's draws and on its place, in whole numbers. (Albumentations' `RandomFog`
+    paints overlapping discs.)
+    """
+
+    op = "random_fog"
+    cost = 1.5
+    draws = 3
+    examples = same_type("random_fog", "random_fog: {density: [0.6, 0.8], patchiness: 0.1, probability: 0.2}")
+
+    density: Annotated[Span, within(0, 1)] = (0.2, 0.6)
+    """The range of the share of white, from 0 to 1."""
+    patchiness: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """The standard deviation of the density over an image, as a share of the density, from 0 to 1: 0 is an even haze."""
+    sigma: Annotated[float, Field(ge=1, le=100)] = 30.0
+    """The width of a patch, in pixels: the standard deviation of the Gaussian that smooths the noise."""
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return key_of(u[:, 1:3]), shares(self.drawn(u)["density"])
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], (255, 255, 255)), tf.uint8)
+
+    def phase(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The share of white at each pixel, int32 `(n, height, width)`."""
+        height, width, _ = sides(images)
+        noise = tf.clip_by_value(clouds(key, height, width, self.sigma), -8 * ONE, 8 * ONE)
+        uneven = ONE + rounded_shift(noise * round(self.patchiness * ONE), BITS)
+        return (tf.clip_by_value(rounded_shift(density[:, None, None] * uneven, BITS), 0, ONE),)
+
+
+class RandomRain(ByteTransform):
+    """Adds rain: slanted streaks one pixel wide, which get denser from top to bottom.
+
+    Columns of pixels, slanted by an angle drawn uniformly for each image, are divided into stretches of twice the length of a streak. Each
+    stretch has a streak with a probability of `density`, drawn uniformly for each image; whether it has one depends only on the image's
+    draws and on its place, by 16 random bits (Threefry-2x32). (Albumentations' `RandomRain` draws lines anywhere, and blurs and darkens the
+    image, which other steps do as well.)
+    """
+
+    op = "random_rain"
+    cost = 1.0
+    draws = 4
+    examples = same_type("random_rain", "random_rain: {density: [0.1, 0.2], length: 30, probability: 0.2}")
+
+    density: Annotated[Span, within(0, 1)] = (0.05, 0.2)
+    """The range of the probability that a stretch of a column has a streak."""
+    length: Annotated[int, Field(ge=2, le=200)] = 16
+    """The height of a streak, in pixels."""
+    slant_degrees: Annotated[Span, within(-60, 60)] = (-10.0, 10.0)
+    """The range of the angle from the vertical, in degrees, from -60 to 60; above 0 rain falls to the right."""
+    opacity: Annotated[float, Field(ge=0, le=1)] = 0.6
+    """The opacity of a streak at its bottom, from 0 to 1."""
+
+    def idle(self) -> bool:
+        return super().idle() or span_range(self.density)[1] == 0 or self.opacity == 0
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The key, the probability, and the shift of each row to the right, in pixels."""
+        density, degrees = self.drawn(u).values()
+        slope = tf.tan(degrees * (math.pi / 180.0))[:, None]
+        moved = tf.cast(tf.round(slope * tf.range(tf.cast(height, tf.float64), dtype=tf.float64)), tf.int32)
+        return key_of(u[:, 2:4]), tf.cast(tf.round(density * 65536.0), tf.int32), moved
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return self._streaks, self._shares
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], (205, 210, 215)), tf.uint8)
+
+    def _stretches(self, height: Whole) -> Whole:
+        """The most stretches that a column can have; the first one begins above the image."""
+        return height // (2 * self.length) + 2
+
+    def _streaks(self, images: tf.Tensor, key: tf.Tensor, density: tf.Tensor, moved: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The distance above the image at which each column's first stretch begins, and whether each stretch has a streak."""
+        height, width, _ = sides(images)
+        words = tf.cast(half_words(key, width * (self._stretches(height) + 1)), tf.int32)
+        return rounded_shift(words[:, :width] * (2 * self.length - 1), 16), tf.cast(words[:, width:] < density[:, None], tf.int32), moved
+
+    def _shares(self, images: tf.Tensor, above: tf.Tensor, has: tf.Tensor, moved: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The share of the rain's colour at each pixel, int32 `(n, height, width)`."""
+        height, width, _ = sides(images)
+        column = tf.math.floormod(tf.range(width)[None, None, :] - moved[:, :, None], width)
+        down = tf.range(height)[None, :, None] + _picked(above, column)
+        stretch, place = down // (2 * self.length), tf.math.floormod(down, 2 * self.length)
+        falls = _picked(has, column * self._stretches(height) + stretch)
+        denser = tf.where(place < self.length, place + 1, 0) * (round(self.opacity * (1 << BITS)) // self.length)
+        return (falls * denser,)
+
+
+def _picked(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Values `(n, k)` of each example at places of any shape `(n, ...)`."""
+    found = tf.gather(values, tf.reshape(places, [tf.shape(places)[0], -1]), batch_dims=1)
+    return tf.reshape(found, tf.shape(places))
+
+
+class RandomSnow(ByteTransform):
+    """Brightens pixels darker than a point drawn uniformly, so that they look covered with snow: Albumentations' `bleach`.
+
+    Their lightness is multiplied by `factor` and clipped at white; hue and saturation stay. Lightness is that of HLS, half the sum of a
+    pixel's greatest and least channel. For each lightness that is one scale and one offset for all channels, read from tables of 12 bits.
+    (Albumentations rounds hue to 2 degrees and saturation to whole levels.)
+    """
+
+    op = "random_snow"
+    cost = 0.8
+    symmetric = True
+    examples = same_type("random_snow", "random_snow: {point: [0.3, 0.5], factor: 2, probability: 0.2}")
+
+    point: Annotated[Span, within(0, 1)] = (0.1, 0.3)
+    """The range of the lightness below which pixels brighten, from 0 to 1. (Albumentations adds a third to half of its argument.)"""
+    factor: Annotated[float, Field(ge=1, le=16)] = 2.5
+    """The factor of the lightness below the point, from 1 to 16."""
+
+    def idle(self) -> bool:
+        return super().idle() or self.factor == 1
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (tf.cast(tf.round(self.drawn(u)["point"] * 510.0), tf.int32),)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        x = tf.cast(images, tf.int32)
+        lightness = tf.reduce_max(x, -1, keepdims=True) + tf.reduce_min(x, -1, keepdims=True)
+        scale, offset = (tf.gather(tf.constant(table, tf.int32), lightness) for table in _tables(self.factor))
+        snowed = tf.clip_by_value(rounded_shift(x * scale + offset, BITS), 0, 255)
+        return tf.cast(tf.where(lightness < given[0][:, None, None, None], snowed, x), tf.uint8)
+
+
+@cache
+def _tables(factor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The scale and the offset of values, in 1/4096, for each sum of the greatest and the least channel."""
+    found = []
+    for total in range(511):
+        after = min(total * factor, 510.0)
+        # The spread of the channels has to shrink towards black and white for the saturation to stay.
+        scale = min(after, 510.0 - after) / min(total, 510 - total) if 0 < total < 510 else 1.0
+        found.append((round(scale * (1 << BITS)), round((after - total * scale) / 2 * (1 << BITS))))
+    return tuple(scale for scale, _ in found), tuple(offset for _, offset in found)
+
+
+_GHOSTS = ((190, 235, 255), (255, 200, 160), (200, 255, 190), (255, 170, 220))
+
+
+class RandomSunFlare(ByteTransform):
+    """Adds a lens flare: a glow around a place in the upper part, and ghosts on the line from there through the centre of the image.
+
+    The opacity of the glow is `intensity` in its middle, and falls with the distance d as (1 - d² / reach²)²; ghosts are even discs of a
+    fifth of that opacity, between a twentieth and a fifth as wide. The place of the sun is drawn uniformly in the columns, and in the rows
+    of the `upper` part. (Albumentations' `RandomSunFlare` paints discs of growing size.)
+    """
+
+    op = "random_sun_flare"
+    starts_kernel = False
+    examples = same_type("random_sun_flare", "random_sun_flare: {intensity: [0.8, 1.0], ghosts: 0, probability: 0.2}")
+
+    intensity: Annotated[Span, within(0, 1)] = (0.5, 0.9)
+    """The range of the opacity of the glow in its middle, from 0 to 1."""
+    reach: Annotated[Span, within(0.01, 2)] = (0.2, 0.5)
+    """The range of the glow's radius, as a fraction of the longer side."""
+    upper: Probability = 0.5
+    """The part of the height, from the top, in which the sun can be."""
+    ghosts: Annotated[int, Field(ge=0, le=8)] = 4
+    """The number of ghosts."""
+
+    def idle(self) -> bool:
+        return super().idle() or span_range(self.intensity)[1] == 0
+
+    def weight(self) -> float:
+        return 0.6 + 0.3 * self.ghosts
+
+    def num_draws(self) -> int:
+        return 4 + 2 * self.ghosts
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The strength of the glow; and the squared distances of each row and each column from the glow and each ghost."""
+        rows, columns = tf.cast(height, tf.float64), tf.cast(width, tf.float64)
+        strength, share = self.drawn(u).values()
+        radius = share * tf.maximum(rows, columns)
+        x, y = u[:, 2] * columns, u[:, 3] * rows * self.upper
+        # Places on the line: 0 is the sun, 1 the centre of the image, 2 as far behind the centre.
+        along = uniform(u[:, 4 : 4 + self.ghosts], (0.3, 2.0))
+        size = uniform(u[:, 4 + self.ghosts :], (0.05, 0.2)) * radius[:, None]
+        across = tf.concat([x[:, None], x[:, None] + along * (columns / 2.0 - x)[:, None]], 1)
+        down = tf.concat([y[:, None], y[:, None] + along * (rows / 2.0 - y)[:, None]], 1)
+        radii = tf.concat([radius[:, None], size], 1)
+        return shares(strength), squares(height, down, radii), squares(width, across, radii)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        strength, down, across = given
+        done, whole = tf.cast(images, tf.int32), strength[:, None, None]
+        for number in range(1 + self.ghosts):
+            away = down[:, number, :, None] + across[:, number, None, :]
+            if number:
+                done = over(done, tf.where(away < ONE, whole // 5, 0), _GHOSTS[(number - 1) % len(_GHOSTS)])
+                continue
+            near = tf.maximum(ONE - away, 0)
+            done = over(done, rounded_shift(rounded_shift(near * near, BITS) * whole, BITS), (255, 250, 232))
+        return tf.cast(done, tf.uint8)
+
+
+class RandomSpatter(ByteTransform):
+    """Puts drops of water or mud over a share of the image, drawn uniformly: patches where smooth noise is highest.
+
+    The opacity of a drop grows with the noise above the threshold of its edge, up to `opacity`. The noise depends only on the image's draws
+    and on its place, in whole numbers. It follows the spatter of ImageNet-C, and Albumentations' `Spatter`, without their edges of
+    reflected light.
+
+    Source: Hendrycks and Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations" (2019).
+    """
+
+    op = "random_spatter"
+    cost = 2.0
+    draws = 3
+    examples = same_type("random_spatter", "random_spatter: {of: mud, share: [0.1, 0.3], probability: 0.2}")
+
+    of: Literal["water", "mud"] = "water"
+    """The kind of drops: `water`, which is pale, or `mud`, which is dark."""
+    share: Annotated[Span, within(0, 0.9)] = (0.02, 0.15)
+    """The range of the share of the image that drops cover, from 0 to 0.9."""
+    opacity: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """The greatest opacity of a drop, from 0 to 1."""
+    sigma: Annotated[float, Field(ge=1, le=100)] = 4.0
+    """The width of a drop, in pixels: the standard deviation of the Gaussian that smooths the noise."""
+
+    def idle(self) -> bool:
+        return most(self.probability) == 0 or self.opacity == 0  # a share of 0 leaves drops: the edge stops at the quantile 1 - 2^-20
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        free = tf.clip_by_value(1.0 - self.drawn(u)["share"], 0.0, 1.0 - 2.0**-20)
+        return key_of(u[:, 1:3]), tf.cast(tf.round(tf.math.ndtri(free) * float(ONE)), tf.int32)
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        colour = {"water": (175, 238, 238), "mud": (63, 42, 20)}[self.of]
+        return tf.cast(over(tf.cast(images, tf.int32), given[0], colour), tf.uint8)
+
+    def phase(self, images: tf.Tensor, key: tf.Tensor, edge: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The share of the drops' colour at each pixel, int32 `(n, height, width)`."""
+        height, width, _ = sides(images)
+        # Opacity grows twice as fast as the noise from the edge on.
+        above = tf.clip_by_value(2 * (clouds(key, height, width, self.sigma) - edge[:, None, None]), 0, ONE)
+        return (rounded_shift(above * round(self.opacity * ONE), BITS),)

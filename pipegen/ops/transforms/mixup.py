@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Alpha, Span, check_pair, check_range, checked, most, span_range
+from pipegen.ops.arguments.magnitudes import Alpha, Span, most, span_range, within
 from pipegen.ops.families.combining import WHOLE, CombiningTransform, PairTransform, Seen
 from pipegen.ops.families.item_stages import PastingTransform
 from pipegen.ops.lowering.linear import as_float32, uniform, working
@@ -35,7 +35,6 @@ class Mixup(PairTransform):
     """Both parameters of the Beta distribution of λ: 0.2 leaves most images nearly as they are, 1 is uniform."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """float32 in the interval that enters."""
         return super().infer(x).with_(dtype="float32")
 
     def is_identity(self, x: FeatureType) -> bool:
@@ -72,16 +71,13 @@ class Cutmix(PairTransform):
     """
 
     op = "cutmix"
+    draws = 6
     kinds = frozenset({"image", "mask"})
     examples = same_type("cutmix", "cutmix: {alpha: 0.5, probability: 0.5}")
 
     alpha: Alpha = 1.0
     """Both parameters of the Beta distribution of λ, which decides the size of the rectangle; 1 is uniform, as in the paper. (Keras'
-    `factor`
-    is different: the upper end of a range from which this parameter is drawn.)"""
-
-    def num_draws(self) -> int:
-        return super().num_draws() + 2
+    `factor` is different: the upper end of a range from which this parameter is drawn.)"""
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """`own_share`, and the rectangle of the other image: `top`, `left`, `height` and `width`, int32 `(...)`."""
@@ -133,15 +129,13 @@ class Mosaic(CombiningTransform):
     """
 
     op = "mosaic"
+    draws = 4
     kinds = frozenset({"image", "mask"})
     others: ClassVar[int] = 3
     examples = same_type("mosaic", "mosaic: {centre: [0.4, 0.6], probability: 0.5}")
 
-    centre: Annotated[Span, checked(check_pair), checked(check_range, 0, 1)] = (0.25, 0.75)
+    centre: Annotated[Span, within(0, 1)] = (0.25, 0.75)
     """The range of the point where the four images meet, as fractions of the height and of the width: [0.5, 0.5] is the middle."""
-
-    def num_draws(self) -> int:
-        return super().num_draws() + 2
 
     def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         """`own_share`, and `row` and `column` of the first pixel below and right of the point where the images meet, int32 `(...)`."""
@@ -204,6 +198,7 @@ class CopyPaste(PastingTransform):
     """
 
     op = "copy_paste"
+    draws = 4
     kinds = frozenset({"image", "mask"})
     examples = same_type("copy_paste", "copy_paste: {objects: 0.5, probability: 0.5}")
 
@@ -211,9 +206,6 @@ class CopyPaste(PastingTransform):
     """The probability with which each object (each class index, or each box of an instance mask) of the other example is pasted."""
     background: Annotated[int, Field(ge=0, le=255)] = 0
     """The class index of pixels without an object; for an instance mask it is 0."""
-
-    def num_draws(self) -> int:
-        return super().num_draws() + 2
 
     def pasted(self, masks: tf.Tensor, u: tf.Tensor, ignore: int) -> tf.Tensor:
         index = tf.cast(masks[..., 0], tf.int32)

@@ -1,22 +1,25 @@
-"""Add noise to images."""
+"""Add noise to images, and degrade them: by JPEG, and by shrinking and enlarging."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Literal
+
+from pydantic import Field
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import Magnitude, Probability, Span, check_magnitude, checked, delta_lints, symmetric_range, within
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.uniform import ByteTransform, RgbTransform, UnsignedTransform
+from pipegen.ops.arguments.magnitudes import AnySchedule, Magnitude, Probability, Span, amount_within, delta_lints, span_range, within
+from pipegen.ops.families.neighbourhood import ByteTransform, NeighbourhoodTransform, RgbTransform
 from pipegen.ops.lowering.colours import HSV_ONE, TURN, channels, shifted
-from pipegen.ops.lowering.filters import rounded_shift, sides
-from pipegen.ops.lowering.linear import working
+from pipegen.ops.lowering.filters import Phase, columns_of, rounded_shift, rows_of, sides, through
+from pipegen.ops.lowering.linear import whole_bounds, working
 from pipegen.ops.lowering.random import BITS, half_words, key_of, normal_numbers, quantiles
+from pipegen.ops.lowering.windows import pick
+from pipegen.ops.step_bases import UnconditionalTransform, UniformTransform, UnsignedTransform
 from pipegen.ops.traits import IMAGE_224, UNIT_224, Example, same_type
 from pipegen.types import BYTE_RANGE, FeatureType
 
@@ -41,18 +44,18 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
         Example("random_gaussian_noise: {std: [0.01, 0.05], probability: 0.5}", UNIT_224, "float32[224×224×3] in [0, 1]"),
     )
 
-    std: Annotated[Magnitude, checked(check_magnitude, 0)]
+    std: Annotated[Magnitude, amount_within(0)]
     """The standard deviation, in the units of the incoming values: 10 means from 0 to 10, a pair is the range."""
 
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
-        largest = symmetric_range(self.std)[1]
+        largest = self.largest("std")
         if x.dtype == "uint8" and largest > 255:
             raise OpError("PG105", f"noise of `std` {largest:g} leaves nothing of values from 0 to 255", field="std")
         return y
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        largest = symmetric_range(self.std)[1]
+        largest = self.largest("std")
         if x.dtype == "uint8" and 0 < largest <= 0.5:
             message = f"`{self.op}` with `std` {largest:g} hardly changes a byte"
             said = "`std` is in the units of the values; for a fraction of their range write {}"
@@ -70,14 +73,14 @@ class RandomGaussianNoise(UnsignedTransform, NeighbourhoodTransform):
         whole = tf.cast(tf.round(tf.minimum(std, 255.0) * float(1 << _STD_BITS)), tf.int32)
         return key_of(u[:, 1:3]), whole, tf.cast(std * 2.0**-BITS, tf.float32)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _draw_for_values, _add
+    def phases(self) -> tuple[Phase, ...]:
+        return _draw, _add
 
 
-def _draw_for_values(images: tf.Tensor, key: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Draws 16 random bits for each value of an image, uint16 `(n, values)`."""
+def _draw(images: tf.Tensor, key: tf.Tensor, *given: tf.Tensor, each: int | None = None) -> tuple[tf.Tensor, ...]:
+    """Draws 16 random bits for each value of an image, or so many times for `each` pixel: uint16 `(n, values)`."""
     height, width, channels = sides(images)
-    return half_words(key, height * width * channels), *given
+    return half_words(key, height * width * (each or channels)), *given
 
 
 def _add(images: tf.Tensor, places: tf.Tensor, whole: tf.Tensor, real: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -111,7 +114,7 @@ class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
         "random_additive_noise: {delta: [5, 15], distribution: laplace, each: channel, probability: 0.5}",
     )
 
-    delta: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
+    delta: Annotated[Magnitude, amount_within(0, 255)]
     """The amount, in levels of 255: for uniform noise its greatest absolute value, for Laplace noise its scale, which is the mean of its
     absolute value. 20 means from 0 to 20, a pair is the range."""
     distribution: Literal["uniform", "laplace"] = "uniform"
@@ -143,12 +146,11 @@ class RandomAdditiveNoise(UnsignedTransform, ByteTransform):
         return tf.bitwise.right_shift(half_words(key, count), tf.constant(16 - _BITS, tf.uint16)), amounts
 
 
-def _laplace(p: float) -> float:
-    return math.log(2 * p) if p < 0.5 else -math.log(2 * (1 - p))
-
-
 _MIDDLES = [(i + 0.5) / _PLACES for i in range(_PLACES)]
-_QUANTILES = {"uniform": [2 * p - 1 for p in _MIDDLES], "laplace": [_laplace(p) for p in _MIDDLES]}
+_QUANTILES = {
+    "uniform": [2 * p - 1 for p in _MIDDLES],
+    "laplace": [math.log(2 * p) if p < 0.5 else -math.log(2 * (1 - p)) for p in _MIDDLES],
+}
 
 
 _HUE_BITS = 12
@@ -168,13 +170,13 @@ class RandomIsoNoise(UnsignedTransform, RgbTransform):
     draws = 4
     examples = same_type("random_iso_noise: {std: 20, hue_degrees: 15}", "random_iso_noise: {std: [5, 10], probability: 0.5}")
 
-    std: Annotated[Magnitude, checked(check_magnitude, 0, 255)]
+    std: Annotated[Magnitude, amount_within(0, 255)]
     """The standard deviation of the brightness, in levels of 255: 20 means from 0 to 20, a pair is the range."""
-    hue_degrees: Annotated[Magnitude, checked(check_magnitude, 0, 40)] = 0.0
+    hue_degrees: Annotated[Magnitude, amount_within(0, 40)] = 0.0
     """The standard deviation of the angle by which hues turn, in degrees, at most 40: 15 means from 0 to 15, a pair is the range."""
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
-        largest = symmetric_range(self.std)[1]
+        largest = self.largest("std")
         if not 0 < largest <= 0.5:
             return super().lints(x)
         help_ = write(f"std: {largest * 255:.3g}", "arguments", "`std` is in levels of 255; for a fraction of their range write {}")
@@ -186,18 +188,12 @@ class RandomIsoNoise(UnsignedTransform, RgbTransform):
         angle = tf.cast(tf.round(drawn["hue_degrees"] * (HSV_ONE * (1 << _HUE_BITS) / 60.0 / (1 << BITS))), tf.int32)
         return key_of(u[:, 2:4]), std, angle
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _add_iso, _turn
+    def phases(self) -> tuple[Phase, ...]:
+        return partial(_draw, each=2), _turn
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         *colour, noise = given
         return tf.cast(tf.clip_by_value(channels(*colour) + noise[..., None], 0, 255), tf.uint8)
-
-
-def _add_iso(images: tf.Tensor, key: tf.Tensor, std: tf.Tensor, angle: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Draws twice 16 random bits for each pixel of an image, uint16 `(n, 2 · pixels)`."""
-    height, width, _ = sides(images)
-    return half_words(key, 2 * height * width), std, angle
 
 
 def _turn(images: tf.Tensor, places: tf.Tensor, std: tf.Tensor, angle: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -249,8 +245,8 @@ class RandomShotNoise(ByteTransform):
         )
         return key_of(u[:, 1:3]), *(tf.cast(tf.round(part * float(1 << bits)), tf.int32) for part, bits in parts)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return _draw_for_values, _count
+    def phases(self) -> tuple[Phase, ...]:
+        return _draw, _count
 
 
 def _count(images: tf.Tensor, places: tf.Tensor, *given: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -272,9 +268,6 @@ def _skews() -> tuple[int, ...]:
     return tuple(round((z * z / one - one) / 6) for z in quantiles())
 
 
-_WORDS = 1 << 16
-
-
 class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
     """Makes a share of the pixels white or black, independently: impulse noise. The share is drawn uniformly for each image.
 
@@ -289,21 +282,19 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
         "random_salt_and_pepper: {share: 0.05}", "random_salt_and_pepper: {share: [0.1, 0.2], salt: 0.2, probability: 0.5}"
     )
 
-    share: Annotated[Magnitude, checked(check_magnitude, 0, 1)]
+    share: Annotated[Magnitude, amount_within(0, 1)]
     """The share of the pixels that change, from 0 to 1: 0.05 means from 0 to 0.05, a pair is the range."""
     salt: Probability = 0.5
     """The share of these pixels that become white; the others become black."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
-        share = self.drawn(u)["share"] * float(_WORDS)
+        share = self.drawn(u)["share"] * 65536.0
         salt = tf.cast(self.salt, tf.float64)
         white = tf.cast(tf.round(share * salt), tf.int32)
-        return key_of(u[:, 1:3]), white, _WORDS - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
+        return key_of(u[:, 1:3]), white, 65536 - tf.cast(tf.round(share * (1.0 - salt)), tf.int32)
 
-    def phase(self, images: tf.Tensor, key: tf.Tensor, white: tf.Tensor, black: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Draws 16 random bits for each pixel of an image, uint16 `(n, pixels)`."""
-        height, width, _ = sides(images)
-        return half_words(key, height * width), white, black
+    def phases(self) -> tuple[Phase, ...]:
+        return (partial(_draw, each=1),)
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         places, white, black = given
@@ -312,3 +303,97 @@ class RandomSaltAndPepper(UnsignedTransform, ByteTransform):
         light, dark = (tf.cast(level, images.dtype) for level in (255, 0))
         first, last = (limit[:, None, None, None] for limit in (white, black))
         return tf.where(found < first, light, tf.where(found >= last, dark, images))
+
+
+Quality = Annotated[int, Field(ge=1, le=100)]
+
+
+class JpegTransform(NeighbourhoodTransform):
+    """Encodes each image as JPEG and decodes it, by libjpeg, with the same bits as a file."""
+
+    on_bytes = True
+    on_host = True
+    channel_counts = (1, 3)
+    cost = 1.1
+
+    def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
+        def one(single: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+            image, quality = single
+            file = tf.raw_ops.EncodeJpegVariableQuality(images=image, quality=quality)
+            return tf.io.decode_jpeg(file, int(images.shape[-1]), dct_method="INTEGER_ACCURATE")
+
+        (quality,) = given
+        done = tf.map_fn(one, (images, quality), fn_output_signature=tf.TensorSpec(images.shape[1:], tf.uint8))
+        done.set_shape(images.shape)
+        return done
+
+
+class Jpeg(UnconditionalTransform, JpegTransform):
+    """Encodes every image as JPEG and decodes it, with the losses of that.
+
+    libjpeg does it, with its tables for the quality, colours at half the size (4:2:0), the slow integer DCT and smooth upsampling, bit
+    for bit as in a file that Pillow writes and reads. Floats from 0 to 255 are rounded first.
+    """
+
+    op = "jpeg"
+    examples = (
+        Example("jpeg: {quality: 50}", IMAGE_224, "uint8[224×224×3] in [0, 255]"),
+        Example("jpeg: {quality: 10}", IMAGE_224.with_(dtype="float32"), "uint8[224×224×3] in [0, 255]"),
+    )
+
+    quality: Quality
+    """The quality, from 1 to 100: 75 is usual, below 30 blocks show."""
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (tf.fill(tf.shape(u)[:1], self.quality),)
+
+
+class RandomJpeg(JpegTransform):
+    """Encodes an image as JPEG at a quality that is drawn, and decodes it, with the losses of that.
+
+    libjpeg does it, with its tables for the quality, colours at half the size (4:2:0), the slow integer DCT and smooth upsampling, bit
+    for bit as in a file that Pillow writes and reads. Floats from 0 to 255 are rounded first.
+    """
+
+    op = "random_jpeg"
+    random = True
+    draws = 1
+    examples = same_type("random_jpeg: {quality: [30, 90]}", "random_jpeg: {quality: [10, 50], probability: 0.3}")
+
+    quality: Annotated[tuple[Quality, Quality] | AnySchedule, within(1, 100)]
+    """The range of the quality, from 1 to 100, each whole number as likely: 75 is usual, below 30 blocks show."""
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        low, high = whole_bounds(span_range(self.quality))
+        return {"quality": low + pick(u[..., 0], high - low)}
+
+
+class RandomDownscale(UniformTransform, NeighbourhoodTransform):
+    """Shrinks an image by a factor drawn uniformly and enlarges it to its size again, which loses details.
+
+    A side of s pixels becomes one of factor · s, rounded half to even and at least one. `nearest` reads one pixel both times, and gives
+    blocks; `bilinear` interpolates between four, without a filter before shrinking.
+    """
+
+    op = "random_downscale"
+    examples = same_type(
+        "random_downscale: {factor: [0.25, 0.75]}", "random_downscale: {factor: [0.3, 0.9], method: bilinear, probability: 0.3}"
+    )
+
+    factor: Annotated[Span, within(0.01, 1)]
+    """The range of the factor, up to 1, which changes nothing."""
+    method: Literal["nearest", "bilinear"] = "nearest"
+    """How pixels are read, both times: `nearest` takes one, `bilinear` interpolates between four."""
+
+    def idle(self) -> bool:
+        return super().idle() or span_range(self.factor) == (1.0, 1.0)
+
+    def weight(self) -> float:
+        return 0.7 if self.method == "nearest" else 2.1
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        factor = self.drawn(u)["factor"]
+        return *through(factor, height, self.method), *through(factor, width, self.method)
+
+    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
+        return rows_of, columns_of

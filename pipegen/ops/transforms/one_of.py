@@ -8,10 +8,9 @@ from pydantic import Field, model_validator
 
 from pipegen.lazy import tf
 from pipegen.ops.arguments.magnitudes import AnySchedule, Schedule, Strength, as_pair, ascending, check_range, checked, level_range
-from pipegen.ops.families.policies import Policy
 from pipegen.ops.families.selections import InnerStep, Selection
 from pipegen.ops.traits import same_type, to_float32
-from pipegen.ops.transform import Part, Transform
+from pipegen.ops.transform import Part, Policy, Transform
 
 
 def check_weight(value: Strength, name: str) -> None:

@@ -61,7 +61,6 @@ class Python(CustomTransform):
     results of the function change."""
 
     def infer(self, x: FeatureType) -> FeatureType:
-        """The declared type."""
         require_image(self, x)
         dtype = self.dtype or x.dtype
         bounds = INTEGER_RANGES.get(dtype)

@@ -1,46 +1,37 @@
-"""Resize images: to a size, or to a random one."""
+"""Resize images: to a size, to a random one, or a random window to a size."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError
 from pipegen.lazy import tf
-from pipegen.ops.arguments.geometry import ConstantFill, Size, filled, height_width, require_holds
-from pipegen.ops.arguments.magnitudes import Span, span_range, within
-from pipegen.ops.families.uniform import UniformTransform
-from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.lowering import resizing as pillow
-from pipegen.ops.lowering.resizing import (
-    ANTIALIAS_WEIGHT,
-    BLURS_WITH_ANTIALIAS,
-    OVERSHOOTS,
-    Method,
-    cover_size,
-    fit_size,
-    resize,
-    side_size,
-)
+from pipegen.ops.arguments.geometry import BUCKET, ConstantFill, Side, Size, filled, height_width, interpolated, require_holds
+from pipegen.ops.arguments.magnitudes import Span, checked, span_range, within
+from pipegen.ops.families.crops import SizedCrop
+from pipegen.ops.lowering import resizing
+from pipegen.ops.lowering.linear import logarithms, uniform
 from pipegen.ops.lowering.windows import Box, Sides, cut, pick, place
 from pipegen.ops.model import Model
-from pipegen.ops.step_bases import ElementTransform, require_image
+from pipegen.ops.step_bases import ElementTransform, UniformTransform, require_image
 from pipegen.ops.traits import ANY_IMAGE, Example, Family, Traits, same_type
 from pipegen.ops.transform import Transform
-from pipegen.types import INTEGER_RANGES, LARGEST_SIDE, FeatureType, Interval
+from pipegen.types import LARGEST_SIDE, FeatureType, Interval
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from pipegen.ops.lowering.resizing import Filter
+    from pipegen.ops.lowering.windows import Whole
 
-    from pipegen.ops.lowering.resizing import Filter, Side
 
-
-def _check_antialias(*, antialias: bool, method: object) -> None:
-    if antialias and method not in BLURS_WITH_ANTIALIAS:
-        raise ValueError(f"`antialias` has no effect with `method: {method}`; it is for bilinear, bicubic and lanczos3")
+def _antialiased(step: Any) -> Any:
+    if step.antialias and step.method not in resizing.BLURS_WITH_ANTIALIAS:
+        raise ValueError(f"`antialias` has no effect with `method: {step.method}`; it is for bilinear, bicubic and lanczos3")
+    return step
 
 
 class RandomResize(ElementTransform):
@@ -50,29 +41,22 @@ class RandomResize(ElementTransform):
     moves: ClassVar[bool] = True
     only_sizes: ClassVar[bool] = True
 
-    method: Method = "bilinear"
+    method: resizing.Method = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
     antialias: bool = False
     """Use every input pixel when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
 
-    @model_validator(mode="after")
-    def _blurs(self) -> Self:
-        _check_antialias(antialias=self.antialias, method=self.method)
-        return self
+    _blurs = model_validator(mode="after")(_antialiased)
 
     def traits(self, x: FeatureType) -> Traits:
-        return Traits(Family.ELEMENT, resizes=True, weight=ANTIALIAS_WEIGHT if self.antialias else 1.0)
+        return Traits(Family.ELEMENT, resizes=True, weight=resizing.ANTIALIAS_WEIGHT if self.antialias else 1.0)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
-        interval = INTEGER_RANGES.get(x.dtype) if x.interval is not None and self.method in OVERSHOOTS else x.interval
-        return x.with_(shape=(None, None, x.channels), interval=interval)
+        return interpolated(x, self.method).with_(shape=(None, None, x.channels))
 
-    def on(self, x: FeatureType) -> Transform:
-        return self.model_copy(update={"method": "nearest", "antialias": False}) if kind_of(x).categorical else self
-
-    def resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
-        return resize(image, height, width, self.method, antialias=self.antialias)
+    def resized(self, image: tf.Tensor, height: Whole, width: Whole) -> tf.Tensor:
+        return resizing.resize(image, height, width, self.method, antialias=self.antialias)
 
 
 LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
@@ -81,7 +65,7 @@ LANDSCAPE = FeatureType("image", "uint8", (300, 400, 3), Interval(0, 255))
 class EarlierPillow(Model):
     """A filter as earlier versions of Pillow compute it."""
 
-    filter: pillow.Weighting
+    filter: resizing.Weighting
     """Pillow's name of the filter: `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`."""
     before: Literal[13]
     """The first version of Pillow that gives other pixels: 13."""
@@ -90,7 +74,7 @@ class EarlierPillow(Model):
 class PillowMethod(Model):
     """A filter as Pillow computes it."""
 
-    pillow: pillow.Filter | EarlierPillow
+    pillow: resizing.Filter | EarlierPillow
     """Pillow's name of the filter: `nearest`, `box`, `bilinear`, `hamming`, `bicubic` or `lanczos`; or `{filter: FILTER, before: 13}`."""
 
     def __str__(self) -> str:
@@ -102,10 +86,10 @@ class PillowMethod(Model):
         """Pillow's name of the filter."""
         return self.pillow.filter if isinstance(self.pillow, EarlierPillow) else self.pillow
 
-    def resize(self, image: tf.Tensor, height: Side, width: Side, box: Box | None = None) -> tf.Tensor:
+    def resize(self, image: tf.Tensor, height: Whole, width: Whole, box: Box | None = None) -> tf.Tensor:
         """Resizes an image, or its part in `box`."""
         chooses_pass = not isinstance(self.pillow, EarlierPillow)
-        return pillow.resize_as_pillow(image, height, width, self.filter, box=box, chooses_pass=chooses_pass)
+        return resizing.resize_as_pillow(image, height, width, self.filter, box=box, chooses_pass=chooses_pass)
 
 
 class Resize(ElementTransform):
@@ -148,13 +132,13 @@ class Resize(ElementTransform):
 
     size: Size | None = None
     """The output's size in pixels: a square's side, or [height, width]."""
-    shorter_side: Annotated[int, Field(ge=1, le=32767)] | None = None
+    shorter_side: Side | None = None
     """The length of the output's shorter side in pixels; the proportions stay."""
-    longer_side: Annotated[int, Field(ge=1, le=32767)] | None = None
+    longer_side: Side | None = None
     """The length of the output's longer side in pixels; the proportions stay. With `shorter_side`, its greatest length."""
     mode: Literal["stretch", "crop", "pad"] = "stretch"
     """How `size` is reached: `stretch` both sides, cover and `crop`, or fit inside and `pad`."""
-    method: Method | PillowMethod = "bilinear"
+    method: resizing.Method | PillowMethod = "bilinear"
     """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`; or `{pillow: FILTER}`,
     or `{pillow: {filter: FILTER, before: 13}}`."""
     antialias: bool = False
@@ -173,52 +157,46 @@ class Resize(ElementTransform):
             raise ValueError(f"a `longer_side` of {self.longer_side} is shorter than the `shorter_side` of {self.shorter_side}")
         if "fill" in self.model_fields_set and self.mode != "pad":
             raise ValueError("`fill` needs `mode: pad`")
-        _check_antialias(antialias=self.antialias, method=self.method)
         return self
+
+    _blurs = model_validator(mode="after")(_antialiased)
 
     def traits(self, x: FeatureType) -> Traits:
         stretches = self.size is not None and self.mode == "stretch"
-        weight = ANTIALIAS_WEIGHT if self.antialias else 1.0
+        weight = resizing.ANTIALIAS_WEIGHT if self.antialias else 1.0
         if isinstance(self.method, PillowMethod) and self.method.filter != "nearest":
-            weight = pillow.WEIGHT
+            weight = resizing.WEIGHT
         return Traits(Family.ELEMENT, resizes=True, stretches=stretches, weight=weight)
 
     def infer(self, x: FeatureType) -> FeatureType:
         require_image(self, x)
         height, width = self._output(x)
-        interval, method = x.interval, self.method.filter if isinstance(self.method, PillowMethod) else self.method
-        if interval is not None and method in OVERSHOOTS:
-            interval = INTEGER_RANGES.get(x.dtype)
+        y = interpolated(x, self.method.filter if isinstance(self.method, PillowMethod) else self.method)
         if self.mode == "pad":
             value = self.fill.constant
             require_holds(x, value, "padded")
-            interval = interval.union(Interval(value, value)) if interval else None
-        return x.with_(shape=(height, width, x.channels), interval=interval)
+            y = y.with_(interval=y.interval.union(Interval(value, value)) if y.interval else None)
+        return y.with_(shape=(height, width, x.channels))
 
     def _output(self, x: FeatureType) -> tuple[int | None, int | None]:
         if self.size is not None:
             return height_width(self.size)
         if x.height is None or x.width is None:
             return None, None
-        return side_size(x.height, x.width, self.shorter_side, self.longer_side)
+        return resizing.side_size(x.height, x.width, self.shorter_side, self.longer_side)
 
     def is_identity(self, x: FeatureType) -> bool:
         return x.height is not None and x.width is not None and self._output(x) == (x.height, x.width)
 
     def lints(self, x: FeatureType) -> tuple[OpError, ...]:
         height, width = self._output(x)
-        if self.antialias or self.method not in BLURS_WITH_ANTIALIAS or None in (height, width, x.height, x.width):
+        if self.antialias or self.method not in resizing.BLURS_WITH_ANTIALIAS or None in (height, width, x.height, x.width):
             return ()
         reduction = max(x.height / height, x.width / width)  # type: ignore[operator]
         if reduction <= 2:
             return ()
         message = f"`resize` shrinks {x.height}×{x.width} to {height}×{width} without `antialias`, which skips pixels"
         return (OpError("PG501", message, help=(write("antialias: true", "arguments"), write("method: area", "arguments", "or write {}"))),)
-
-    def on(self, x: FeatureType) -> Transform:
-        if not kind_of(x).categorical:
-            return self
-        return self.model_copy(update={"method": "nearest", "antialias": False, "fill": ConstantFill(constant=x.ignore)})
 
     def needed_size(self) -> tuple[int, int] | None:
         if self.size is not None:
@@ -231,11 +209,11 @@ class Resize(ElementTransform):
             return self._resized(image, *height_width(self.size))
         height, width = (tf.shape(image)[i] if image.shape[i] is None else image.shape[i] for i in (0, 1))
         if self.size is None:
-            return self._resized(image, *side_size(height, width, self.shorter_side, self.longer_side))
+            return self._resized(image, *resizing.side_size(height, width, self.shorter_side, self.longer_side))
         size = height_width(self.size)
         if isinstance(self.method, PillowMethod) and self.mode == "crop":
-            return self.method.resize(image, *size, box=pillow.centred_box(height, width, size))
-        rows, columns = (cover_size if self.mode == "crop" else fit_size)(height, width, size)
+            return self.method.resize(image, *size, box=resizing.centred_box(height, width, size))
+        rows, columns = resizing.proportional_size(height, width, size, covers=self.mode == "crop")
         y = self._resized(image, rows, columns)
         if self.mode == "crop":
             y = y[(rows - size[0]) // 2 :, (columns - size[1]) // 2 :][: size[0], : size[1]]
@@ -249,13 +227,13 @@ class Resize(ElementTransform):
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
         whole = (0, 0, height, width)
         if self.size is None:
-            return whole, side_size(height, width, self.shorter_side, self.longer_side)
+            return whole, resizing.side_size(height, width, self.shorter_side, self.longer_side)
         size = height_width(self.size)
         if self.mode == "stretch":
             return whole, size
         if isinstance(self.method, PillowMethod) and self.mode == "crop":
-            return pillow.centred_box(height, width, size), size
-        rows, columns = (cover_size if self.mode == "crop" else fit_size)(height, width, size)
+            return resizing.centred_box(height, width, size), size
+        rows, columns = resizing.proportional_size(height, width, size, covers=self.mode == "crop")
         down, across = tf.cast(height, tf.float64) / tf.cast(rows, tf.float64), tf.cast(width, tf.float64) / tf.cast(columns, tf.float64)
         if self.mode == "crop":
             top, left = (rows - size[0]) // 2, (columns - size[1]) // 2
@@ -263,10 +241,10 @@ class Resize(ElementTransform):
             top, left = -((size[0] - rows) // 2), -((size[1] - columns) // 2)
         return (tf.cast(top, tf.float64) * down, tf.cast(left, tf.float64) * across, size[0] * down, size[1] * across), size
 
-    def _resized(self, image: tf.Tensor, height: Side, width: Side) -> tf.Tensor:
+    def _resized(self, image: tf.Tensor, height: Whole, width: Whole) -> tf.Tensor:
         if isinstance(self.method, PillowMethod):
             return self.method.resize(image, height, width)
-        return resize(image, height, width, self.method, antialias=self.antialias)
+        return resizing.resize(image, height, width, self.method, antialias=self.antialias)
 
 
 class ScaleJitter(UniformTransform, RandomResize):
@@ -301,10 +279,6 @@ class ScaleJitter(UniformTransform, RandomResize):
 
     def infer(self, x: FeatureType) -> FeatureType:
         return filled(super().infer(x).with_(shape=(*height_width(self.size), x.channels)), self.fill)
-
-    def on(self, x: FeatureType) -> Transform:
-        step = super().on(x)
-        return step.model_copy(update={"fill": ConstantFill(constant=x.ignore)}) if kind_of(x).categorical else step
 
     def needed_size(self) -> tuple[int, int] | None:
         height, width = (min(math.ceil(side * span_range(self.scale)[1]), LARGEST_SIDE) for side in height_width(self.size))
@@ -343,9 +317,6 @@ class ScaleJitter(UniformTransform, RandomResize):
         return (top * down, left * across, size[0] * down, size[1] * across), size
 
 
-Length = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
-
-
 class RandomShorterSide(RandomResize):
     """Resizes an image so that its shorter side has a length drawn from a list or a range; the proportions stay.
 
@@ -364,11 +335,11 @@ class RandomShorterSide(RandomResize):
         given=ANY_IMAGE,
     )
 
-    sizes: Annotated[tuple[Length, ...], Field(min_length=1)] | None = None
+    sizes: Annotated[tuple[Side, ...], Field(min_length=1)] | None = None
     """The lengths that the shorter side can have, in pixels."""
-    between: tuple[Length, Length] | None = None
+    between: tuple[Side, Side] | None = None
     """The least and the greatest length in pixels; all whole numbers between them are equally likely."""
-    longer_side: Length | None = None
+    longer_side: Side | None = None
     """The greatest length of the longer side, in pixels."""
 
     @model_validator(mode="after")
@@ -400,7 +371,7 @@ class RandomShorterSide(RandomResize):
 
     def _size(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> Sides:
         side = tf.reshape(self.drawn(u)["shorter_side"], [-1])[0]  # images of several sizes come one by one
-        return side_size(height, width, side, self.longer_side)
+        return resizing.side_size(height, width, side, self.longer_side)
 
     def apply(self, image: tf.Tensor, u: tf.Tensor) -> tf.Tensor:
         shape = tf.shape(image)
@@ -408,3 +379,102 @@ class RandomShorterSide(RandomResize):
 
     def shown(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tuple[Box, Sides]:
         return (0, 0, height, width), self._size(u, height, width)
+
+
+TRIES = 10
+"""The number of windows that are drawn; if none fits, the central one is taken."""
+
+
+def _has_pixels(area: tuple[float, float], name: str) -> None:
+    if area[0] == 0:
+        raise ValueError(f"`{name}` starts at 0, which is a window without pixels")
+
+
+class RandomResizedCrop(SizedCrop):
+    """Cuts out a window of random area and shape, then resizes it to a fixed size.
+
+    The algorithm is that of Inception (Szegedy et al. 2014) as implemented in torchvision: draw an area, uniform in `area` as a fraction of
+    the image's, and an aspect ratio (width / height), uniform in the logarithm of `aspect_ratio`; the window is √(area · ratio) wide and
+    √(area / ratio) high, rounded half to even. The first of 10 such windows that fits into the image is placed uniformly. If none fits, the
+    window is the largest one in the middle whose aspect ratio is in range.
+
+    It draws 22 numbers: area and ratio for each of the 10 windows, then top and left of the chosen one.
+
+    On the other splits, the shorter side is resized to size · 256 / 224 and `center_crop` cuts out the middle; for a size that is not
+    square, the image is resized to cover the size · 256 / 224 (`mode: crop`) instead.
+    """
+
+    op = "random_resized_crop"
+    random = True
+    draws = 2 * TRIES + 2
+    examples = (
+        Example("random_resized_crop: {size: 224}", ANY_IMAGE, "uint8[224×224×3] in [0, 255]"),
+        Example("random_resized_crop: {size: [96, 128], area: [0.25, 1.0], method: bicubic}", ANY_IMAGE, "uint8[96×128×3] in [0, 255]"),
+    )
+
+    size: Size
+    """The output's size in pixels: a square's side, or [height, width]."""
+    area: Annotated[Span, within(0, 1), checked(_has_pixels)] = (0.08, 1.0)
+    """The range of the window's area, as a fraction of the image's."""
+    aspect_ratio: Annotated[Span, within(0.01, 100)] = (3 / 4, 4 / 3)
+    """The range of the window's width divided by its height, before it is resized."""
+    method: resizing.Method = "bilinear"
+    """How pixels are weighted: `nearest`, `bilinear`, `bicubic`, `area` or `lanczos3`."""
+    antialias: bool = False
+    """Use every pixel of the window when shrinking; for `bilinear`, `bicubic` and `lanczos3`."""
+
+    _blurs = model_validator(mode="after")(_antialiased)
+
+    def infer(self, x: FeatureType) -> FeatureType:
+        return interpolated(super().infer(x), self.method)
+
+    def resizes(self) -> bool:
+        return True
+
+    def traits(self, x: FeatureType) -> Traits:
+        plain = self.method == "bilinear" and not self.antialias
+        return replace(super().traits(x), weight=resizing.ANTIALIAS_WEIGHT if self.antialias else 1.0, bilinear=plain)
+
+    def needed_size(self) -> tuple[int, int] | None:
+        return self.output_size()
+
+    def evaluation_form(self) -> tuple[Transform, ...]:
+        from pipegen.ops.transforms.crop import CenterCrop
+
+        if self.size == BUCKET:  # not known yet, and so neither is a larger size
+            return Resize(size=self.size, mode="crop", feature=self.feature), CenterCrop(size=self.size, feature=self.feature)
+        h, w = self.output_size()
+        larger = min(round(h * 256 / 224), LARGEST_SIDE), min(round(w * 256 / 224), LARGEST_SIDE)
+        method, antialias, feature = self.method, self.antialias, self.feature
+        if h == w:
+            first = Resize(shorter_side=larger[0], method=method, antialias=antialias, feature=feature)
+        else:
+            first = Resize(size=larger, mode="crop", method=method, antialias=antialias, feature=feature)
+        return first, CenterCrop(size=self.size, feature=feature)
+
+    def window(self, u: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        # A new axis for the ten tries: height and width may each be one number or one for each image.
+        most_h, most_w = height[..., None], width[..., None]
+        rows, columns = tf.cast(most_h, tf.float64), tf.cast(most_w, tf.float64)
+        low, high = span_range(self.aspect_ratio)
+        area = uniform(u[..., 0 : 2 * TRIES : 2], span_range(self.area)) * (rows * columns)
+        ratio = tf.exp(uniform(u[..., 1 : 2 * TRIES : 2], logarithms((low, high))))
+        w = tf.cast(tf.round(tf.sqrt(area * ratio)), tf.int32)
+        h = tf.cast(tf.round(tf.sqrt(area / ratio)), tf.int32)
+        fits = (h >= 1) & (w >= 1) & (h <= most_h) & (w <= most_w)
+        # The fallback is one more try, which always fits: the image in the middle, with its aspect ratio clamped.
+        middle_h = tf.minimum(most_h, tf.cast(tf.round(columns / low), tf.int32))
+        middle_w = tf.minimum(most_w, tf.cast(tf.round(rows * high), tf.int32))
+        none = tf.zeros_like(h[..., :1])
+        h = tf.concat([h, none + tf.maximum(middle_h, 1)], axis=-1)
+        w = tf.concat([w, none + tf.maximum(middle_w, 1)], axis=-1)
+        chosen = tf.argmax(tf.cast(tf.concat([fits, none == 0], axis=-1), tf.int32), axis=-1, output_type=tf.int32)
+        one = tf.one_hot(chosen, TRIES + 1, dtype=tf.int32)
+        h, w = tf.reduce_sum(h * one, axis=-1), tf.reduce_sum(w * one, axis=-1)
+        fell_back = chosen == TRIES
+        top = tf.where(fell_back, (height - h) // 2, pick(u[..., -2], height - h))
+        left = tf.where(fell_back, (width - w) // 2, pick(u[..., -1], width - w))
+        return place(top, left, h, w, u)
+
+    def finish(self, window: tf.Tensor) -> tf.Tensor:
+        return resizing.resize(window, *self.output_size(), self.method, antialias=self.antialias)

@@ -1,34 +1,32 @@
-"""Sharpen or soften images, or emboss them."""
+"""Sharpen or soften images, emboss them, and make dark or bright strokes grow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pipegen.lazy import tf
-from pipegen.ops.arguments.magnitudes import AROUND_ONE, Magnitude, Odd, Span, check_range, checked, factor_lints, span_range, within
-from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
-from pipegen.ops.families.sharpening import LARGEST, SharpnessTransform
-from pipegen.ops.families.uniform import FixedTransform, UniformTransform
-from pipegen.ops.lowering.filters import (
-    BITS,
-    beside,
-    bordered,
-    filter_columns,
-    filter_rows,
-    gaussian_radius,
-    gaussian_weights,
-    rounded_shift,
-    sides,
-    spread,
-    whole_weights,
-    widen,
-)
-from pipegen.ops.lowering.linear import nearest_float32, working
+from pipegen.ops.arguments.magnitudes import Factor, Span, as_pair, ascending, bounded, odd_factor, span_range, within
+from pipegen.ops.families.neighbourhood import NeighbourhoodTransform, SharpenTransform
+from pipegen.ops.lowering import filters
+from pipegen.ops.lowering.linear import choice, nearest_float32, working
+from pipegen.ops.step_bases import AmountTransform, FixedTransform, UniformTransform
 from pipegen.ops.traits import same_type
+
+LARGEST = 20.0
+"""The largest factor; with it, sums of bytes still fit 32 bits."""
+
+
+class SharpnessTransform(AmountTransform, SharpenTransform):
+    """Sharpness by a factor."""
+
+    factors = frozenset({"factor"})
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return filters.sharpening_gains(self.amounts(u)["factor"])
 
 
 class Sharpness(FixedTransform, SharpnessTransform):
@@ -57,12 +55,8 @@ class RandomSharpness(UniformTransform, SharpnessTransform):
     op = "random_sharpness"
     examples = same_type("random_sharpness: {factor: 0.5}", "random_sharpness: {factor: [1.0, 3.0], probability: 0.5}")
 
-    factor: Annotated[Magnitude, AROUND_ONE, checked(check_range, None, LARGEST), Odd(factor_lints, low=None, high=10.0)]
+    factor: Annotated[Factor, bounded(None, LARGEST), odd_factor(low=None, high=10.0)]
     """How sharp, at least 0 and at most 20; 1 changes nothing: 0.5 means from 0.5 to 1.5, a pair is the range."""
-
-
-LARGEST_AMOUNT = 8.0
-"""The largest amount of an unsharp mask; with it, sums of bytes still fit 32 bits."""
 
 
 class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
@@ -81,25 +75,25 @@ class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
 
     sigma: Annotated[float, Field(gt=0, le=10)]
     """The standard deviation of the Gaussian, in pixels, at most 10."""
-    amount: Annotated[Span, within(0, LARGEST_AMOUNT)] = (0.2, 1.0)
+    amount: Annotated[Span, within(0, 8)] = (0.2, 1.0)  # so that sums of bytes fit 32 bits
     """The range of the amount, at most 8; 0 changes nothing."""
     threshold: Annotated[float, Field(ge=0)] = 0.0
     """The difference up to which a value stays, in the units of the incoming values."""
 
     def weight(self) -> float:
-        return 0.85 + 0.1 * gaussian_radius(self.sigma)
+        return 0.85 + 0.1 * filters.gaussian_radius(self.sigma)
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
         amount = self.drawn(u)["amount"]
         sigma = tf.fill(tf.shape(u)[:1], tf.constant(self.sigma, tf.float64))
-        return tf.cast(amount, tf.float32), *gaussian_weights(sigma, gaussian_radius(self.sigma))
+        return tf.cast(amount, tf.float32), *filters.gaussian_weights(sigma, filters.gaussian_radius(self.sigma))
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return tuple(beside(phase) for phase in (widen, filter_rows, filter_columns))
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return tuple(filters.beside(phase) for phase in (filters.widen, filters.filter_rows, filters.filter_columns))
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         amount, lines = given
-        blurred = tf.reshape(lines, [-1, *sides(images)])
+        blurred = tf.reshape(lines, [-1, *filters.sides(images)])
         dtype = tf.int32 if images.dtype.is_integer else working(images)
         x = tf.cast(images, dtype)
         lost = x - tf.cast(blurred, dtype)
@@ -107,8 +101,8 @@ class RandomUnsharpMask(UniformTransform, NeighbourhoodTransform):
         lost = tf.where(shown, lost, tf.zeros_like(lost))
         if not images.dtype.is_integer:
             return tf.cast(x + nearest_float32(lost) * tf.cast(amount, dtype)[:, None, None, None], images.dtype)
-        whole = tf.cast(tf.round(amount * float(1 << BITS)), tf.int32)[:, None, None, None]
-        return tf.cast(tf.clip_by_value(x + rounded_shift(lost * whole, BITS), 0, 255), images.dtype)
+        whole = tf.cast(tf.round(amount * float(1 << filters.BITS)), tf.int32)[:, None, None, None]
+        return tf.cast(tf.clip_by_value(x + filters.rounded_shift(lost * whole, filters.BITS), 0, 255), images.dtype)
 
 
 _RELIEF = {(-1, -1): (-1, -1), (-1, 0): (0, -1), (0, -1): (0, -1), (0, 0): (1, 0), (0, 1): (0, 1), (1, 0): (0, 1), (1, 1): (1, 1)}
@@ -141,7 +135,71 @@ class RandomEmboss(UniformTransform, NeighbourhoodTransform):
         weights = [alpha * (constant + strength * times) for constant, times in _RELIEF.values()]
         middle = list(_RELIEF).index((0, 0))
         weights[middle] = weights[middle] + (1.0 - alpha)
-        return whole_weights(tf.stack(weights, -1), middle)
+        return filters.whole_weights(tf.stack(weights, -1), middle)
 
-    def phases(self) -> tuple[Callable[..., tuple[tf.Tensor, ...]], ...]:
-        return bordered(1, "reflect"), partial(spread, groups=[[offset] for offset in _RELIEF], radius=1)
+    def phases(self) -> tuple[filters.Phase, ...]:
+        return filters.bordered(1, "reflect"), partial(filters.spread, groups=[[offset] for offset in _RELIEF], radius=1)
+
+
+Reach = Annotated[int, Field(ge=0, le=4)]
+
+
+class RandomMorphology(NeighbourhoodTransform):
+    """Replaces each value by the least (erosion) or the greatest (dilation) of the square around it, whose reach is drawn.
+
+    It is OpenCV's `erode` and `dilate` with a square of ones, bit for bit: erosion makes dark strokes grow, dilation bright ones.
+    """
+
+    op = "random_morphology"
+    random = True
+    symmetric = True
+    draws = 2
+    pairs = frozenset({"reach"})
+    examples = same_type("random_morphology: {reach: [1, 2]}", "random_morphology: {reach: [0, 3], probability: 0.5}")
+
+    reach: Reach | tuple[Reach, Reach] = (0, 1)
+    """The pixels that the square reaches to each side, at most 4; a pair is the range, both ends included."""
+    operation: Literal["erosion", "dilation", "either"] = "either"
+    """The operation; `either` draws one of the two for each image."""
+
+    _ascending = ascending("reach")
+
+    def idle(self) -> bool:
+        return super().idle() or as_pair(self.reach)[1] == 0
+
+    def weight(self) -> float:
+        return 0.2 + 0.2 * as_pair(self.reach)[1]
+
+    def drawn(self, u: tf.Tensor) -> dict[str, tf.Tensor]:
+        low, high = as_pair(self.reach)
+        return {"reach": low + choice(u[..., 0], high - low + 1), "operation": tf.where(self._dilates(u), "dilation", "erosion")}
+
+    def _dilates(self, u: tf.Tensor) -> tf.Tensor:
+        return u[..., 1] < {"erosion": 0.0, "dilation": 1.0, "either": 0.5}[self.operation]
+
+    def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return self.drawn(u)["reach"], self._dilates(u)
+
+    def phases(self) -> tuple[filters.Phase, ...]:
+        most = as_pair(self.reach)[1]
+
+        def down(images: tf.Tensor, wide: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            height, _, _ = filters.sides(images)
+            return self._extreme(lambda i: wide[:, most + i : most + i + height], reach, dilates), reach, dilates
+
+        def across(images: tf.Tensor, lines: tf.Tensor, reach: tf.Tensor, dilates: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            _, width, channels = filters.sides(images)
+            return (self._extreme(lambda i: lines[:, :, (most + i) * channels : (most + i + width) * channels], reach, dilates),)
+
+        return filters.bordered(most, "nearest"), down, across
+
+    def _extreme(self, at: Callable[[int], tf.Tensor], reach: tf.Tensor, dilates: tf.Tensor) -> tf.Tensor:
+        """The least or the greatest of the values up to `reach` before and behind each place."""
+        least = most = at(0)
+        which = dilates[:, None, None]
+        for distance in range(1, as_pair(self.reach)[1] + 1):
+            reaches = (reach >= distance)[:, None, None]
+            before, behind = at(-distance), at(distance)
+            least = tf.where(reaches, tf.minimum(least, tf.minimum(before, behind)), least)
+            most = tf.where(reaches, tf.maximum(most, tf.maximum(before, behind)), most)
+        return tf.where(which, most, least)

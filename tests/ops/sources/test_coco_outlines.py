@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_annotations import SIDES, a, coco, codes, error_of, listed
 
-from pipegen.ops.lowering import outline_masks as drawing
+from pipegen.ops.lowering import array_formats as drawing
 from pipegen.ops.sources.annotations.outlines import NONE, Outlines
 
 WIDTH, HEIGHT = SIDES

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 import pipegen
 from pipegen.errors import DataError, OpError, SpecError
-from pipegen.ops.families import array_decoder
+from pipegen.ops.families import decoder
 from pipegen.ops.lowering.array_formats import read_array
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.sources.csv import Csv
@@ -198,7 +198,7 @@ def test_a_missing_library_is_a_finding_with_the_extra(tmp_path: Path, monkeypat
     source = Csv(path="t.csv", features={"scan": {"kind": "image", "format": {"dicom": "stored"}}})
     if importlib.util.find_spec("pydicom") is not None:
         assert source.list(tmp_path).keys == ("a.dcm",)
-    monkeypatch.setattr(array_decoder, "find_spec", lambda module: None)
+    monkeypatch.setattr(decoder, "find_spec", lambda module: None)
     with pytest.raises(OpError) as caught:
         source.list(tmp_path)
     assert (caught.value.code, caught.value.field, caught.value.help) == ("PG414", "features.scan.format", "pip install 'pipegen[dicom]'")

@@ -14,7 +14,9 @@ from pipegen.ops.step_bases import GeometricTransform
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.affine import (
     Affine,
+    Perspective,
     RandomAffine,
+    RandomPerspective,
     RandomRotation,
     RandomShear,
     RandomTranslation,
@@ -24,9 +26,7 @@ from pipegen.ops.transforms.affine import (
     Translation,
     Zoom,
 )
-from pipegen.ops.transforms.flip import Flip, RandomFlip
-from pipegen.ops.transforms.perspective import Perspective, RandomPerspective
-from pipegen.ops.transforms.rotate_90 import Rotate90, Transpose
+from pipegen.ops.transforms.flip import Flip, RandomFlip, Rotate90, Transpose
 from pipegen.types import FeatureType, Interval
 
 HEIGHT, WIDTH = 61, 101

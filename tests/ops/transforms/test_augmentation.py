@@ -10,8 +10,9 @@ import pytest
 from PIL import Image, ImageEnhance, ImageOps
 from planning import built
 
-from pipegen.ops.families.augmentation import COLOUR, GEOMETRY, NUMBER, OPERATIONS, Augmentation, sub_policies
+from pipegen.ops.families.augmentation import COLOUR, GEOMETRY, NUMBER, OPERATIONS, Augmentation
 from pipegen.ops.registry import transforms
+from pipegen.ops.transforms.auto_augment import sub_policies
 
 if TYPE_CHECKING:
     from pipegen.plan.nodes import Plan

@@ -12,8 +12,7 @@ from pipegen.errors import OpError
 from pipegen.ops.step_bases import CropTransform
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224
 from pipegen.ops.transforms.crop import CenterCrop, RandomCrop
-from pipegen.ops.transforms.random_resized_crop import RandomResizedCrop
-from pipegen.ops.transforms.resize import Resize
+from pipegen.ops.transforms.resize import RandomResizedCrop, Resize
 
 Array = np.ndarray[Any, Any]
 

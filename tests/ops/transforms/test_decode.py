@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from pipegen.errors import OpError
 from pipegen.ops.traits import IMAGE_224
 from pipegen.ops.transforms.decode import FILE, Decode
-from pipegen.ops.transforms.random_resized_crop import RandomResizedCrop
+from pipegen.ops.transforms.resize import RandomResizedCrop
 
 pytestmark = pytest.mark.tf
 

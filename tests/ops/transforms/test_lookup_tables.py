@@ -13,13 +13,14 @@ from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.registry import transforms
 from pipegen.ops.stage import StepRef
 from pipegen.ops.traits import IMAGE_224
-from pipegen.ops.transforms.equalization import Equalization, RandomEqualization
 from pipegen.ops.transforms.tones import (
     AutoContrast,
+    Equalization,
     Gamma,
     Invert,
     Posterization,
     RandomAutoContrast,
+    RandomEqualization,
     RandomGamma,
     RandomInvert,
     RandomPosterization,

@@ -13,10 +13,9 @@ from pipegen.ops.families.neighbourhood import NeighbourhoodTransform
 from pipegen.ops.transforms.blurs import RandomAdvancedBlur, RandomBoxBlur
 from pipegen.ops.transforms.domain_adaptation import RandomStain
 from pipegen.ops.transforms.dropout import RandomPixelDropout
-from pipegen.ops.transforms.light import RandomIllumination, RandomPlasma, RandomPlasmaShadow
-from pipegen.ops.transforms.morphology import RandomMorphology
+from pipegen.ops.transforms.light import RandomIllumination, RandomPlasma, RandomPlasmaShadow, RandomSnow
 from pipegen.ops.transforms.noise import RandomAdditiveNoise
-from pipegen.ops.transforms.weather import RandomSnow
+from pipegen.ops.transforms.sharpness import RandomMorphology
 
 pytestmark = pytest.mark.tf
 

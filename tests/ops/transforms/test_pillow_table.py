@@ -334,7 +334,7 @@ def test_a_mask_holds_the_index_that_is_stored(form: str) -> None:
     """Of a palette, the index and not the colour."""
     import tensorflow as tf
 
-    from pipegen.ops.families.array_decoder import MaskDecoder
+    from pipegen.ops.families.decoder import MaskDecoder
 
     step = MaskDecoder()
     looked = 0

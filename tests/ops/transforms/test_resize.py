@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import cv2
@@ -14,7 +15,7 @@ from PIL import Image
 
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import ConstantFill
-from pipegen.ops.lowering.resizing import cover_size, fit_size, side_size, to_dtype
+from pipegen.ops.lowering.resizing import proportional_size, side_size, to_dtype
 from pipegen.ops.traits import ANY_IMAGE, IMAGE_224
 from pipegen.ops.transforms.resize import Resize
 from pipegen.types import FeatureType, Interval
@@ -172,12 +173,12 @@ def test_floats_stay_floats() -> None:
 def test_modes(height: int, width: int, method: Any) -> None:
     image = noise(height, width)
     size = (24, 32)
-    rows, columns = cover_size(height, width, size)
+    rows, columns = proportional_size(height, width, size, covers=True)
     covering = apply(Resize(size=(rows, columns), method=method), image)
     top, left = (rows - 24) // 2, (columns - 32) // 2
     np.testing.assert_array_equal(apply(Resize(size=size, mode="crop", method=method), image), covering[top : top + 24, left : left + 32])
 
-    rows, columns = fit_size(height, width, size)
+    rows, columns = proportional_size(height, width, size, covers=False)
     inside = apply(Resize(size=(rows, columns), method=method), image)
     expected = np.full((24, 32, 3), 7, np.uint8)
     top, left = (24 - rows) // 2, (32 - columns) // 2
@@ -215,11 +216,11 @@ def test_the_shorter_side_keeps_the_proportions(height: int, width: int, side: i
 @settings(max_examples=80, deadline=None)
 @given(SIDES, SIDES, st.tuples(st.integers(1, 2000), st.integers(1, 2000)))
 def test_covering_and_fitting(height: int, width: int, size: tuple[int, int]) -> None:
-    rows, columns = cover_size(height, width, size)
+    rows, columns = proportional_size(height, width, size, covers=True)
     assert rows >= size[0]
     assert columns >= size[1]
     assert rows == size[0] or columns == size[1]
-    rows, columns = fit_size(height, width, size)
+    rows, columns = proportional_size(height, width, size, covers=False)
     assert 1 <= rows <= size[0]
     assert 1 <= columns <= size[1]
     assert rows == size[0] or columns == size[1]
@@ -234,7 +235,11 @@ def test_sizes_agree_in_and_out_of_the_graph() -> None:
         height, width = (int(v) for v in rng.integers(1, 65536, 2))
         size = (int(rng.integers(1, 3000)), int(rng.integers(1, 3000)))
         h, w = tf.constant(height), tf.constant(width)
-        for function, target in ((side_size, size[0]), (cover_size, size), (fit_size, size)):
+        for function, target in (
+            (side_size, size[0]),
+            (partial(proportional_size, covers=True), size),
+            (partial(proportional_size, covers=False), size),
+        ):
             inside = tuple(int(v) for v in function(h, w, target))
             assert inside == function(height, width, target), (function, height, width, target)
 

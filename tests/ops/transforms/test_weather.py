@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from planning import built, compiled, interpret, load_spec, photos, records
 
-from pipegen.ops.families.uniform import ByteTransform
+from pipegen.ops.families.neighbourhood import ByteTransform
 from pipegen.ops.registry import transforms
-from pipegen.ops.transforms.light import RandomShadow
+from pipegen.ops.transforms.light import RandomFog, RandomRain, RandomShadow, RandomSpatter, RandomSunFlare
 from pipegen.ops.transforms.one_of import RandomOrder
-from pipegen.ops.transforms.weather import RandomFog, RandomRain, RandomSpatter, RandomSunFlare
 
 pytestmark = pytest.mark.tf
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.families.array_decoder import OutlineDecoder
+from pipegen.ops.families.decoder import OutlineDecoder
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, number_name
 from pipegen.ops.kinds.packed import Packed
 from pipegen.ops.sources.annotations.outlines import NONE

@@ -6,8 +6,8 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from pipegen.lazy import np
+from pipegen.ops.lowering.array_formats import COUNTS, LONG, SCALE, SHORT, TEXT, counts_of
 from pipegen.ops.lowering.library import UnreadableError
-from pipegen.ops.lowering.outline_masks import COUNTS, LONG, SCALE, SHORT, TEXT, counts_of
 from pipegen.ops.sources.annotations.files import DamagedError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.ops.arguments.geometry import height_width
-from pipegen.ops.families.array_decoder import LARGEST
+from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.kinds.numbering import MOST_INSTANCES, counted_up, with_numbers
 from pipegen.ops.kinds.ragged import Ragged
 from pipegen.ops.kinds.registry import kind_of, several_labels

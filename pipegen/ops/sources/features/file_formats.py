@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipegen.errors import OpError, PartError
-from pipegen.ops.families.array_decoder import ArrayDecoder, missing_library
+from pipegen.ops.families.decoder import ArrayDecoder, missing_library
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.model import Model
 from pipegen.ops.sources.features.feature import EncodedFeature

@@ -236,7 +236,7 @@ class MemberReader(MappedReader):
         self.fetches = False  # its `Read` has no `ahead`
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.mapped import alone
+        from pipegen.ops.lowering.stored_readers import alone
 
         read = alone(super().open_together((feature,), ram_budget, hold), feature)
         return lambda row: read(row * 0, row)

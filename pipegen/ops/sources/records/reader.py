@@ -37,7 +37,7 @@ class RecordReader(Reader):
         """The remote mount of the shards and their keys in it, if they are remote."""
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
-        from pipegen.ops.lowering.mapped import alone
+        from pipegen.ops.lowering.stored_readers import alone
 
         return alone(self.open_together((feature,), ram_budget, hold), feature)
 
@@ -101,7 +101,7 @@ class MappedReader(RecordReader):
 
     def open_together(self, features: Iterable[str], ram_budget: int, hold: Hold) -> Together:
         from pipegen.ops.lowering.fetched import FetchedRecords
-        from pipegen.ops.lowering.mapped import MappedRecords
+        from pipegen.ops.lowering.stored_readers import MappedRecords
 
         self.check()
         if self.away is not None:
