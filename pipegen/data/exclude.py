@@ -66,7 +66,9 @@ def excluded_keys(
     if not unknown:
         return keys, []
     message = f"{count(len(unknown), 'entry', 'entries')} of {path!r} {'is not a record' if len(unknown) == 1 else 'are not records'}"
-    if not _is_list(lines, entries, listings.values()):
+    endings = {os.path.splitext(key)[1].lower() for listing in listings.values() for key in listing.keys} - {""}
+    of_records = all(os.path.splitext(_ROW.sub("", entry))[1].lower() in endings and entry.isprintable() for entry in entries)
+    if not of_records and lines[0] not in (EXCLUDE_HEADER, COPIES_HEADER):
         # The spec may name any file of this machine, and its author may read this finding: the file's lines stay secret.
         at = next(i for i, line in enumerate(lines, 1) if line.strip() == unknown[0].strip())
         help_ = f"the first is line {at}; the file does not look like a list of records, so its lines are not shown"
@@ -85,7 +87,7 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
     start = below(part, "")
     own = {text.removeprefix(start) for text in asked if text.startswith(start)}
     if section == "splits" and listing.shards is not None:
-        from pipegen.data.shard_manifest import record_numbers
+        from pipegen.data.shards import record_numbers
 
         return {*record_numbers(listing, own)}
     named = chain(listing.keys, *(group.keys for group in listing.missing if group.records is None))
@@ -141,14 +143,6 @@ def read_values(splits: Splits, base: Path) -> None:
         said = repr(value) if second not in splits.files else f"value {splits.values()[second].index(value) + 1} of its file"
         message = f"`{second}` lists {said}, and so does `{first}`"
         raise OpError("PG301", message, field=f"parts.{second}", help="a record is in one part: list each value once")
-
-
-def _is_list(lines: list[str], entries: Iterable[str], listings: Iterable[Listing]) -> bool:
-    """Decides if a file is a list of records: pipegen wrote it, or every entry has the extension of some record."""
-    if lines[0] in (EXCLUDE_HEADER, COPIES_HEADER):
-        return True
-    endings = {os.path.splitext(key)[1].lower() for listing in listings for key in listing.keys}
-    return all(os.path.splitext(_ROW.sub("", entry))[1].lower() in endings - {""} and entry.isprintable() for entry in entries)
 
 
 def _likely(entry: str, listings: Mapping[str, Listing], section: str) -> str:

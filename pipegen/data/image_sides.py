@@ -62,10 +62,11 @@ def with_sides(
 
     An image whose header cannot be read counts as a square: it is an error, or replaced, when it is decoded.
     """
-    chosen = next((s for s in (spec, *(stage.resolved for stage in spec.stages)) if s.batch.buckets is not None), None)
+    every = (spec, *(stage.resolved for stage in spec.stages))
+    chosen = next((s for s in every if s.batch.buckets is not None), None)
     if chosen is None or chosen.batch.buckets is None:
         return manifest, []
-    splits = [split for split in manifest.splits if any(bucketed(s, split) for s in (spec, *(stage.resolved for stage in spec.stages)))]
+    splits = [split for split in manifest.splits if any(bucketed(s, split) for s in every)]
     measured, feature = chosen.batch.buckets.measured, image_of(chosen)
     at = locate(("batch", "buckets", "measured") if measured != "auto" else ("batch", "buckets"), key=measured == "auto")
     total, known = len(manifest.listing.keys), manifest.listing.sides
@@ -106,12 +107,14 @@ def _by_columns(manifest: Manifest, named: Columns, splits: Sequence[str], at: A
         message = f"`{lacking}` is known only after a record is read, so it cannot choose the record's batch"
         return manifest, [make("PG262", message, at, help="put it into a column of a table, and read that with `csv` or `parquet`")]
     sides = np.stack([np.asarray(column, np.float64).reshape(len(manifest.listing.keys)) for column in columns], 1)
+    valid = ((sides > 0) & np.isfinite(sides)).all(1)
     for split in splits:
-        wrong = np.flatnonzero(~((sides[manifest.members[split]] > 0) & np.isfinite(sides[manifest.members[split]])).all(1))
+        records = manifest.members[split]
+        wrong = records[~valid[records]]
         if len(wrong):
-            record = int(manifest.members[split][wrong[0]])
+            record = int(wrong[0])
             height, width = sides[record].tolist()
-            which = f"{len(wrong)} of {count(len(manifest.members[split]), 'example')} of `{split}` have no valid size"
+            which = f"{len(wrong)} of {count(len(records), 'example')} of `{split}` have no valid size"
             message = f"{which}: {manifest.listing.keys[record]!r} has a height of {height:g} and a width of {width:g}"
             return manifest, [make("PG262", message, at, help="give the size of each image in pixels")]
     return replace(manifest, sides=sides), []
@@ -172,8 +175,12 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
     for image, lying in _annotated(listing, type_).items():
         if listing.shards is None and listing.in_files:
             listing = _turned(spec, listing, type_, image, lying, progress)
-        elif any(name in listing.columns for name in lying):
-            notes += _of_some_records(spec, listing, image, lying)
+        elif any(name in listing.columns for name in lying):  # whose images have no annotated size
+            found = [(called, orientation_in(content)) for called, _, content in _some_records(listing, image)]
+            orientations = np.array([orientation for _, orientation in found], np.int64)
+            odd = np.flatnonzero(orientations > 1)
+            if len(odd):
+                notes.append(_untold([called for called, _ in found], orientations, odd, lying, ignored=ignores_exif(spec, image)))
     for name, x in type_.items():
         if x.instances is not None and x.encoded and name not in listing.columns:
             notes += _unknown_instances(listing, name, x)
@@ -215,14 +222,6 @@ def _some_records(listing: Listing, feature: str) -> Iterator[tuple[str, int, by
                 yield called, i, content
 
 
-def _of_some_records(spec: PipelineSpec, listing: Listing, image: str, lying: Sequence[str]) -> list[Note]:
-    """Notes turned images among some records, which have no annotated size."""
-    found = [(called, orientation_in(content)) for called, _, content in _some_records(listing, image)]
-    orientations = np.array([orientation for _, orientation in found], np.int64)
-    odd = np.flatnonzero(orientations > 1)
-    return [_untold([called for called, _ in found], orientations, odd, lying, ignored=ignores_exif(spec, image))] if len(odd) else []
-
-
 def _unknown_instances(listing: Listing, name: str, x: FeatureType) -> list[Note]:
     """Reports a mask of instances whose pixels number items that its record does not have, if one of some records has it."""
     from PIL import Image
@@ -249,9 +248,9 @@ def _turned(
         return listing
     read = [sides_of(files[i]) for i in odd.tolist()]
     stored = np.array([(0, 0) if own is None else own.stored[::-1] for own in read], np.float64)
-    said = np.full((len(odd), 2), np.nan) if listing.sides is None else np.asarray(listing.sides, np.float64)[odd]
+    annotated = np.full((len(odd), 2), np.nan) if listing.sides is None else np.asarray(listing.sides, np.float64)[odd]
     swaps = (orientations[odd] >= 5) & (stored[:, 0] != stored[:, 1])
-    as_stored, as_upright = swaps & (said == stored).all(1), swaps & (said == stored[:, ::-1]).all(1)
+    as_stored, as_upright = swaps & (annotated == stored).all(1), swaps & (annotated == stored[:, ::-1]).all(1)
     ignored = ignores_exif(spec, image)
     which = as_upright if ignored else as_stored
     notes = []
@@ -260,7 +259,10 @@ def _turned(
         turn: Array = np.zeros(len(orientations), np.int64)
         turn[records] = np.array((0, *BACK))[orientations[records]] if ignored else orientations[records]
         listing = _with_columns(listing, type_, lying, turn)
-        notes.append(_told(files, records, ignored=ignored))
+        example = f"such as those of {files[int(records[0])]}"
+        said = f"annotations of {len(records):,} of {count(len(files), 'image')} are rotated with their image, {example}"
+        drawn = "upright" if ignored else "as it is stored"
+        notes.append(Note("PG660", f"{said}: their size fits the image {drawn}"))
     untold = odd[~(as_stored | as_upright)]
     if len(untold):
         notes.append(_untold(files, orientations, untold, lying, ignored=ignored))
@@ -284,13 +286,6 @@ def _with_columns(listing: Listing, type_: ElementType, lying: Sequence[str], tu
     swapped = turn >= 5
     sides[swapped] = sides[swapped][:, ::-1]
     return replace(listing, columns=columns, sides=sides)
-
-
-def _told(files: Sequence[str], records: Array, *, ignored: bool) -> Note:
-    drawn = "upright" if ignored else "as it is stored"
-    example = f"such as those of {files[int(records[0])]}"
-    message = f"annotations of {len(records):,} of {count(len(files), 'image')} are rotated with their image, {example}"
-    return Note("PG660", f"{message}: their size fits the image {drawn}")
 
 
 def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Sequence[str], *, ignored: bool) -> Note:
@@ -404,5 +399,4 @@ def bucket_line(spec: PipelineSpec, manifest: Manifest, split: str) -> str:
     found, buckets = in_buckets(spec, manifest, split), spec.batch.buckets
     if found is None or buckets is None:
         return ""
-    each = (f"{count(n, 'example')} in {times(size)}" for size, n in zip(buckets.sizes, found.counts, strict=True))
-    return ", ".join(each)
+    return ", ".join(f"{count(n, 'example')} in {times(size)}" for size, n in zip(buckets.sizes, found.counts, strict=True))

@@ -82,13 +82,15 @@ _WILD = re.compile(r"[*?\[]")
 
 def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
     """Reports paths of a source that do not exist on this machine; `raw` is the spec as plain values, with absolute paths."""
+    from pipegen.ops.sources.records.archives.archive import split_path
+
     found = []
     for path, value in source_paths(raw.get("source"), ("source",)):
         parts = value.split("/")
         plain = next((i for i, part in enumerate(parts) if _WILD.search(part)), len(parts))
         place = "/".join(parts[:plain]) or "/"
         try:
-            if "://" in place or os.path.lexists(place) or _in_archive(place):
+            if "://" in place or os.path.lexists(place) or split_path(place) is not None:  # a place in an archive
                 continue
         except ValueError:
             continue
@@ -96,13 +98,6 @@ def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
         message = f"there is no {what} {place!r} on this machine"
         found.append(make("PG401", message, locate(path), help=nearest_folder(place), severity=Severity.INFO))
     return found
-
-
-def _in_archive(place: str) -> bool:
-    """Finds an existing archive on the path, without opening it."""
-    from pipegen.ops.sources.records.archives.archive import split_path
-
-    return split_path(place) is not None
 
 
 def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:

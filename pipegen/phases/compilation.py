@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.passes import Compiled
     from pipegen.phases.specs import FittedSpec
-    from pipegen.plan.nodes import Node, Plan
+    from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -70,7 +70,10 @@ def inspect(
         stages.append(_check_loaded(stage))
         diagnostics.extend(of_stage(stages[-1].diagnostics.items, diagnostics.items, number, stage.locate))
     diagnostics.extend(check_stages(loaded.spec, whole.plans, [stage.plans for stage in stages], loaded.locate.label))
-    return Inspection(loaded, whole.plans, whole.compiled, _without_ignored(diagnostics, loaded), tuple(stages))
+    kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
+    shown = Diagnostics()
+    shown.extend(through_chain([*kept, *unused], loaded.locate.files))
+    return Inspection(loaded, whole.plans, whole.compiled, shown, tuple(stages))
 
 
 def _check_loaded(loaded: Loaded) -> Inspection:
@@ -89,14 +92,6 @@ def _check_loaded(loaded: Loaded) -> Inspection:
     elif loaded.draft is not None:
         diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
     return Inspection(loaded, plans, compiled, diagnostics)
-
-
-def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
-    """Drops the findings that a `# pipegen: ignore[CODE]` silences; adds the chain of bases to those in shared bases."""
-    kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
-    result = Diagnostics()
-    result.extend(through_chain([*kept, *unused], loaded.locate.files))
-    return result
 
 
 def load(
@@ -127,7 +122,12 @@ def load(
         TypeError: For an argument of another type.
         ValueError: For an invalid value of `allow_write` or `allow_env`.
     """
-    _check_arguments(source, params, overrides, runtime)
+    if not isinstance(source, (Spec, Mapping)) and not is_path(source):
+        wanted = "a spec is a path, a map with its sections, or a `pipegen.Spec`"
+        raise TypeError(f'{wanted}, such as "flowers.pipegen.yaml", got {got(source)}')
+    values_by_name("params", params, '{"size": 192}')
+    values_by_name("overrides", overrides, '{"batch.size": 64}')
+    values_by_name("runtime", runtime, '{"cache": "memory"}')
     allowed = allowed | Allowed.by(allow_write, allow_env)
     earlier = source if isinstance(source, Spec) else None
     if isinstance(source, Spec):
@@ -139,15 +139,6 @@ def load(
     path = source if isinstance(source, (Mapping, str)) else Path(source)
     spec = inspect(path, params=params, overrides=overrides, runtime=runtime, allowed=allowed).require()
     return spec if earlier is None else replace(spec, model=with_given(spec.model, earlier.model))
-
-
-def _check_arguments(source: object, params: object, overrides: object, runtime: object) -> None:
-    if not isinstance(source, (Spec, Mapping)) and not is_path(source):
-        wanted = "a spec is a path, a map with its sections, or a `pipegen.Spec`"
-        raise TypeError(f'{wanted}, such as "flowers.pipegen.yaml", got {got(source)}')
-    values_by_name("params", params, '{"size": 192}')
-    values_by_name("overrides", overrides, '{"batch.size": 64}')
-    values_by_name("runtime", runtime, '{"cache": "memory"}')
 
 
 def collect_data(
@@ -244,20 +235,16 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
     if isinstance(manifest, MixedManifest):
         return plans
 
-    def by_block(node: Node, split: str) -> Node:
-        reader = manifest.listing.reader(split)
-        alone = reader.at_once == 1
-        if not isinstance(node, Shuffle) or (alone and (node.order == "global" or manifest.listing.shards is None)):
-            return node
-        return replace(node, order="window", window_bytes=window_bytes(node.window_bytes, manifest, split), blocks=reader.called)
-
     def in_files(split: str, plan: Plan) -> Plan:
-        if plan.buckets:  # their records are single files
-            return plan
-        nodes = [by_block(node, split) for node in plan.nodes]
-        return plan if all(map(operator.is_, nodes, plan.nodes)) else plan.with_nodes(nodes)
+        reader, nodes = manifest.listing.reader(split), list(plan.nodes)
+        for i, node in enumerate(nodes):
+            alone = reader.at_once == 1
+            if isinstance(node, Shuffle) and not (alone and (node.order == "global" or manifest.listing.shards is None)):
+                size = window_bytes(node.window_bytes, manifest, split)
+                nodes[i] = replace(node, order="window", window_bytes=size, blocks=reader.called)
+        return plan.with_nodes(nodes) if any(map(operator.is_not, nodes, plan.nodes)) else plan
 
-    return {split: in_files(split, plan) for split, plan in plans.items()}
+    return {split: plan if plan.buckets else in_files(split, plan) for split, plan in plans.items()}  # buckets have single files
 
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:

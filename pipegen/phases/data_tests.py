@@ -40,7 +40,7 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
 
     def copies(splits: Sequence[str], near: bool) -> tuple[Any, int]:
         if not near and manifest.listing.in_files and manifest.listing.shards is None:
-            from pipegen.data.content import same_files
+            from pipegen.data.fingerprint import same_files
 
             return same_files(manifest, splits, threads(model.runtime), progress)
         from pipegen.quality.leaks import find_leaks
@@ -100,6 +100,6 @@ def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str
     """
     from pipegen.data.testing import Chosen
 
-    calls = {each.index: (each.test, ("tests", each.index, each.test.op)) for each in chosen if isinstance(each.test, Python)}
+    calls = {each.index: (each.test, each.path) for each in chosen if isinstance(each.test, Python)}
     found = find_functions(calls, spec, allowed)
     return [Chosen(c.index, c.id, c.test.with_callee(found[c.index])) if isinstance(c.test, Python) else c for c in chosen]

@@ -511,19 +511,15 @@ def _damage(file: Path) -> str:
         with h5py.File(file, "r") as stored:
             stored.visititems(read)
         with open(file, "rb") as stream:
-            end, size = _end(stream.read(64)), os.fstat(stream.fileno()).st_size
-        return "" if end in (None, size) else f"it has {size:,} bytes, and its header says {end:,}"
+            head, size = stream.read(64), os.fstat(stream.fileno()).st_size
+        at = _END_AT.get(head[8]) if head.startswith(_SIGNATURE) and len(head) == 64 else None
+        if at is None or head[13 if head[8] < 2 else 9] != 8:  # an unusual head, which does not say the end
+            return ""
+        end = int.from_bytes(head[at : at + 8], "little")
+        return "" if end == size else f"it has {size:,} bytes, and its header says {end:,}"
     except PermissionError as error:
         raise StateError(f"the weights {str(file)!r} cannot be read: {error.strerror}") from None
     except BlockingIOError:  # another process writes it
         return ""
     except Exception as error:  # h5py raises many types for damage: OSError, KeyError, RuntimeError, ValueError
         return " ".join(str(error).split())
-
-
-def _end(head: bytes) -> int | None:
-    """Reads the end of an HDF5 file from its head; `None` for an unusual head."""
-    at = _END_AT.get(head[8]) if head.startswith(_SIGNATURE) and len(head) == 64 else None
-    if at is None or head[13 if head[8] < 2 else 9] != 8:
-        return None
-    return int.from_bytes(head[at : at + 8], "little")

@@ -59,7 +59,12 @@ def find_candidates(looks: Array, home: Array, content: Array, most: int, room: 
     kind: Array = np.repeat(np.arange(len(_HASHES)), len(use))
     hashes: Array = np.concatenate([looks[name][use] for name in _HASHES])
     unique, of = np.unique(hashes, return_inverse=True)
-    every, few = (_members(of.reshape(-1), home[records], alike) for alike in (None, _ALIKE))
+    # The entries of each hash, split by split; and the first few of each split.
+    of, homes = of.reshape(-1), home[records]
+    order: Array = np.lexsort((homes, of))
+    changes: Array = np.diff(of[order], prepend=-1).astype(bool) | np.diff(homes[order], prepend=-1).astype(bool)
+    some = order[_places(np.cumsum(changes)) < _ALIKE]
+    every, few = ((own, np.searchsorted(of[own], np.arange(len(unique) + 1))) for own in (order, some))
     itself: Array = np.repeat(np.arange(len(unique)), 2).reshape(-1, 2)
     found: list[Array] = [np.zeros((0, 4), np.int64)]
     held = 0
@@ -91,16 +96,6 @@ def _places(values: Array) -> Array:
     places: Array = np.empty(len(values), np.int64)
     places[order] = np.arange(len(values)) - np.searchsorted(rising, rising)
     return places
-
-
-def _members(of: Array, home: Array, alike: int | None) -> tuple[Array, Array]:
-    """Lists the entries of each hash, or the first `alike` of each split; and the first entry of each hash, with the end."""
-    order: Array = np.lexsort((home, of))
-    if alike is not None:
-        changes: Array = np.diff(of[order], prepend=-1).astype(bool) | np.diff(home[order], prepend=-1).astype(bool)
-        order = order[_places(np.cumsum(changes)) < alike]
-    starts = np.searchsorted(of[order], np.arange(int(of.max(initial=-1)) + 2))
-    return order, np.asarray(starts)
 
 
 def _expanded(near: Array, ours: tuple[Array, Array], theirs: tuple[Array, Array]) -> Iterator[tuple[Array, Array]]:
@@ -340,17 +335,19 @@ class _Search:
     def same(self) -> list[Pair]:
         """Pairs records of equal contents: each record of a split with the first of each other split."""
         found: dict[tuple[int, int], Pair] = {}
-        for homes in map(self._by_split, equal_contents(self._seen, self._content)):
+        for homes in self._groups():
             for ours, theirs in combinations(homes.values(), 2):
                 for x, y in [*((x, theirs[0]) for x in ours), *((ours[0], y) for y in theirs)]:
                     found[x, y] = self._pair(x, y, same=True)
         return list(found.values())
 
-    def _by_split(self, group: list[int]) -> dict[int, list[int]]:
-        homes: dict[int, list[int]] = {}
-        for record in group:
-            homes.setdefault(int(self._home[record]), []).append(record)
-        return homes
+    def _groups(self) -> Iterator[dict[int, list[int]]]:
+        """Yields the records of equal contents, by their split."""
+        for group in equal_contents(self._seen, self._content):
+            homes: dict[int, list[int]] = {}
+            for record in group:
+                homes.setdefault(int(self._home[record]), []).append(record)
+            yield homes
 
     def near(self, runtime: Runtime, progress: Callable[[int], None] | None) -> tuple[list[Pair], int]:
         """Compares the pixels of records that hash alike; returns the pairs, and the number of candidates beyond `MOST`.
@@ -359,8 +356,7 @@ class _Search:
         """
         candidates, left_out = find_candidates(self._looks[self._seen], self._home[self._seen], self._content, LIKELY, MOST)
         candidates[:, :2] = self._seen[candidates[:, :2]]
-        groups = equal_contents(self._seen, self._content)
-        copies = {several[0]: several for group in groups for several in self._by_split(group).values()}
+        copies = {several[0]: several for homes in self._groups() for several in homes.values()}
         best: dict[tuple[int, int], Pair] = {}
         found = likeness(Pictures(self._manifest), candidates[:, :2], candidates[:, 3].astype(bool), threads(runtime), progress)
         for (x, y, far, turned), alike in zip(candidates.tolist(), found.tolist(), strict=True):

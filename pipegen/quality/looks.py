@@ -9,6 +9,7 @@ import warnings
 from bisect import bisect_right
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -73,7 +74,10 @@ class Pictures:
             OSError: If its file cannot be read.
         """
         stored, interval = self._stored(record)
-        return _shrunk_array(stored, interval) if isinstance(stored, np.ndarray) else decode(stored)
+        if not isinstance(stored, np.ndarray):
+            return decode(stored)
+        height, width, _ = stored.shape
+        return Picture(_digest(np.ascontiguousarray(stored).data), width, height, _shrunk(_eight_bits(stored, interval)))
 
     def image(self, record: int) -> Image.Image:
         """Opens the picture of a record; Pillow may read its pixels, and raise errors, later."""
@@ -171,12 +175,6 @@ def decode(data: bytes) -> Picture:
         raise
     except Exception as error:  # Pillow raises many types for damaged files
         raise NotAPictureError(str(error)) from error
-
-
-def _shrunk_array(pixels: Array, interval: Interval | None) -> Picture:
-    """Makes the picture of a row of an array `(height, width, channels)`."""
-    height, width, _ = pixels.shape
-    return Picture(_digest(np.ascontiguousarray(pixels).data), width, height, _shrunk(_eight_bits(pixels, interval)))
 
 
 def _eight_bits(pixels: Array, interval: Interval | None) -> Image.Image:
@@ -347,27 +345,26 @@ class _Kept:
             return known
         self._keys = np.zeros(len(looks), _KEY)
         for record in wanted.tolist():
-            self._keys[record] = _key(self._pictures.source(record))
-        keys, rows = self._read(self._folder)
-        places = {key.tobytes(): i for i, key in enumerate(keys)}
+            # The key of a record without a file is all zeros.
+            name, file = self._pictures.source(record) or ("", "")
+            with suppress(OSError, ValueError):
+                about, hashed = os.stat(file), hashlib.blake2b(os.fsencode(name), digest_size=16).digest()
+                self._keys[record] = tuple(np.frombuffer(hashed, "<u8").tolist()), about.st_size, about.st_mtime_ns
+        try:
+            with open_kept(self._folder, self._name) as stream:
+                content = stream.read()
+        except OSError:
+            return known
+        count, rest = divmod(len(content), _KEY.itemsize + LOOK.itemsize)
+        if rest:  # it is damaged
+            return known
+        places = {key.tobytes(): i for i, key in enumerate(np.frombuffer(content, _KEY, count))}
+        rows: Array = np.frombuffer(content, LOOK, count, count * _KEY.itemsize)
         for i, record in enumerate(wanted.tolist()):
             place = places.get(self._keys[record].tobytes())
             if place is not None and self._keys[record]["changed"]:
                 looks[record], known[i] = rows[place], True
         return known
-
-    def _read(self, folder: Path) -> tuple[Array, Array]:
-        """Reads the keys and the looks of the file; empty without a valid one."""
-        nothing: tuple[Array, Array] = np.zeros(0, _KEY), np.zeros(0, LOOK)
-        try:
-            with open_kept(folder, self._name) as stream:
-                content = stream.read()
-        except OSError:
-            return nothing
-        count, rest = divmod(len(content), _KEY.itemsize + LOOK.itemsize)
-        if rest:
-            return nothing
-        return np.frombuffer(content, _KEY, count), np.frombuffer(content, LOOK, count, count * _KEY.itemsize)
 
     def write(self, looks: Array) -> None:
         """Keeps the looks of records in files."""
@@ -375,17 +372,3 @@ class _Kept:
             return
         seen = ((looks["state"] == SEEN) & (self._keys["changed"] != 0)).nonzero()[0]
         keep_or_warn(self._folder, self._name, (self._keys[seen].tobytes(), looks[seen].tobytes()), "the looks at pictures")
-
-
-def _key(source: tuple[str, str] | None) -> Array:
-    """Makes the key of a look from the name and the file of a record; all zeros without a file."""
-    key: Array = np.zeros((), _KEY)
-    if source is None:
-        return key
-    try:
-        about = os.stat(source[1])
-    except (OSError, ValueError):
-        return key
-    key["path"] = np.frombuffer(hashlib.blake2b(os.fsencode(source[0]), digest_size=16).digest(), "<u8")
-    key["size"], key["changed"] = about.st_size, about.st_mtime_ns
-    return key

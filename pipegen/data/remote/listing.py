@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from glob import has_magic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pipegen.data.remote.block_cache import AT_ONCE, DroppedError, Remote, patiently, version_of
+from pipegen.data.remote.caches import AT_ONCE, DroppedError, Remote, patiently, version_of
 from pipegen.errors import OpError
 from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.records.paths import expand
@@ -78,11 +79,16 @@ def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return False, list(pool.map(partial(_sized, fs), named))
     # On the web, only the slash at its end tells a folder from a file.
-    if not address.pattern and (not address.text.endswith("/") if address.is_web else _is_file(fs, name)):
+    is_file = address.is_web and not address.text.endswith("/")
+    if not address.pattern and not address.is_web:
+        # A permission to list a folder does not imply one for its facts. fsspec's `isfile` is false after any error, such as a dropped
+        # connection.
+        with suppress(FileNotFoundError, PermissionError):
+            is_file = patiently(lambda: fs.info(name))["type"] == "file"
+    if is_file and not address.pattern:
         return True, [_sized(fs, Remote(name, address.place[-1], -1, ""))]
-    found = _found(fs, name)
     files = []
-    for full, about in sorted(found.items()):
+    for full, about in sorted(_found(fs, name).items()):
         key = unquote(full[len(name.rstrip("/")) :].strip("/"))
         if not key or any(part in ("..", "") or part.startswith(_HIDDEN) for part in key.split("/")):
             continue
@@ -91,17 +97,19 @@ def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]
     return False, [file if file.size >= 0 else _sized(fs, file) for file in files if file.key in wanted]
 
 
-def _is_file(fs: AbstractFileSystem, name: str) -> bool:
-    """Like fsspec's `isfile`, which returns `False` after any error, such as a dropped connection."""
-    try:
-        return bool(patiently(lambda: fs.info(name))["type"] == "file")
-    except (FileNotFoundError, PermissionError):  # a permission to list a folder does not imply one for its facts
-        return False
-
-
 def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
     """Lists the files below a folder; retries each folder, while fsspec's generic `find` skips folders after an error."""
-    if not _walks(fs):
+    # TensorFlow's, which must not import fsspec, has a `find` that gets all files at once, like some others.
+    finds = fs.protocol == "tensorflow"
+    if not finds:
+        from fsspec import AbstractFileSystem
+        from fsspec.asyn import AsyncFileSystem
+
+        if isinstance(fs, AsyncFileSystem):
+            finds = type(fs)._find is not AsyncFileSystem._find
+        else:
+            finds = not isinstance(fs, AbstractFileSystem) or type(fs).find is not AbstractFileSystem.find
+    if finds:
         return patiently(lambda: fs.find(name, detail=True))
     files, folders = {}, [name]
     while folders:
@@ -119,18 +127,6 @@ def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
             elif full != folder.rstrip("/") and not full.rpartition("/")[2].startswith(_HIDDEN):
                 folders.append(about["name"])
     return files
-
-
-def _walks(fs: AbstractFileSystem) -> bool:
-    """Decides if a file system lists folder by folder, without a `find` of its own that gets all files at once."""
-    if fs.protocol == "tensorflow":  # has one, and must not import fsspec
-        return False
-    from fsspec import AbstractFileSystem
-    from fsspec.asyn import AsyncFileSystem
-
-    if isinstance(fs, AsyncFileSystem):
-        return type(fs)._find is AsyncFileSystem._find
-    return isinstance(fs, AbstractFileSystem) and type(fs).find is AbstractFileSystem.find
 
 
 def matching(pattern: str, keys: Iterable[str]) -> list[str]:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from pipegen.data.remote import block_cache
-from pipegen.data.remote.block_cache import AT_ONCE, RUN, BlockCache, DroppedError, Remote, patiently, version_of
-from pipegen.data.remote.file_cache import FullError, RemoteCache
+from pipegen.data.remote import caches
+from pipegen.data.remote.caches import AT_ONCE, RUN, BlockCache, DroppedError, FullError, Remote, RemoteCache, patiently, version_of
 from pipegen.data.remote.listing import ACCESS, AGAIN, FolderError, file_system, listed, matching
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -78,10 +77,9 @@ class RemoteMount:
 
     def add(self, files: Iterable[Remote]) -> None:
         """Adds files in their present versions."""
-        now = time.monotonic()
-        for file in files:
-            self._files[file.key] = file
-            self._checked[file.key] = now
+        added = {file.key: file for file in files}
+        self._files |= added
+        self._checked |= dict.fromkeys(added, time.monotonic())
 
     def files(self) -> list[Remote]:
         """The known files."""
@@ -98,7 +96,7 @@ class RemoteMount:
         except (DroppedError, FileNotFoundError, PermissionError) as error:
             self._confirm(file)
             raise OSError(f"{self.address}/{key} cannot be fetched: {error}") from None
-        if file.size > RUN * block_cache.BLOCK and time.monotonic() - self._checked[key] > CHECKED:
+        if file.size > RUN * caches.BLOCK and time.monotonic() - self._checked[key] > CHECKED:
             self._confirm(file)
         return content
 
@@ -109,7 +107,7 @@ class RemoteMount:
 
     def along(self, key: str, offset: int, length: int) -> bytes:
         file = self._file(key)
-        last, block = getattr(self._read_to, "at", None), block_cache.BLOCK
+        last, block = getattr(self._read_to, "at", None), caches.BLOCK
         self._read_to.at = (key, offset + length)
         if last is not None and last[0] == key and 0 <= offset - last[1] < _FAR * block:
             begin = offset // block // RUN * RUN * block
@@ -181,7 +179,8 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
             elif key in due:
                 here[key] = os.lstat(root / key)
     for key, file in due.items():
-        written = _written(file.version)
+        # The hash of the version, as nanoseconds.
+        written = int.from_bytes(hashlib.blake2b(file.version.encode(), digest_size=4).digest(), "little") * 1_000_000_000
         if key in here and (here[key].st_size, here[key].st_mtime_ns) == (file.size, written):
             continue
         path = root / key
@@ -191,11 +190,6 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
         with open(path, "wb") as stream:
             stream.truncate(file.size)
         os.utime(path, ns=(written, written))
-
-
-def _written(version: str) -> int:
-    """Hashes a version to a time of writing in nanoseconds."""
-    return int.from_bytes(hashlib.blake2b(version.encode(), digest_size=4).digest(), "little") * 1_000_000_000
 
 
 S = TypeVar("S", bound=BaseModel)
@@ -223,9 +217,13 @@ class Localised(Generic[S]):
         readers = {
             split: FetchedFileReader() if type(reader) is FileReader and not direct else reader for split, reader in listing.readers.items()
         }
-        beside = {name: Files(files.keys, self._paths(files.paths), files.sizes) for name, files in listing.beside.items()}
+
+        def named(paths: Strings) -> Strings:
+            return Strings.hold([self.named(path) for path in paths])
+
+        beside = {name: Files(files.keys, named(files.paths), files.sizes) for name, files in listing.beside.items()}
         notes = tuple(replace(note, message=self.named(note.message)) for note in listing.notes)
-        paths = None if listing.paths is None else self._paths(listing.paths)
+        paths = None if listing.paths is None else named(listing.paths)
         missing = tuple(group.renamed(self.named) for group in listing.missing)
         return replace(listing, root=self.named(listing.root), paths=paths, beside=beside, readers=readers, notes=notes, missing=missing)
 
@@ -239,9 +237,6 @@ class Localised(Generic[S]):
                 one.message = self.named(one.message)
                 one.help = tuple(self.named(line) if type(line) is str else line for line in one.lines)
             raise
-
-    def _paths(self, paths: Strings) -> Strings:
-        return Strings.hold([self.named(path) for path in paths])
 
 
 def localised(source: S, runtime: Runtime) -> Localised[S]:
@@ -326,9 +321,8 @@ class _Place:
             make_below(self._kept, root)
             stand_in(root, files, lambda key: not single and bool(matching(self.address.pattern, [key])))
         blocks = _block_cache(self._kept, self.runtime.remote_cache.size)
-        known = mounts.get(str(root))
         made = RemoteMount(at, fs, blocks, self._wholes, place, direct=self.mode == "none")
-        made.add([*(known.files() if known is not None else ()), *files])
+        made.add([*(mounts[str(root)].files() if str(root) in mounts else ()), *files])
         mounts[str(root)] = made
         mount(str(root), made)
         return root
