@@ -14,9 +14,18 @@ from pipegen.diagnostics.diagnostic import Label, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
-from pipegen.locking.entries import data_of, differences, entry_name, entry_of, numbers_of, unfound_functions
+from pipegen.locking.entries import (
+    data_of,
+    differences,
+    drop_texts,
+    entry_name,
+    entry_of,
+    numbers_of,
+    put_file,
+    unfound_functions,
+    write_lock,
+)
 from pipegen.locking.git import Repositories, Resolving
-from pipegen.locking.writing import drop_texts, put_file, write_lock
 from pipegen.phases.compilation import bind, collect_data, inspect
 from pipegen.spec.lock_file import LOCK, Entry, Lock, find_lock, read_lock
 from pipegen.spec.shared_bases import BaseProblem

@@ -197,11 +197,7 @@ class Manifest:
 
     @cached_property
     def all_ids(self) -> Ints:
-        """The 64-bit id of every record: uint64 `(n,)`.
-
-        Raises:
-            InternalError: If two records share an id by chance.
-        """
+        """The 64-bit id of every record: uint64 `(n,)`; raises `InternalError` if two records share an id by chance."""
         keys = self.listing.keys
         if self.by_place:
             return shareable(example_ids("place", map(str, range(len(keys)))))

@@ -243,11 +243,7 @@ _TRAIN = "train"
 
 
 def examples_of_epoch(spec: PipelineSpec, manifest: Manifest, split: str) -> int:
-    """Counts the examples of an epoch of a split.
-
-    Raises:
-        OpError: As `epochs_of`.
-    """
+    """Counts the examples of an epoch of a split; raises `OpError` as `epochs_of`."""
     return epochs_of(spec, manifest).size if spec.samples and split == _TRAIN else manifest.epoch_examples(split)
 
 

@@ -78,14 +78,12 @@ def uses(spec: PipelineSpec) -> Iterator[tuple[str, KeyPath]]:
     """Yields each use of a split's name outside of its definition, with its place."""
     if isinstance(spec.batch.remainder, dict):
         yield from ((name, ("batch", "remainder", name)) for name in spec.batch.remainder)
-    for i, step in enumerate(spec.transforms):
-        if isinstance(step.when, list):
-            yield from ((name, ("transforms", i, step.op, "when", j)) for j, name in enumerate(step.when))
+    whens: list[tuple[When | None, KeyPath]] = [(step.when, ("transforms", i, step.op, "when")) for i, step in enumerate(spec.transforms)]
     for branch, view in branches(spec).items():
-        own: list[tuple[When | None, KeyPath]] = [(view.when, ("views", str(branch), "when"))]
-        own += [(step.when, ("views", str(branch), "transforms", i, step.op, "when")) for i, step in enumerate(view.transforms)]
-        for when, place in own:
-            yield from ((name, (*place, j)) for j, name in enumerate(when if isinstance(when, list) else ()))
+        whens.append((view.when, ("views", str(branch), "when")))
+        whens += [(step.when, ("views", str(branch), "transforms", i, step.op, "when")) for i, step in enumerate(view.transforms)]
+    for when, place in whens:
+        yield from ((name, (*place, j)) for j, name in enumerate(when if isinstance(when, list) else ()))
     for i, test in enumerate(spec.tests):
         if isinstance(test.split, str):
             yield test.split, ("tests", i, test.op, "split")

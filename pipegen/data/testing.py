@@ -75,11 +75,8 @@ class Chosen:
 
 
 def choose(spec: PipelineSpec, select: Sequence[str] = ()) -> list[Chosen]:
-    """Selects the tests whose id or kind matches a pattern, such as `range`, `range#2` or `im*`; without patterns, all.
-
-    Raises:
-        ValueError: For a pattern that matches no test.
-    """
+    """Selects the tests whose id or kind matches a pattern, such as `range`, `range#2` or `im*`; without patterns, all. Raises
+    `ValueError` for a pattern that matches no test."""
     ids = ids_of(spec.tests)
     every = [Chosen(i, test_id, test) for i, (test_id, test) in enumerate(zip(ids, spec.tests, strict=True))]
     chosen: set[int] = set()
@@ -115,11 +112,8 @@ class ListedData:
         return self._keys[split]
 
     def class_counts(self, split: str, feature: str) -> ClassCounts:
-        """Counts the examples of a split, or the items on them, by class; multi-label examples count once per label.
-
-        Raises:
-            OpError: `PG702` if the label is not in the listing.
-        """
+        """Counts the examples of a split, or the items on them, by class; multi-label examples count once per label. Raises `PG702` if
+        the label is not in the listing."""
         found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature(), read=True)
         if found is None:
             message = f"the labels `{feature}` are stored in the records, so they cannot be counted without reading these"
@@ -127,11 +121,7 @@ class ListedData:
         return found
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:
-        """Reads the texts of a column for the examples of a split.
-
-        Raises:
-            OpError: `PG702` if the data lacks the column.
-        """
+        """Reads the texts of a column for the examples of a split; raises `PG702` if the data lacks the column."""
         listing = self.manifest.listing
         if listing.cells is None:
             raise OpError("PG702", f"the data has no columns, so `{column}` does not exist")

@@ -1,26 +1,28 @@
-"""The entries of a lock: what a spec depends on, and what has changed since."""
+"""The entries of a lock: what a spec depends on, what has changed since, and how they are written."""
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipegen.cache.store import tensorflow_version
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import is_address
+from pipegen.files import write_whole
 from pipegen.locking.function_hashes import distribution_of, function_source, python_functions
 from pipegen.release import __version__
 from pipegen.spec.changes import meaning_changes
 from pipegen.spec.extends import through_chain
-from pipegen.spec.lock_file import Data, Entry, digest
-from pipegen.spec.shared_bases import PackageFile, parse
+from pipegen.spec.lock_file import Data, Entry, Lock, Pin, digest, text_path
+from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, parse
 from pipegen.spec.spec_hash import meaning
 from pipegen.spec.steps import ids_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -84,15 +86,22 @@ def differences(spec: Spec, old: Entry, new: Entry) -> list[Diagnostic]:
     where = spec.loaded.locate.label
     changes = meaning_changes(old.meaning, new.meaning)[0] if old.hash != new.hash else []
     meaning = [c for c in changes if c.kind in ("numbers", "perhaps")]
-    texts = [*_texts(old, new), *_packages(old, new)]
+    texts = [*_texts(old, new)]
     places = [where(() if change.gone else change.path) for change in meaning]
     found = [make(MOVED, f"since the lock, {c}", at, help=(c.whole_effect, *texts, _AGAIN)) for c, at in zip(meaning, places, strict=True)]
     if not meaning:
         found += [make(ALIKE, f"{what}, and the spec means the same", where(()), help=(_AGAIN,)) for what in texts]
-    moved = [*_functions(spec, old, new), *_data(old.data, new.data), *_fitted(old, new)]
+    moved = [*_functions(spec, old, new), *_data(old.data, new.data)]
+    for name in old.fitted.keys() & new.fitted.keys():
+        if old.fitted[name] != new.fitted[name]:
+            step, _, feature = name.rpartition(".")
+            moved.append(f"the numbers that `{step}` has learned from `{feature}` differ")
     found += [make(MOVED, what, where(()), help=(_AGAIN,)) for what in moved]
     precision = "from version to version numbers agree to rounding, and within one to the bit"
-    found += [make(ALIKE, what, where(()), help=(precision, _AGAIN)) for what in _versions(old, new)]
+    for name, version in old.versions.items():
+        if (here := new.versions.get(name, version)) != version:
+            what = f"{_SHOWN.get(name, name)} went from {version} to {here}"
+            found.append(make(ALIKE, what, where(()), help=(precision, _AGAIN)))
     return through_chain(found, spec.loaded.locate.files)
 
 
@@ -104,9 +113,6 @@ def _texts(old: Entry, new: Entry) -> Iterator[str]:
             yield f"{name} is a new part of it"
         elif old.texts[name] != new.texts[name]:
             yield f"the text of {name} differs"
-
-
-def _packages(old: Entry, new: Entry) -> Iterator[str]:
     for name in old.packages.keys() & new.packages.keys():
         if old.packages[name] != new.packages[name]:
             yield f"the package {name} went from {old.packages[name] or 'no version'} to {new.packages[name] or 'no version'}"
@@ -140,15 +146,78 @@ def _data(old: Data | None, new: Data | None) -> Iterator[str]:
         yield "the data differs: names and sizes are the same, but the contents of files are not"
 
 
-def _fitted(old: Entry, new: Entry) -> Iterator[str]:
-    for name in old.fitted.keys() & new.fitted.keys():
-        if old.fitted[name] != new.fitted[name]:
-            step, _, feature = name.rpartition(".")
-            yield f"the numbers that `{step}` has learned from `{feature}` differ"
+_HEAD = "# Written by `pipegen lock`, to be committed. `pipegen lock --check` says what has moved since; do not edit it by hand.\n"
 
 
-def _versions(old: Entry, new: Entry) -> Iterator[str]:
-    for name, version in old.versions.items():
-        here = new.versions.get(name)
-        if here is not None and here != version:
-            yield f"{_SHOWN.get(name, name)} went from {version} to {here}"
+_LISTED = ("texts", "packages", "fitted")
+"""Keys whose maps have a line for each name."""
+
+
+class _Lines(dict[str, Any]):
+    """A map written line by line."""
+
+
+class _Line(list[Any]):
+    """A list written on one line, if it fits."""
+
+
+def lock_text(lock: Lock) -> str:
+    """Formats a lock as YAML: sections in a fixed order, names sorted, a line for each small value."""
+    from pipegen.spec.runtime_fix import Dumper as Plain
+    from pipegen.spec.runtime_fix import to_yaml
+
+    class Dumper(Plain):
+        """A dumper with representers of its own."""
+
+    Dumper.add_representer(_Lines, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=False))
+    Dumper.add_representer(_Line, lambda dumper, value: dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True))
+    git = {place: _plain(pin) for place, pin in sorted(lock.git.items())}
+    specs = {name: _plain(entry) for name, entry in sorted(lock.specs.items())}
+    values: dict[str, Any] = {"pipegen_lock": lock.pipegen_lock, **({"git": git} if git else {}), "specs": specs}
+    return _HEAD + to_yaml(values, Dumper, width=140, default_flow_style=None)
+
+
+def _plain(part: Pin | Entry) -> dict[str, Any]:
+    """Converts a part to plain values, without empty ones."""
+    values = part.model_dump(mode="json")
+    if "transforms" in values.get("meaning", {}):
+        values["meaning"]["transforms"] = [_Line(step) for step in values["meaning"]["transforms"]]
+    if values.get("data") is not None:
+        values["data"] = {key: value for key, value in values["data"].items() if value is not None}
+    return {key: _Lines(value) if key in _LISTED else value for key, value in values.items() if value not in ({}, None)}
+
+
+def write_lock(path: Path, lock: Lock) -> bool:
+    """Writes a lock if its text changed; returns true if it did. Raises `OSError` if it cannot be written."""
+    text = lock_text(lock)
+    with suppress(OSError, UnicodeDecodeError):  # missing or unreadable
+        if path.read_text(encoding="utf-8") == text:
+            return False
+    put_file(path, text.encode())
+    return True
+
+
+def put_file(path: Path, data: bytes) -> None:
+    """Writes a file atomically, and makes its folder; raises `OSError` if it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, data)
+
+
+def drop_texts(path: Path, old: Mapping[str, Pin], new: Mapping[str, Pin]) -> None:
+    """Removes the kept texts that a lock no longer names, and the folders that they leave empty."""
+    gone = {*_kept(path, old)} - {*_kept(path, new)}
+    for kept in gone:
+        kept.unlink(missing_ok=True)
+        for folder in kept.parents:
+            if folder == path.parent or any(folder.iterdir()):
+                break
+            folder.rmdir()
+
+
+def _kept(path: Path, git: Mapping[str, Pin]) -> Iterator[Path]:
+    for place, pin in git.items():
+        for file in pin.texts:
+            with suppress(BaseProblem):  # a malformed line, edited by hand
+                address = parse(f"{place}#{file}")
+                if isinstance(address, GitFile):
+                    yield text_path(path, address, pin.commit)

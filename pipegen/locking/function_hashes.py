@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import os
+from contextlib import suppress
 from importlib.machinery import PathFinder
-from importlib.metadata import Distribution, distributions
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -115,17 +116,9 @@ def distribution_of(address: PackageFile) -> tuple[str, str | None]:
             if any(line.partition(",")[0].strip('"').removeprefix("../") == listed for line in lines):
                 return found.name, found.version
     for found in distributions():
-        edited = _edited(found)
-        if edited is not None and path.is_relative_to(edited):
-            return found.name, found.version
+        with suppress(ValueError):
+            said = json.loads(found.read_text("direct_url.json") or "{}")
+            source = urlsplit(said.get("url", "")) if said.get("dir_info", {}).get("editable") else None
+            if source is not None and source.scheme == "file" and path.is_relative_to(unquote(source.path)):
+                return found.name, found.version
     return address.place.partition(".")[0], None
-
-
-def _edited(found: Distribution) -> Path | None:
-    """The source folder of an editable install."""
-    try:
-        said = json.loads(found.read_text("direct_url.json") or "{}")
-    except ValueError:
-        return None
-    url = urlsplit(said.get("url", "")) if said.get("dir_info", {}).get("editable") else None
-    return Path(unquote(url.path)) if url is not None and url.scheme == "file" else None

@@ -49,11 +49,8 @@ class Repositories:
     _fetched: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
 
     def resolve(self, address: GitFile) -> str:
-        """Resolves a tag or a branch to its present commit; a commit stays itself.
-
-        Raises:
-            BaseProblem: `PG533` if the repository cannot be reached, or lacks the tag.
-        """
+        """Resolves a tag or a branch to its present commit; a commit stays itself. Raises `PG533` if the repository cannot be reached,
+        or lacks the tag."""
         if address.is_commit:
             return address.revision
         wanted = [f"refs/tags/{address.revision}^{{}}", f"refs/tags/{address.revision}", f"refs/heads/{address.revision}"]
@@ -67,11 +64,8 @@ class Repositories:
         return commit
 
     def text(self, address: GitFile, commit: str, most: int) -> bytes:
-        """Reads the bytes of a file at a commit.
-
-        Raises:
-            BaseProblem: `PG533` if it cannot be fetched, is not a regular file, or is larger than `most`.
-        """
+        """Reads the bytes of a file at a commit. Raises `PG533` if it cannot be fetched, is not a regular file, or is larger than
+        `most`."""
         folder = self._at(address, commit)
         listed = _git(["ls-tree", "-z", "--full-tree", commit, "--", address.file], address, folder, remote=False)
         mode, _, rest = listed.partition(b"\0")[0].partition(b" ")
@@ -111,11 +105,7 @@ class Repositories:
 
 
 def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool = True) -> bytes:
-    """Runs git, which may use the network only if `remote` is set.
-
-    Raises:
-        BaseProblem: `PG533` if it fails or takes too long.
-    """
+    """Runs git, which may use the network only if `remote` is set; raises `PG533` if it fails or takes too long."""
     settings = [*_SETTINGS, *(_TRANSPORTS if remote else ())]
     command = ["git", "--literal-pathspecs", *(part for setting in settings for part in ("-c", setting)), *arguments]
     env = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_REPOSITORY}
@@ -167,11 +157,7 @@ class Resolving:
     met: set[str] = field(default_factory=set)
 
     def text(self, address: GitFile, most: int) -> bytes:
-        """Reads the text of a base.
-
-        Raises:
-            BaseProblem: `PG533` if it cannot be fetched.
-        """
+        """Reads the text of a base; raises `PG533` if it cannot be fetched."""
         names = {address.repository, address.url, address.place}
         self.met |= names
         anew = self.update == "" or self.update in names

@@ -180,11 +180,8 @@ def _check_with(spec: Spec, manifest: Manifest) -> Checked:
 
 
 def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
-    """Binds a spec to its data, which adds classes, and shapes, dtypes and values of arrays, to its types.
-
-    Raises:
-        SpecError: If an encoding does not fit the classes, a step does not fit the arrays, or workers cannot read the data.
-    """
+    """Binds a spec to its data, which adds classes, and shapes, dtypes and values of arrays, to its types. Raises `SpecError` if an
+    encoding does not fit the classes, a step does not fit the arrays, or workers cannot read the data."""
     model = spec.model
     require_references(spec)
     types, plans = possible_types(model, len(manifest.class_names) or None, manifest.record), spec.plans
@@ -200,11 +197,7 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
 
 
 def require_references(spec: Spec) -> None:
-    """Checks that the reference images of steps exist.
-
-    Raises:
-        SpecError: `PG401`.
-    """
+    """Checks that the reference images of steps exist; raises `PG401`."""
     findings = []
     for number, step in references_of(spec.model.transforms):
         try:
@@ -317,11 +310,7 @@ def optimise(
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
-    """Computes the bytes that an optimised plan's memory cache will take of the rest of the budget.
-
-    Raises:
-        SpecError: `PG410`.
-    """
+    """Computes the bytes that an optimised plan's memory cache will take of the rest of the budget; raises `PG410`."""
     from pipegen.plan.cost import example_bytes
 
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)

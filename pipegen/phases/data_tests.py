@@ -93,11 +93,7 @@ def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
 
 
 def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str, ...]) -> list[Chosen]:
-    """Gives tests the functions that they call.
-
-    Raises:
-        SpecError: As `phases.user_functions.with_functions`.
-    """
+    """Gives tests the functions that they call; raises `SpecError` as `phases.user_functions.with_functions`."""
     from pipegen.data.testing import Chosen
 
     calls = {each.index: (each.test, each.path) for each in chosen if isinstance(each.test, Python)}

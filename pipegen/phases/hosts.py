@@ -112,11 +112,8 @@ LAUNCHERS = (
 
 
 def resolve_share(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> Share:
-    """Determines this host's share from the spec, else from the nearest launcher of the process.
-
-    Raises:
-        SpecError: `PG412` if the launcher's variables make no sense, or two equally near launchers disagree.
-    """
+    """Determines this host's share from the spec, else from the nearest launcher of the process. Raises `PG412` if the launcher's
+    variables make no sense, or two equally near launchers disagree."""
     if isinstance(runtime.shard, ShardIndex):
         return Share(runtime.shard.index, runtime.shard.count, "`runtime.shard` says")
     if runtime.shard == "none":
@@ -152,22 +149,15 @@ def share_line(runtime: Runtime, environment: Mapping[str, str] = os.environ) ->
 
 
 def check_share(spec: PipelineSpec, count: int, locate: Locate) -> None:
-    """Checks that a number of hosts can share every global batch.
-
-    Raises:
-        SpecError: `PG412` if they cannot.
-    """
+    """Checks that a number of hosts can share every global batch; raises `PG412` if they cannot."""
     problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
     if problem is not None:
         raise SpecError([make("PG412", problem[0], locate(("batch", "size")), help=problem[1])])
 
 
 def check_given_share(spec: PipelineSpec, shard: tuple[int, int]) -> None:
-    """Checks a share of every global batch that code asks for.
-
-    Raises:
-        ValueError: If it does not exist, or hosts cannot share batches so.
-    """
+    """Checks a share of every global batch that code asks for. Raises `ValueError` if it does not exist, or hosts cannot share batches
+    so."""
     index, count = shard
     if not 0 <= index < count:
         raise ValueError(f"share {index} of {count} is out of range: shares count from 0")

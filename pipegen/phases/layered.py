@@ -90,11 +90,8 @@ def _has_views(plan: Plan) -> bool:
 
 
 def plan_of_layer(config: Mapping[str, Any]) -> tuple[PipelineSpec, Plan]:
-    """Builds a spec and its plainest plan from a `layer_config`; records have the types that enter the layer.
-
-    Raises:
-        SpecError: If this version of pipegen lacks a step.
-    """
+    """Builds a spec and its plainest plan from a `layer_config`; records have the types that enter the layer. Raises `SpecError` if this
+    version of pipegen lacks a step."""
     source = {"image_folder": {"path": ".", "labels": "none"}}  # a placeholder: nothing is read
     loaded = load({"pipegen": 1, "source": source, "transforms": list(config["steps"]), "output": {**config["output"], "y": None}})
     if loaded.spec is None:

@@ -149,11 +149,8 @@ def machine() -> Machine:
 
 
 def keep_machine(known: Machine) -> Path | None:
-    """Writes the measurements of this machine; returns the file, or `None` if it is switched off.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Writes the measurements of this machine; returns the file, or `None` if it is switched off. Raises `OSError` if it cannot be
+    written."""
     file = machine_file()
     if file is None:
         return None

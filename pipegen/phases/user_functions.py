@@ -67,11 +67,8 @@ def is_allowed(module: object, allowed: tuple[str, ...]) -> bool:
 
 
 def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
-    """Gives steps the functions that they call.
-
-    Raises:
-        SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is missing or takes other arguments.
-    """
+    """Gives steps the functions that they call. Raises `SpecError`: `PG240` for a module that is not allowed, `PG241` for a function
+    that is missing or takes other arguments."""
     steps = list(spec.model.transforms)
     calls = {
         i: (step, step_path(i, step)) for i, step in enumerate(steps) if isinstance(step, CustomTransform) and not step.has_been_handed
@@ -86,11 +83,7 @@ def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
 def find_functions(
     calls: Mapping[int, tuple[CustomTransform | Python, KeyPath]], spec: Spec, allowed: tuple[str, ...]
 ) -> dict[int, Callable[..., Any]]:
-    """Imports the functions of steps or tests, which are given with their places in the spec.
-
-    Raises:
-        SpecError: As `with_functions`.
-    """
+    """Imports the functions of steps or tests, which are given with their places in the spec; raises `SpecError` as `with_functions`."""
     findings: list[Diagnostic] = []
     found: dict[int, Callable[..., Any]] = {}
     for index, (step, path) in calls.items():

@@ -6,9 +6,11 @@ every split.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipegen.errors import InternalError
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import InternalError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.item_stages import Enter, Measure
@@ -17,14 +19,17 @@ from pipegen.ops.stage import StepRef
 from pipegen.plan import stages as s
 from pipegen.plan.fitting_plans import learning_steps
 from pipegen.plan.nodes import Element, Read
+from pipegen.preparing.rest import fitting, rest_of
 from pipegen.spec.steps import ids_of
-from pipegen.types import FLOATING, ElementType
+from pipegen.types import FLOATING, ElementType, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipegen.ops.stage import Stage
+    from pipegen.phases.specs import Spec
     from pipegen.plan.nodes import Plan
+    from pipegen.preparing.options import Options
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
 
@@ -57,11 +62,8 @@ class Cut:
 
 
 def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = None) -> Cut:
-    """Finds the last place to cut a spec by its plainest plans, or the one after the step with the name or the id `at`.
-
-    Raises:
-        NoCutError: If it cannot be cut.
-    """
+    """Finds the last place to cut a spec by its plainest plans, or the one after the step with the name or the id `at`. Raises
+    `NoCutError` if it cannot be cut."""
     if spec.source.mixed():
         message = "the parts of a `mix` have other numbers and orders in each epoch, and a store has one list of records"
         raise NoCutError(message, "prepare the source of each part by itself, and use the stores as parts of the mix")
@@ -70,31 +72,26 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
     if any(plan.buckets for plan in plans.values()):
         message = "`buckets` depend on the original size of each image, which a store does not have"
         raise NoCutError(message, "prepare it with one size, without `batch.buckets`")
+    fixed = _fixed(spec, plans)
     if at is not None:
-        return _after(spec, plans, at)
+        ids = ids_of(spec.transforms)
+        steps = max((i + 1 for i, step in enumerate(spec.transforms) if at in (ids[i], step.op)), default=0)
+        if not steps:
+            raise NoCutError(f"there is no step `{at}`", f"the steps are {', '.join(f'`{own}`' for own in ids) or 'none'}")
+        if steps > fixed:
+            message = f"the results of `{ids[fixed]}` are not the same in every epoch and on every split"
+            raise NoCutError(message, f"cut before it: `--at` names a step before `{ids[fixed]}`")
+        found = _cut(plans, steps)
+        if isinstance(found, str):
+            raise NoCutError(f"nothing can be stored after `{at}`: {found}", "leave `--at` out: then the last possible place is used")
+        return found
     why = ""
-    for steps in range(_fixed(spec, plans), -1, -1):
+    for steps in range(fixed, -1, -1):
         found = _cut(plans, steps)
         if isinstance(found, Cut) and all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pictured):
             return found
         why = why or (found if isinstance(found, str) else "the last deterministic step makes floats, four times as large as bytes")
     raise NoCutError(f"nothing to prepare: {why}", "put the deterministic steps first, `decode` among them")
-
-
-def _after(spec: PipelineSpec, plans: Mapping[str, Plan], at: str) -> Cut:
-    ids = ids_of(spec.transforms)
-    places = [i for i, (step, own) in enumerate(zip(spec.transforms, ids, strict=True)) if at in (own, step.op)]
-    if not places:
-        raise NoCutError(f"there is no step `{at}`", f"the steps are {', '.join(f'`{own}`' for own in ids) or 'none'}")
-    steps = places[-1] + 1
-    if steps > _fixed(spec, plans):
-        first = ids[_fixed(spec, plans)]
-        message = f"the results of `{first}` are not the same in every epoch and on every split"
-        raise NoCutError(message, f"cut before it: `--at` names a step before `{first}`")
-    found = _cut(plans, steps)
-    if isinstance(found, str):
-        raise NoCutError(f"nothing can be stored after `{at}`: {found}", "leave `--at` out: then the last possible place is used")
-    return found
 
 
 def _fixed(spec: PipelineSpec, plans: Mapping[str, Plan]) -> int:
@@ -193,3 +190,52 @@ def _together(types: list[ElementType]) -> ElementType | str:
             return f"`{name}` has different numbers of channels on the splits"
         features[name] = first.with_(shape=shape, uniform=False)
     return ElementType(tuple(features.items()))
+
+
+def changed_files(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan], cut: Cut) -> str | None:
+    """Describes why the original files cannot be stored; `None` if they can."""
+    if options.shorter_side is not None:
+        return f"images are shrunk to a shorter side of {options.shorter_side} pixels"
+    for stage in (stage for own in cut.stages.values() for stage in own):
+        if not isinstance(stage, (Decode, Enter, Measure)):
+            return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
+    read = [node.out for plan in plans.values() for node in plan.nodes if isinstance(node, Read)]
+    for name, t in cut.type.items():
+        if kind_of(t).levels and kind_of(t).pictured and (name in spec.source.decoders() or not all(own[name].encoded for own in read)):
+            return f"`{name}` is not stored in files that `decode` reads"
+    return None
+
+
+def check_shrinking(spec: Spec, plans: Mapping[str, Plan], cut: Cut, options: Options) -> None:
+    """Raises `PG576` if the steps after the cut need the size of images that are not shrunk."""
+    side = options.shorter_side
+    if side is None or _fits(spec, cut, options) or not _fits(spec, cut, replace(options, shorter_side=None)):
+        return
+    ids = ids_of(spec.model.transforms)
+    last = ids[cut.steps - 1] if cut.steps else "decode"
+    sizes = {times(t.shape[:2]) for _, t in cut.type.items() if kind_of(t).pictured and None not in t.shape[:2]}
+    size = " or ".join(sorted(sizes)) or "a fixed size of"
+    message = f"the steps after `{last}` need its size of {size} pixels, and `--shorter-side {side}` changes it"
+    help_ = [f"leave `--shorter-side` out: the store has images in the size of `{last}`"]
+
+    def fits_behind(step: str) -> bool:
+        try:
+            return _fits(spec, find_cut(spec.model, plans, step), options)
+        except NoCutError:
+            return False
+
+    earlier = next(filter(fits_behind, reversed(ids[: cut.steps - 1])), None)
+    if earlier is not None:
+        help_.append(f"or use `--at {earlier}`, which shrinks them before `{ids[ids.index(earlier) + 1]}`")
+    elif not any(step.op == "decode" for step in spec.model.transforms):
+        help_.append(f"or begin with the step `- decode` and use `--at decode`, which shrinks them before `{ids[0]}`")
+    label = spec.loaded.locate.label(("transforms", max(0, cut.steps - 1)))
+    raise SpecError([make("PG576", message, label, help=tuple(help_))])
+
+
+def _fits(spec: Spec, cut: Cut, options: Options) -> bool:
+    try:
+        fitting(rest_of(spec.model, spec.hash, cut, options, {}))
+    except SpecError:
+        return False
+    return True

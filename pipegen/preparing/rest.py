@@ -59,11 +59,8 @@ def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixe
 
 
 def fitting(values: dict[str, Any]) -> dict[str, Any]:
-    """Drops tests that need the original data, such as those of a column of its table.
-
-    Raises:
-        SpecError: If anything else in the spec is wrong.
-    """
+    """Drops tests that need the original data, such as those of a column of its table. Raises `SpecError` if anything else in the spec
+    is wrong."""
     try:
         load(values, allowed=CHECKED)
     except SpecError as error:

@@ -64,7 +64,7 @@ def find_candidates(looks: Array, home: Array, content: Array, most: int, room: 
     order: Array = np.lexsort((homes, of))
     changes: Array = np.diff(of[order], prepend=-1).astype(bool) | np.diff(homes[order], prepend=-1).astype(bool)
     some = order[_places(np.cumsum(changes)) < _ALIKE]
-    every, few = ((own, np.searchsorted(of[own], np.arange(len(unique) + 1))) for own in (order, some))
+    every, few = ((own, np.asarray(np.searchsorted(of[own], np.arange(len(unique) + 1)))) for own in (order, some))
     itself: Array = np.repeat(np.arange(len(unique)), 2).reshape(-1, 2)
     found: list[Array] = [np.zeros((0, 4), np.int64)]
     held = 0

@@ -130,11 +130,7 @@ class _InReader:
         self._interval = type_[levels[0]].interval if type_ is not None and levels else None
 
     def stored(self, record: int) -> tuple[Any, Interval | None]:
-        """Reads the bytes of an encoded picture, or an array.
-
-        Raises:
-            NotAPictureError: If the record has none, or it is damaged.
-        """
+        """Reads the bytes of an encoded picture, or an array; raises `NotAPictureError` if the record has none, or it is damaged."""
         for split, (numbers, places) in self._splits.items():
             at = int(np.searchsorted(numbers, record))
             if self._name is not None and at < len(numbers) and numbers[at] == record:
@@ -156,11 +152,7 @@ class _InReader:
 
 
 def decode(data: bytes) -> Picture:
-    """Decodes an encoded picture.
-
-    Raises:
-        NotAPictureError: If Pillow cannot decode it.
-    """
+    """Decodes an encoded picture; raises `NotAPictureError` if Pillow cannot decode it."""
     if len(data) > _MOST_BYTES:
         raise NotAPictureError("it is larger than 512 MiB")
     try:

@@ -97,7 +97,8 @@ def patiently(ask: Callable[[], Any]) -> Any:
         except Exception as error:  # clients raise errors of their own for a dropped connection
             # fsspec's HTTP client turns every failure into FileNotFoundError with only the address.
             met = error.__cause__ or error if isinstance(error, FileNotFoundError) else error
-            status = _status(met)
+            # 500 stands for a dropped connection, 0 for an error of another client than aiohttp.
+            status = int(getattr(met, "status", 500)) if type(met).__module__.partition(".")[0] == "aiohttp" else 0
             if status in _REFUSED:
                 raise PermissionError(_line(met)) from error
             # Else the connection dropped, or the server fails or has too much to do.
@@ -110,11 +111,6 @@ def patiently(ask: Callable[[], Any]) -> Any:
                 log.warning("no response (%s); retry %d of %d", _line(met), attempt + 1, TRIES)
             time.sleep(WAITS * 2 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311 - nothing secret
     raise AssertionError
-
-
-def _status(error: BaseException) -> int:
-    """The HTTP status of an error of aiohttp, 500 if the connection dropped; 0 for other errors."""
-    return int(getattr(error, "status", 500)) if type(error).__module__.partition(".")[0] == "aiohttp" else 0
 
 
 def _line(error: BaseException) -> str:
@@ -488,10 +484,7 @@ class RemoteCache:
 
     def _make_room(self, need: int, done: int, kept: set[Path], place: Sequence[str]) -> None:
         """Removes the least recently used files until `need` bytes fit, of which `done` exist; spares `kept` and files being read.
-
-        Raises:
-            FullError: If they do not fit even then.
-        """
+        Raises `FullError` if they do not fit even then."""
         known = []
         for about in self._about.rglob("*.json") if self._about.exists() else ():
             path = self._files / about.relative_to(self._about).with_suffix("")

@@ -333,11 +333,7 @@ class _Place:
 
     @property
     def _kept(self) -> Path:
-        """The folder of fetched files.
-
-        Raises:
-            OpError: `PG566` without one.
-        """
+        """The folder of fetched files; raises `PG566` without one."""
         folder = self.runtime.remote_cache.path
         kept = Path(folder) if folder is not None else user_folder(REMOTE)
         if kept is None:
