@@ -181,7 +181,7 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
     """
     if spec.model.source.needs_data():
         return Looked(notes=["the arrays come from `pipegen.build(data=)`, so they were not checked"])
-    from pipegen.data.ownership import missing_data
+    from pipegen.data.named_files import missing_data
 
     missing = missing_data(spec.loaded.raw, spec.loaded.locate.label)
     if missing:

@@ -33,25 +33,12 @@ class RevisionError(PipegenError):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A file at a revision.
-
-    Attributes:
-        name: The revision as it was given.
-        commit: Its commit.
-        root: The folder of the working tree.
-        file: The file, relative to the root.
-    """
+    """A file at a revision: the revision as it was given, its commit, the folder of the working tree, and the file relative to that."""
 
     name: str
     commit: str
     root: Path
     file: str
-
-
-def is_revision(text: str) -> bool:
-    """Decides if a text has the form `REVISION:PATH`, and is not an existing file."""
-    name, colon, _ = text.partition(":")
-    return bool(colon and name) and not os.path.lexists(text)
 
 
 def find(text: str, like: str = "") -> Revision:
@@ -191,13 +178,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class LockSide:
-    """A lock as a side of a comparison.
-
-    Attributes:
-        name: Its name in the comparison.
-        folder: The folder that the paths of its specs are relative to.
-        lock: The lock itself.
-    """
+    """A lock as a side of a comparison; the paths of its specs are relative to `folder`."""
 
     name: str
     folder: Path
@@ -212,7 +193,8 @@ def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes 
         RevisionError: If git does not have it.
         BaseProblem: If the lock cannot be read.
     """
-    if not is_revision(text):
+    given, colon, _ = text.partition(":")
+    if not (given and colon) or os.path.lexists(text):  # not of the form `REVISION:PATH`
         return _read(text, text, None, overrides, stdin)
     revision = find(text, like=other)
     with tempfile.TemporaryDirectory(prefix="pipegen-") as top:

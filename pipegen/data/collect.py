@@ -10,21 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegen.data.exclude import SECTIONS, below, excluded_keys, read_list, read_values
 from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientations, with_sides
 from pipegen.data.manifest import Manifest
 from pipegen.data.mixed_manifest import MixedManifest, mixed_manifest
-from pipegen.data.ownership import argument, claim_places, finding_of, path_only, place_within
+from pipegen.data.named_files import (
+    SECTIONS,
+    argument,
+    below,
+    claim_places,
+    excluded_keys,
+    finding_of,
+    path_only,
+    place_within,
+    read_list,
+    read_values,
+)
 from pipegen.data.remote.localise import localised
 from pipegen.data.rounding import exact
 from pipegen.data.sampling import with_subset
 from pipegen.data.shards import ShardedManifest, sharded_manifest, without_records
 from pipegen.data.split_checks import check_splits
-from pipegen.data.splits import assign, wrong_columns
+from pipegen.data.splits import assign
 from pipegen.data.verdict import check_assignment, far_from_asked
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
-from pipegen.errors import OpError, OpErrors
+from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
 from pipegen.memory import ram_budget
@@ -258,8 +268,10 @@ def _beside(spec: PipelineSpec, error: OpError, listed: Listing | None, base: Pa
     if listed is not None:
         found += _chosen(spec, listed, excluded_keys(spec, {"": listed}, base, where)[0], where)[2]
     if isinstance(error, OpErrors) and error.cells is not None:
-        wrong = wrong_columns(spec.splits, error.cells)
-        found += [finding_of(e, where(("splits", *(e.field or "").split(".")))) for e in wrong]
+        tried = Attempts()
+        for field, column in spec.splits.columns().items():
+            tried.of(error.cells, column, field)
+        found += [finding_of(e, where(("splits", *(e.field or "").split(".")))) for e in tried.errors]
     return found
 
 

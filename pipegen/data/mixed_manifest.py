@@ -75,15 +75,6 @@ class MixedManifest(Manifest):
     def total(self) -> int:
         return sum(part.total for part in self.parts.values())
 
-    @cached_property
-    def _firsts(self) -> dict[str, int]:
-        """The number of each part's first record among all."""
-        sizes = [part.total for part in self.parts.values()]
-        return dict(zip(self.parts, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
-
-    def numbers(self, split: str) -> Ints:
-        return np.concatenate([np.asarray(part.numbers(split), np.int64) + self._firsts[name] for name, part in self.of(split).items()])
-
     @property
     def every_key(self) -> Sequence[str]:
         return _Several([_Below(f"{name}/", part.every_key) for name, part in self.parts.items()])

@@ -159,12 +159,8 @@ _SLACK = 1e-9
 def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: int, seed: int) -> Easiest:
     """Draws each epoch from the ⌈share · n⌉ easiest of n examples, with that epoch's share (Bengio et al. 2009).
 
-    Args:
-        difficulty: Numbers `(n,)`: the lowest is the easiest. Ties are broken by id, which is random.
-        ids: The example ids, uint64 `(n,)`.
-        shares: The share of each epoch from 0 on, above 0 and at most 1; the last one holds for all later epochs.
-        size: The examples of an epoch.
-        seed: The spec's seed.
+    The lowest of the numbers `difficulty`, `(n,)`, is the easiest; ties are broken by id, uint64 `(n,)`, which is random. `shares` has the
+    share of each epoch from 0 on, above 0 and at most 1; the last one holds for all later epochs. An epoch has `size` examples.
     """
     n = len(difficulty)
     members = shareable(as_places(np.lexsort((ids, difficulty)), n))

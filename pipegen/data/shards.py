@@ -149,12 +149,6 @@ LEAST = 10**7
 """Records from which on bitmaps are kept: fewer are counted in a second."""
 
 
-def bitmaps_key(splits: Splits, listing: Listing, source_name: str) -> str:
-    """Names the bitmaps by a hash of the data, the ids and the section: 32 hexadecimal digits."""
-    covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
-    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]
-
-
 def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
     """Reads the bitmaps of `size` records from a file; on a miss counts and keeps them."""
     name = f"{key}.{SPLITS}"
@@ -267,14 +261,8 @@ class Selected:
 
 @dataclass(frozen=True, eq=False)
 class InShards:
-    """Records of a split that lie many in a file.
-
-    Attributes:
-        selected: The records.
-        bases: The base of the ids in each shard, uint64 `(shards,)`.
-        numbers: The reader's number of each file, int64 `(shards,)`.
-        files: The absolute paths of all files.
-    """
+    """Records of a split that lie many in a file: the base of the ids in each shard, uint64 `(shards,)`; the reader's number of each file,
+    int64 `(shards,)`; and the absolute paths of all files."""
 
     selected: Selected
     bases: Array
@@ -345,7 +333,10 @@ def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_nam
         if folder is None or size < LEAST:
             bitmaps = count()
         else:
-            bitmaps = kept_or_counted(folder, bitmaps_key(splits, listing, source_name), names, size, count)
+            # The bitmaps are kept by the data, the ids and the section.
+            covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
+            key = hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]
+            bitmaps = kept_or_counted(folder, key, names, size, count)
     else:
         bitmaps = _each(splits, listing, names)
     return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}

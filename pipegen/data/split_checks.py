@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pipegen.data.ownership import path_only
+from pipegen.data.named_files import path_only
 from pipegen.data.rounding import SLACK, exact
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Severity, write

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
-from pipegen.errors import Attempts, InternalError, OpError
+from pipegen.errors import InternalError, OpError
 from pipegen.ops.sampling_sections import ByColumn, PathGroup
 from pipegen.ops.sources.listing.strings import as_places, decode
 from pipegen.ops.sources.listing.wording import quoted
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sampling_sections import Folds, Splits
-    from pipegen.ops.sources.listing.base import Cells, Listing
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints
 
 
@@ -314,14 +314,6 @@ def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Int
             message = f"no record has {said} in the column {column!r}, so `{name}` would be empty"
             raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(sorted(set(values)))}")
     return bins
-
-
-def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
-    """Collects the errors of the columns that splits name."""
-    tried = Attempts()
-    for field, column in splits.columns().items():
-        tried.of(cells, column, field)
-    return tried.errors
 
 
 def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pipegen.data.ownership import finding_of, place_within
+from pipegen.data.named_files import finding_of, place_within
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import judge_fetching, judge_windows, last_batch
 from pipegen.data.split_checks import listed, per_cent

@@ -1,23 +1,27 @@
-"""The entries of a lock: what a spec depends on, what has changed since, and how they are written."""
+"""The entries of a lock: what a spec depends on (functions and packages are found without running code), changes since, and the file."""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 from contextlib import suppress
+from importlib.machinery import PathFinder
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from pipegen.cache.store import tensorflow_version
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import is_address
 from pipegen.files import write_whole
-from pipegen.locking.function_hashes import distribution_of, function_source, python_functions
+from pipegen.ops.families.custom import CustomTransform
 from pipegen.release import __version__
 from pipegen.spec.changes import meaning_changes
 from pipegen.spec.extends import through_chain
-from pipegen.spec.lock_file import Data, Entry, Lock, Pin, digest, text_path
-from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, parse
+from pipegen.spec.lock_file import Data, Entry, FunctionSource, Lock, Pin, digest, text_path
+from pipegen.spec.shared_bases import BaseProblem, GitFile, PackageFile, find_top, package_file, parse, search_path
 from pipegen.spec.spec_hash import meaning
 from pipegen.spec.steps import ids_of
 
@@ -26,17 +30,15 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
+    from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Learned, Spec
+    from pipegen.spec.models import PipelineSpec
 
 
 def entry_of(spec: Spec, lock: Path, data: Data | None = None, learned: Iterable[Learned] = ()) -> Entry:
-    """Makes the entry of a spec: its texts by their paths from the lock, and all else that decides its numbers.
+    """Makes the entry of a spec: its texts by their paths from the lock, which need not exist yet, and all else that decides its numbers.
 
-    Args:
-        spec: The spec.
-        lock: The path of the lock, which need not exist yet.
-        data: Its data, from `data_of`, if it is known.
-        learned: The statistics that its steps have learned, if they are known.
+    `data` is the result of `data_of`, and `learned` what its steps have learned, if these are known.
     """
     texts = {entry_name(name, lock): digest(text.encode("utf-8", "surrogatepass")) for name, text in spec.loaded.texts.items()}
     addresses = [parse(name) for name in spec.loaded.texts if is_address(name)]
@@ -146,6 +148,104 @@ def _data(old: Data | None, new: Data | None) -> Iterator[str]:
         yield "the data differs: names and sizes are the same, but the contents of files are not"
 
 
+_HOPS = 8
+"""The most modules that a function may be imported through."""
+
+
+def python_functions(spec: PipelineSpec) -> list[str]:
+    """Lists the functions that the steps of a spec call, in all stages of training, as `module:function`."""
+
+    def called(steps: Iterable[Transform]) -> Iterator[str]:
+        for step in steps:
+            if isinstance(step, CustomTransform):
+                yield step.function
+            yield from called(step.inner_steps())
+
+    return list(dict.fromkeys(name for one in (spec, *(stage.resolved for stage in spec.stages)) for name in called(one.transforms)))
+
+
+def function_source(function: str) -> FunctionSource | None:
+    """Hashes a function's lines and its module; `None` if the source is not found.
+
+    Looks where `import` would look, and in the working directory, and follows names that a module imports from another one. The module
+    counts, too, since the function may call other code in it.
+    """
+    module, _, name = function.partition(":")
+    for _ in range(_HOPS):
+        path = _module_path(module)
+        if path is None:
+            return None
+        try:
+            text = path.read_bytes()
+            tree = ast.parse(text)
+        except (OSError, SyntaxError, ValueError):
+            return None
+        node = next((node for node in reversed(tree.body) if name in _defines(node)), None)
+        if isinstance(node, ast.ImportFrom):
+            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+            above = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (above, node.module) if part)
+            name = next(alias.name for alias in node.names if (alias.asname or alias.name) == name)
+            continue
+        parts = [] if node is None else [*getattr(node, "decorator_list", ()), node]
+        lines = [ast.get_source_segment(text.decode(errors="replace"), part) or "" for part in parts]
+        return FunctionSource(function=digest("\n".join(lines).encode()) if lines else None, module=digest(text))
+    return None
+
+
+def _defines(node: ast.stmt) -> Iterator[str]:
+    """Yields the names that a statement at the top of a module binds."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in node.names)
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _module_path(module: str) -> Path | None:
+    """Finds the source of a module by its top-level name, so that packages on the way are not run."""
+    top, *below = module.split(".")
+    spec = find_top(top) or PathFinder.find_spec(top, [os.getcwd()])
+    if spec is None:
+        return None
+    if not below and spec.origin is not None and spec.origin.endswith(".py"):
+        return Path(spec.origin)
+    for folder in spec.submodule_search_locations or ():
+        place = Path(folder, *below)
+        for path in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
+
+
+_LISTS = ("RECORD", "SOURCES.txt", "installed-files.txt")
+"""Lists of a distribution's files; the name depends on the installer."""
+
+
+def distribution_of(address: PackageFile) -> tuple[str, str | None]:
+    """Finds the distribution of a base: its name and version; else the package's name and `None`.
+
+    Reads only the metadata beside the package and, if that does not list the file, the metadata of editable installs.
+    """
+    path = package_file(address)
+    site = search_path(address, path)
+    listed = path.relative_to(site).as_posix()
+    for found in distributions(path=[str(site)]):
+        for name in _LISTS:
+            lines = (found.read_text(name) or "").splitlines()
+            if any(line.partition(",")[0].strip('"').removeprefix("../") == listed for line in lines):
+                return found.name, found.version
+    for found in distributions():
+        with suppress(ValueError):
+            said = json.loads(found.read_text("direct_url.json") or "{}")
+            source = urlsplit(said.get("url", "")) if said.get("dir_info", {}).get("editable") else None
+            if source is not None and source.scheme == "file" and path.is_relative_to(unquote(source.path)):
+                return found.name, found.version
+    return address.place.partition(".")[0], None
+
+
 _HEAD = "# Written by `pipegen lock`, to be committed. `pipegen lock --check` says what has moved since; do not edit it by hand.\n"
 
 
@@ -161,8 +261,8 @@ class _Line(list[Any]):
     """A list written on one line, if it fits."""
 
 
-def lock_text(lock: Lock) -> str:
-    """Formats a lock as YAML: sections in a fixed order, names sorted, a line for each small value."""
+def write_lock(path: Path, lock: Lock) -> bool:
+    """Writes a lock in a stable order if its text changed; returns true if it did. Raises `OSError` if it cannot be written."""
     from pipegen.spec.runtime_fix import Dumper as Plain
     from pipegen.spec.runtime_fix import to_yaml
 
@@ -174,7 +274,12 @@ def lock_text(lock: Lock) -> str:
     git = {place: _plain(pin) for place, pin in sorted(lock.git.items())}
     specs = {name: _plain(entry) for name, entry in sorted(lock.specs.items())}
     values: dict[str, Any] = {"pipegen_lock": lock.pipegen_lock, **({"git": git} if git else {}), "specs": specs}
-    return _HEAD + to_yaml(values, Dumper, width=140, default_flow_style=None)
+    text = _HEAD + to_yaml(values, Dumper, width=140, default_flow_style=None)
+    with suppress(OSError, UnicodeDecodeError):  # missing or unreadable
+        if path.read_text(encoding="utf-8") == text:
+            return False
+    put_file(path, text.encode())
+    return True
 
 
 def _plain(part: Pin | Entry) -> dict[str, Any]:
@@ -185,16 +290,6 @@ def _plain(part: Pin | Entry) -> dict[str, Any]:
     if values.get("data") is not None:
         values["data"] = {key: value for key, value in values["data"].items() if value is not None}
     return {key: _Lines(value) if key in _LISTED else value for key, value in values.items() if value not in ({}, None)}
-
-
-def write_lock(path: Path, lock: Lock) -> bool:
-    """Writes a lock if its text changed; returns true if it did. Raises `OSError` if it cannot be written."""
-    text = lock_text(lock)
-    with suppress(OSError, UnicodeDecodeError):  # missing or unreadable
-        if path.read_text(encoding="utf-8") == text:
-            return False
-    put_file(path, text.encode())
-    return True
 
 
 def put_file(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.arguments import got, is_path, values_by_name
-from pipegen.data.ownership import finding_of
+from pipegen.data.named_files import finding_of
 from pipegen.data.shares import window_bytes
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from pipegen.data.ownership import argument
+from pipegen.data.named_files import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.memory import ram_budget

@@ -145,15 +145,7 @@ def batch_sizes(spec: PipelineSpec, state: Mapping[str, Any] | None = None) -> t
 
 
 class Timeline:
-    """The epochs of all stages, and the batches in them.
-
-    Args:
-        epochs: The number of epochs of each stage.
-        steps: The number of batches in an epoch of each stage.
-
-    Attributes:
-        firsts: The first epoch of each stage, and the end.
-    """
+    """The epochs of all stages, and the batches (`steps`) in each; `firsts` has the first epoch of each stage, and the end."""
 
     def __init__(self, epochs: Sequence[int], steps: Sequence[int]) -> None:
         self.steps = steps

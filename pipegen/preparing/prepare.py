@@ -31,8 +31,8 @@ from pipegen.ops.sources.prepared_store.layout import (
 )
 from pipegen.ops.sources.stores.field_types import MissingLibrary
 from pipegen.phases.compilation import load
+from pipegen.preparing.cut import SPEC, as_text, fitting, rest_of, same_meaning
 from pipegen.preparing.options import Options, Prepared
-from pipegen.preparing.rest import SPEC, as_text, fitting, rest_of, same_meaning
 from pipegen.preparing.shard_formats import SHARD_FORMATS
 from pipegen.preparing.work import Work
 from pipegen.spec.allowed import CHECKED
@@ -84,7 +84,8 @@ def prepare(
         if missing and runner is not None:
             runner.run(work, missing, tell)
         else:
-            before = work.manifest_total - sum(work.shards[number].count for number in missing)
+            total = sum(work.manifest.num_examples(split) for split in work.manifest.splits)
+            before = total - sum(work.shards[number].count for number in missing)
             for number in missing:
                 work.write(number, lambda count, before=before: tell(before + count))  # type: ignore[misc]
                 before += work.shards[number].count

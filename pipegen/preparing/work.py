@@ -345,11 +345,6 @@ class Work:
         """The files of each shard, by what they hold."""
         return shard_files(self.folder, self.shards, self.pixels, self.format.suffix)
 
-    @property
-    def manifest_total(self) -> int:
-        """Number of examples of all splits."""
-        return sum(self.manifest.num_examples(split) for split in self.manifest.splits)
-
     def done(self, number: int) -> Shard | None:
         """Reads the description of a complete shard; `None` for others."""
         try:

@@ -42,16 +42,11 @@ def find_candidates(looks: Array, home: Array, content: Array, most: int, room: 
     records of a split with equal contents one stands for all. Of a record with many candidates, such as a frame of a film, the nearest
     are kept.
 
-    Args:
-        looks: `LOOK (n,)`.
-        home: The split of each record, whole numbers `(n,)`.
-        content: A number for the content of each record, whole numbers `(n,)`.
-        most: The largest distance in bits.
-        room: The most pairs to return.
+    `looks` are `LOOK (n,)`; `home` and `content` number the split and the content of each record; `most` is the largest distance in bits.
 
     Returns:
-        int64 `(m, 4)`, each pair once: the two records, the smaller first, the distance, and 1 if one is compared by its mirror image; and
-        the number of further pairs.
+        int64 `(m, 4)`, at most `room` pairs, each once: the two records, the smaller first, the distance, and 1 if one is compared by its
+        mirror image; and the number of further pairs.
     """
     _, first = np.unique(np.stack([content, home], 1), axis=0, return_index=True)
     use: Array = first[~flat(looks[first])]
@@ -126,12 +121,8 @@ def likeness(pictures: Pictures, pairs: Array, mirrored: Array, workers: int, pr
     All values of RGB are correlated together, so that brightness and contrast do not matter, but colours do; or luma, if one of the two
     has no colour. If the whole images reach 0.98, they are not cropped.
 
-    Args:
-        pictures: The pictures of the records.
-        pairs: int64 `(n, 2)`, numbers of records.
-        mirrored: bool `(n,)`, true to compare the second by its mirror image.
-        workers: Number of threads.
-        progress: Called with the number of pictures read.
+    `pairs` are numbers of records, int64 `(n, 2)`; of those that are `mirrored`, bool `(n,)`, the second is compared by its mirror image.
+    `progress` is called with the number of pictures read.
 
     Returns:
         float64 `(n,)`, -1 to 1; 0 if one cannot be read.

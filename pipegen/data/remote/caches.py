@@ -308,7 +308,7 @@ class BlockCache:
             os.close(stream)
 
     def _keep(self, name: str, blocks: dict[int, bytes]) -> None:
-        """Writes blocks; if the disk is full, they are fetched again when needed."""
+        """Writes blocks, and makes room if there are too many; if the disk is full, they are fetched again when needed."""
         if not self.size:
             return
         with suppress(OSError):
@@ -318,16 +318,13 @@ class BlockCache:
                 if os.path.islink(os.path.dirname(path)):
                     continue  # it leads out of the cache
                 write_whole(path, block, durable=False)  # training waits for it; a block lost in a power cut is fetched again
-            self._count(sum(map(len, blocks.values())))
-
-    def _count(self, more: int) -> None:
-        """Adds to the bytes that all processes have written, and makes room if they are too many."""
-        with locked(self._locks, "blocks-room"):
-            used = self._used() + more if self._counted else self._evict(self._limit())
-            self._counted = True
-            if used > self._limit():
-                used = self._evict(int(self._limit() * (1 - FREED)))
-            (self._folder / "used").write_text(str(used))
+            with locked(self._locks, "blocks-room"):
+                # The bytes that all processes have written.
+                used = self._used() + sum(map(len, blocks.values())) if self._counted else self._evict(self._limit())
+                self._counted = True
+                if used > self._limit():
+                    used = self._evict(int(self._limit() * (1 - FREED)))
+                (self._folder / "used").write_text(str(used))
 
     def _used(self) -> int:
         with suppress(OSError, ValueError):
