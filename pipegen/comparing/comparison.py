@@ -153,11 +153,8 @@ _NOTHING: Mapping[str, Any] = {}
 def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: bytes | None = None) -> Comparison:
     """Compares two specs, two locks, or one with the other.
 
-    Args:
-        a: A spec or a lock: a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for `stdin`.
-        b: Another one, in the same forms.
-        overrides: Values for both, as texts, by param or by path.
-        stdin: The text of a spec.
+    Each is a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for the text of a spec in `stdin`. `overrides` has values
+    for both, as texts, by param or by path.
 
     Raises:
         UnreadableSideError: If one of them has errors.

@@ -128,7 +128,8 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
     named, done = _named(listing), 0
     with ThreadPoolExecutor(available_cores()) as threads:
         while some := list(islice(named, _FILES_AT_ONCE)):
-            for (name, _), found in zip(some, threads.map(_sha256, [path for _, path in some]), strict=True):
+            hashed = threads.map(lambda path: _hash_file(path, hashlib.sha256()), [path for _, path in some])
+            for (name, _), found in zip(some, hashed, strict=True):
                 digest.update(b"%b\0%b\n" % (name, found))
             done += len(some)
             if progress is not None:
@@ -145,7 +146,7 @@ def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -
         if reader.archived:
             found = hashlib.sha256(reader.stored("image", np.array([listing.row(record)]))[0]).digest()
         else:
-            found = _sha256(encode(listing.path(record)))
+            found = _hash_file(listing.path(record), hashlib.sha256())
         digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
         if progress is not None and not done % _FILES_AT_ONCE:
             progress(done)
@@ -169,10 +170,6 @@ def _hash_file(path: str | bytes, state: Any) -> bytes:
             state.update(block)
             at += len(block)
     return state.digest()
-
-
-def _sha256(path: bytes) -> bytes:
-    return _hash_file(path, hashlib.sha256())
 
 
 def damaged_files(manifest: Manifest) -> Iterator[str]:

@@ -149,21 +149,6 @@ LEAST = 10**7
 """Records from which on bitmaps are kept: fewer are counted in a second."""
 
 
-def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
-    """Reads the bitmaps of `size` records from a file; on a miss counts and keeps them."""
-    name = f"{key}.{SPLITS}"
-    try:
-        return _mapped(folder, name, names, size)
-    except (OSError, ValueError):
-        found = count()
-    # The padding behind a directory aligns the bits in memory.
-    parts = (
-        (own.before.data.cast("B"), bytes(-own.before.nbytes % _ALIGNED), own.bits.data.cast("B")) for own in map(found.__getitem__, names)
-    )
-    keep_or_warn(folder, name, chain.from_iterable(parts), "which record is in which split")
-    return found
-
-
 def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[str, Bitmap]:
     """Maps the bitmaps of a file: for each split, the directory and then the bits.
 
@@ -308,38 +293,42 @@ def assign_shards(
     Raises:
         OpError: As `assign`; `PG302` for a method that would rank more records than `RANKED`.
     """
-    members = _assigned(splits, listing, names, source_name, folder)
-    kept = shards_of(listing).kept
-    return members if kept is None else {name: with_any(own.among(kept)) for name, own in members.items()}
-
-
-def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
-    """Assigns all records to splits, also those that `ignore` leaves out."""
-    rows, offsets = shards_of(listing).rows, shards_of(listing).offsets
+    rows, offsets, kept = shards_of(listing).rows, shards_of(listing).offsets, shards_of(listing).kept
     if splits.method == "folder" and listing.parts is None:
         folders = {name: f"{str(folder).strip('/')}/" for name, folder in splits.parts.items()}
         homes = [next((name for name, folder in folders.items() if key.startswith(folder)), "") for key in listing.keys]
         listing = replace(listing, parts=Parts.hold(homes))
     dealt = bool(splits.parts) or splits.folds is not None
-    if splits.columns():
-        bitmaps = _each(splits, listing, names)
-        return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
-    if listing.parts is not None or not dealt or (splits.method == "hash" and splits.group is not None):
-        members = assign(splits, listing, names)
-        return {name: Selected(rows, files[rows[files] > 0].astype(np.int64), offsets=offsets) for name, files in members.items()}
-    if splits.method == "hash":
-        bases = shard_bases(source_name, listing, rows)
-        size, count = int(rows.sum()), partial(by_hash, splits, rows, bases, offsets)
-        if folder is None or size < LEAST:
-            bitmaps = count()
-        else:
-            # The bitmaps are kept by the data, the ids and the section.
-            covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
-            key = hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]
-            bitmaps = kept_or_counted(folder, key, names, size, count)
+    by_file = listing.parts is not None or not dealt or (splits.method == "hash" and splits.group is not None)
+    if by_file and not splits.columns():
+        files = assign(splits, listing, names)
+        members = {name: Selected(rows, own[rows[own] > 0].astype(np.int64), offsets=offsets) for name, own in files.items()}
     else:
-        bitmaps = _each(splits, listing, names)
-    return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
+        if splits.columns() or splits.method != "hash":
+            bitmaps = _each(splits, listing, names)
+        else:
+            bitmaps = _by_id(splits, listing, names, source_name, folder)
+        members = {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
+    return members if kept is None else {name: with_any(own.among(kept)) for name, own in members.items()}
+
+
+def _by_id(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Bitmap]:
+    """Assigns records by their hashed ids; keeps the bitmaps of many records in a file, by the data, the ids and the section."""
+    shards = shards_of(listing)
+    count = partial(by_hash, splits, shards.rows, shard_bases(source_name, listing, shards.rows), shards.offsets)
+    if folder is None or shards.total < LEAST:
+        return count()
+    covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
+    name = f"{hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]}.{SPLITS}"
+    try:
+        return _mapped(folder, name, names, shards.total)
+    except (OSError, ValueError):
+        found = count()
+    # The padding behind a directory aligns the bits in memory.
+    each = ((found[split].before, found[split].bits) for split in names)
+    parts = ((before.data.cast("B"), bytes(-before.nbytes % _ALIGNED), bits.data.cast("B")) for before, bits in each)
+    keep_or_warn(folder, name, chain.from_iterable(parts), "which record is in which split")
+    return found
 
 
 def _each(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, Bitmap]:

@@ -205,7 +205,7 @@ class _Dealer:
         if isinstance(splits.stratify, ByColumn):
             self._classes, self._labels = numbered(_cells(listing, splits.stratify.column, "stratify.column"), len(listing.keys))
         self._groups = groups
-        self.ranked = as_places(_by_rank(split_hashes(listing.keys, splits.seed)), len(listing.keys))
+        self.ranked = as_places(split_hashes(listing.keys, splits.seed).argsort(kind="stable"), len(listing.keys))
 
     def parts(self) -> dict[str, Ints]:
         """Deals the records to the parts; the unused rest is named ""."""
@@ -227,17 +227,13 @@ class _Dealer:
             # Sorted by name first, so that groups of equal hash keep that order.
             named = sorted(range(len(self._groups.names)), key=self._groups.names.__getitem__)
             hashes = split_hashes([self._groups.names[g] for g in named], seed)
-            groups = Ranked(ranked, self._groups.of, as_places(named, len(named))[_by_rank(hashes)])
+            groups = Ranked(ranked, self._groups.of, as_places(named, len(named))[hashes.argsort(kind="stable")])
             if folds or self._labels is not None:
                 return deal_groups_evenly(groups, sizes, self._labels)
             return deal_groups(groups, sizes)
         if self._labels is not None:
-            return deal_by_class(Ranked(ranked, self._labels, _by_rank(split_hashes(self._classes, seed))), sizes)
+            return deal_by_class(Ranked(ranked, self._labels, split_hashes(self._classes, seed).argsort(kind="stable")), sizes)
         return deal_plain(ranked, sizes)
-
-
-def _by_rank(hashes: Ints) -> Ints:
-    return hashes.argsort(kind="stable")
 
 
 def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups | None) -> dict[str, Ints]:

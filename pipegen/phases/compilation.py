@@ -144,16 +144,10 @@ def load(
 def collect_data(
     spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None, *, late_files: bool = False
 ) -> Manifest:
-    """Lists the data of a spec and assigns it to its splits.
+    """Lists the data of a spec and assigns it to its splits; drops findings that a comment of the spec ignores.
 
-    Args:
-        spec: The spec.
-        progress: Called with the number of files seen so far, now and then.
-        data: The arrays of a source that takes them from Python.
-        late_files: Keep records whose file does not exist; reading them is an error later.
-
-    Returns:
-        The manifest, without findings that a comment of the spec ignores.
+    `progress` is called with the number of files seen so far, now and then. `data` are the arrays of a source that takes them from Python.
+    With `late_files`, records whose file does not exist stay, and reading them is an error later.
 
     Raises:
         SpecError: If the data does not fit the spec.
@@ -286,15 +280,9 @@ def optimise(
 ) -> Compiled:
     """Runs every pass over the plainest plan of a split.
 
-    Args:
-        spec: The spec.
-        plan: The plan.
-        num_examples: Examples in the split, if the data is known.
-        ram_budget: Bytes that caches may take.
-        file_bytes: The mean size of a stored record, if the data is known.
-        cache: Allow a cache, which is useless if each record is read once. Buckets never have one: it holds images of one size.
-        prefers: The cache that `auto` prefers, since `tune` found it fast; see `PassContext`.
-        visits: Examples in an epoch, if it is sampled.
+    If the data is known, `num_examples` are those in the split, `visits` those in a sampled epoch, and `file_bytes` is the mean size of a
+    stored record. Caches may take `ram_budget` bytes; `prefers` is the kind that `auto` prefers, since `tune` found it fast. Without
+    `cache` there is none: it is useless if each record is read once. Buckets never have one: it holds images of one size.
     """
     from pipegen.passes import PASSES, PassContext, run_passes  # not needed for a spec with errors
 

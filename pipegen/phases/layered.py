@@ -226,13 +226,18 @@ def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan])
     """Reports what prevents saving the datasets of some plans, and what the saved ones lack, each once."""
     found: dict[tuple[str, object], Diagnostic] = {}
     for plan in plans.values():
-        parts, of_plan = manifest.of(plan.split), [*_steps(spec, plan)]
+        parts, of_plan = manifest.of(plan.split), []
+        for ref in (ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"):
+            called = getattr(ref.step, "function", ref.step.op)
+            message = f"`{ref.step.op}` calls the Python function `{called}`, which a saved graph cannot contain"
+            help_ = ("use other steps in its place (`pipegen ops` lists them), or leave it out", *_by_hand(spec))
+            of_plan.append(make("PG550", message, spec.loaded.locate.label(ref.path, key=True), help=help_))
         for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
             of_plan += [*_rows(spec, name, part, plan.split, read), *_files(spec, name, part, plan)]
         if spec.model.runtime.cache != "auto" and any(isinstance(node, Cache) for node in plan.nodes):
             message = "the ejected datasets have no cache: they give the same batches, and compute each of them in every epoch"
-            help_ = "for a split without random steps, such as validation, append `.cache()` to the ejected dataset"
-            of_plan.append(make("PG554", message, spec.loaded.locate.label(("runtime", "cache"), key=True), help=help_))
+            instead = "for a split without random steps, such as validation, append `.cache()` to the ejected dataset"
+            of_plan.append(make("PG554", message, spec.loaded.locate.label(("runtime", "cache"), key=True), help=instead))
         for finding in of_plan:
             found.setdefault((finding.code, finding.primary), finding)
     replaced = replaced_records(spec)
@@ -268,15 +273,6 @@ def given_data(spec: Spec) -> Diagnostic | None:
 def _by_hand(spec: Spec) -> tuple[str, ...]:
     """The advice to eject code, which cannot have a mix."""
     return () if spec.model.source.mixed() else (_BY_HAND,)
-
-
-def _steps(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
-    """Reports steps that call a Python function."""
-    for ref in (ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"):
-        called = getattr(ref.step, "function", ref.step.op)
-        message = f"`{ref.step.op}` calls the Python function `{called}`, which a saved graph cannot contain"
-        help_ = ("use other steps in its place (`pipegen ops` lists them), or leave it out", *_by_hand(spec))
-        yield make("PG550", message, spec.loaded.locate.label(ref.path, key=True), help=help_)
 
 
 def source_of(spec: Spec, part: str) -> KeyPath:

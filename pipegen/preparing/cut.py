@@ -27,7 +27,7 @@ from pipegen.spec.steps import ids_of
 from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.ops.stage import Stage
@@ -332,7 +332,7 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
     return found | ({"places": t.most} if t.most else {}) | kind.arguments_of(t)
 
 
-def as_text(values: dict[str, Any], about: tuple[str, ...]) -> str:
+def as_text(values: dict[str, Any], about: Iterable[str]) -> str:
     """Formats a spec as YAML, with comments before it."""
     return "".join(f"# {line}\n" for line in about) + to_yaml(values, _Plain, width=120)
 

@@ -80,7 +80,8 @@ def prepare(
         work.measure(tell)
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
         _check_room(work)
-        _rest_values(work)  # its errors are reported before anything is written
+        # Its errors are reported before anything is written.
+        rest = fitting(rest_of(work.model, work.fitted.spec.hash, work.cut, work.options, work.pixels))
         if missing and runner is not None:
             runner.run(work, missing, tell)
         else:
@@ -100,7 +101,7 @@ def prepare(
             raise DataError(said)
         if missing or not (folder / ABOUT).exists():
             (folder / ABOUT).unlink(missing_ok=True)
-            _finish(work, shards, fitted.spec.loaded.file or "a spec in Python")
+            _finish(work, shards, rest)
     compared = verified(work) if verify else None
     return _said(work, shards, len(missing), left_out, compared)
 
@@ -200,8 +201,8 @@ def _said(work: Work, shards: list[Shard], written: int, left_out: int, compared
     )
 
 
-def _finish(work: Work, shards: Sequence[Shard], source: str) -> None:
-    """Writes everything beside the shards that were written, the description last; `source` is the name of the prepared spec."""
+def _finish(work: Work, shards: Sequence[Shard], rest: dict[str, Any]) -> None:
+    """Writes everything beside the shards that were written, the description last; `rest` is the spec of the remaining steps."""
     columns = {**_listed(work, shards), **_stored(work, shards)}
     sums = {}
     for name, values in columns.items():
@@ -224,13 +225,11 @@ def _finish(work: Work, shards: Sequence[Shard], source: str) -> None:
         shards=tuple(shards),
         suffix=work.format.suffix,
     )
-    changed = work.options.in_words()
-    comments = (
-        f"Written by `pipegen prepare` from {source}: {_steps_before(work)} is done.",
-        *(f"Unlike there, {said}." for said in changed),
-        *(() if changed else ("Splits, ids, draws and pixels are the same, bit for bit.",)),
-    )
-    write_whole(work.folder / SPEC, as_text(_rest_values(work), comments))
+    source = work.fitted.spec.loaded.file or "a spec in Python"
+    changes = [f"Unlike there, {said}." for said in work.options.in_words()]
+    comments = [f"Written by `pipegen prepare` from {source}: {_steps_before(work)} is done."]
+    comments += changes or ["Splits, ids, draws and pixels are the same, bit for bit."]
+    write_whole(work.folder / SPEC, as_text(rest, comments))
     same_meaning(work.model, load(work.folder / SPEC, allowed=CHECKED).model, work.done_steps)
     write_about(work.folder, about)
 
@@ -243,11 +242,6 @@ def _steps_before(work: Work) -> str:
     encoded = any(t.encoded for t in (plan.read[name] for plan in work.fitted.plans.values() for name in work.pictured))
     steps = [*(first if encoded else []), *(step.op for step in work.model.transforms[: work.cut.steps])]
     return " → ".join(steps) or "reading"
-
-
-def _rest_values(work: Work) -> dict[str, Any]:
-    """Makes the spec of the remaining steps, as plain values; raises `SpecError` if it has errors."""
-    return fitting(rest_of(work.model, work.fitted.spec.hash, work.cut, work.options, work.pixels))
 
 
 def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:

@@ -268,14 +268,9 @@ def find_leaks(
     Near copies, also mirrored ones, are found by their pHashes (`perceptual.py`) and confirmed by their pixels. Pictures with so little
     contrast that all hashes are alike are compared only by their contents.
 
-    Args:
-        manifest: The records and their splits.
-        splits: The splits to compare with each other; all by default.
-        near: Find copies that are not equal byte by byte, too.
-        runtime: The section with the number of threads, and the cache in which looks are kept.
-        looks: The result of `look_at`, if it is known.
-        progress: Called with the number of records looked at.
-        comparing: Called with the number of candidates read again.
+    Compares some `splits` with each other, by default all; with `near`, finds copies that are not equal byte by byte, too. `runtime` sets
+    the number of threads, and the folder of kept looks; `looks` is the result of `look_at`, if it is known. `progress` is called with the
+    number of records looked at, `comparing` with that of candidates read again.
     """
     runtime = runtime or Runtime()
     names = tuple(splits if splits is not None else manifest.splits)

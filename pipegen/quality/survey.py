@@ -116,21 +116,6 @@ def classes_of(manifest: Manifest) -> Classes | None:
     return Classes(split, dict(zip(found.names, found.counts, strict=True)), entropy / most if most else 1.0, found.each)
 
 
-def repeated(manifest: Manifest, looks: Array) -> list[tuple[str, list[int]]]:
-    """Groups the records of each split with equal contents, the largest groups first."""
-    found = [(split, group) for split in manifest.splits for group in _groups(looks, manifest.numbers(split))]
-    return sorted(found, key=lambda item: -len(item[1]))
-
-
-def several_labels(manifest: Manifest, looks: Array) -> list[list[int]]:
-    """Groups the records of all splits with equal contents and different classes."""
-    labels = manifest.every_label
-    if labels is None:
-        return []
-    every: Array = np.concatenate([*map(manifest.numbers, manifest.splits)])
-    return [group for group in _groups(looks, np.sort(every)) if len(set(labels[group].tolist())) > 1]
-
-
 def _groups(looks: Array, records: Array) -> list[list[int]]:
     """Groups records with equal contents; skips those that were not seen."""
     records = records[looks["state"][records] == SEEN]
@@ -141,7 +126,8 @@ def _groups(looks: Array, records: Array) -> list[list[int]]:
 class Survey:
     """The results for a spec's data: `LOOK (n,)`, for each record of the listing, and what follows from it.
 
-    `repeats` are groups of records of a split with equal contents, `contradictions` groups of equal contents and different classes.
+    `repeats` are groups of records of a split with equal contents, the largest first; `contradictions` groups of equal contents and
+    different classes.
     """
 
     manifest: Manifest
@@ -158,9 +144,13 @@ def survey(manifest: Manifest, looks: Array, runtime: Runtime, comparing: Callab
     """Makes a survey from the result of `look_at`; for `comparing` see `find_leaks`."""
     leaks = find_leaks(manifest, runtime=runtime, looks=looks, comparing=comparing)
     classes = classes_of(manifest)
-    keys = manifest.every_key
+    keys, labels = manifest.every_key, manifest.every_label
     unread = tuple(keys[record] for record in np.flatnonzero(looks["state"] == UNREADABLE).tolist())
-    again, several = tuple(repeated(manifest, looks)), tuple(several_labels(manifest, looks))
+    of_splits = ((split, group) for split in manifest.splits for group in _groups(looks, manifest.numbers(split)))
+    again = tuple(sorted(of_splits, key=lambda item: -len(item[1])))
+    every: Array = np.sort(np.concatenate([*map(manifest.numbers, manifest.splits)]))
+    groups = _groups(looks, every) if labels is not None else []
+    several = tuple(group for group in groups if labels is not None and len(set(labels[group].tolist())) > 1)
     return Survey(manifest, looks, leaks, tuple(odd_pictures(looks)), again, several, classes, unread)
 
 
