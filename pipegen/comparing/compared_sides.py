@@ -278,7 +278,6 @@ def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
 
 
 def _entry_changes(a: Entry, b: Entry) -> list[Change]:
-    """Compares two entries of a spec in locks."""
     found = meaning_changes(a.meaning, b.meaning)[0] if a.hash != b.hash else []
     found += _data(a.data, b.data)
     for step, numbers in a.fitted.items():

@@ -135,18 +135,6 @@ def _paths(spec: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
             yield path, value
 
 
-def _word_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Compares the names, descriptions and params of two specs, given as plain values."""
-    for key, effect in (("name", "the name only"), ("description", "words for people")):
-        if a.get(key) != b.get(key):
-            yield Change("nothing", (key,), f"{in_words(a.get(key))} → {in_words(b.get(key))}", effect)
-    old, new = a.get("params") or {}, b.get("params") or {}
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    for name in names:
-        how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
-        yield Change("nothing", ("params", name), f"it {how}", "the effects of its values are listed with the keys that use it")
-
-
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -179,7 +167,13 @@ def _of_specs(a: Side, b: Side) -> Comparison:
     for path, before, after in differences(a.runtime, b.runtime):
         effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
         found.append(Change("speed", ("runtime", *path), f"{before} → {after}", effect))
-    found += _word_changes(a.words, b.words)
+    for key, effect in (("name", "the name only"), ("description", "words for people")):
+        if a.words.get(key) != b.words.get(key):
+            found.append(Change("nothing", (key,), f"{in_words(a.words.get(key))} → {in_words(b.words.get(key))}", effect))
+    old, new = a.words["params"], b.words["params"]
+    for name in (name for name in {**old, **new} if old.get(name) != new.get(name)):
+        how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
+        found.append(Change("nothing", ("params", name), f"it {how}", "the effects of its values are listed with the keys that use it"))
     if stored is None and a.hash != b.hash and not any(change.kind == "numbers" for change in found):
         *meanings, folded = fold_runs(a.meaning, b.meaning)
         if not folded or digest_of(meanings[0]) != digest_of(meanings[1]):

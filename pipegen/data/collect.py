@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientations, with_sides
-from pipegen.data.manifest import Manifest
+from pipegen.data.manifest import Manifest, ShardedManifest, sharded_manifest, without_records
 from pipegen.data.mixed_manifest import MixedManifest, mixed_manifest
 from pipegen.data.named_files import (
     SECTIONS,
@@ -28,7 +28,6 @@ from pipegen.data.named_files import (
 from pipegen.data.remote.localise import localised
 from pipegen.data.rounding import exact
 from pipegen.data.sampling import with_subset
-from pipegen.data.shards import ShardedManifest, sharded_manifest, without_records
 from pipegen.data.split_checks import check_splits
 from pipegen.data.splits import assign
 from pipegen.data.verdict import check_assignment, far_from_asked
@@ -160,8 +159,16 @@ def _list_part(
             listing = with_orientations(spec, local.listing(_list(spec, base, progress, data)), progress)
     except OpError as error:
         diagnostics.extend(finding_of(e, locate(argument(spec, e.field))) for e in error.every)
-        listed = error.listing if isinstance(error, OpErrors) else None
-        diagnostics.extend(_beside(spec, error, None if listed is None else local.listing(listed), base, locate))
+        # The list of excluded files, the files listed so far, and the columns of `splits` are checked, too.
+        diagnostics.extend(finding for section in SECTIONS for finding in read_list(spec, base, locate, section)[1])
+        if isinstance(error, OpErrors) and error.listing is not None:
+            listing = local.listing(error.listing)
+            diagnostics.extend(_chosen(spec, listing, excluded_keys(spec, {"": listing}, base, locate)[0], locate)[2])
+        if isinstance(error, OpErrors) and error.cells is not None:
+            tried = Attempts()
+            for field, column in spec.splits.columns().items():
+                tried.of(error.cells, column, field)
+            diagnostics.extend(finding_of(e, locate(("splits", *(e.field or "").split(".")))) for e in tried.errors)
         return None, diagnostics
     diagnostics.extend(_findings_of(spec, listing.notes, locate))
     return (None if diagnostics.has_errors else listing), diagnostics
@@ -260,19 +267,6 @@ def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None
         folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
         return spec.source.list_parts(base, folders, progress)
     return spec.source.list(base, progress, data)
-
-
-def _beside(spec: PipelineSpec, error: OpError, listed: Listing | None, base: Path, where: Locate) -> list[Diagnostic]:
-    """After an error of the listing, also checks the list of excluded files, the files listed so far, and the columns of `splits`."""
-    found = [finding for section in SECTIONS for finding in read_list(spec, base, where, section)[1]]
-    if listed is not None:
-        found += _chosen(spec, listed, excluded_keys(spec, {"": listed}, base, where)[0], where)[2]
-    if isinstance(error, OpErrors) and error.cells is not None:
-        tried = Attempts()
-        for field, column in spec.splits.columns().items():
-            tried.of(error.cells, column, field)
-        found += [finding_of(e, where(("splits", *(e.field or "").split(".")))) for e in tried.errors]
-    return found
 
 
 def _findings_of(spec: PipelineSpec, notes: Sequence[Note], locate: Locate) -> list[Diagnostic]:

@@ -172,7 +172,13 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
     """
     type_ = listing.type or spec.source.infer()
     notes: list[Note] = []
-    for image, lying in _annotated(listing, type_).items():
+    aligned: dict[str, list[str]] = {}
+    for name, t in type_.items():
+        image = anchor(type_, name)
+        is_stored = type_[image].encoded and kind_of(type_[image]).levels and image not in listing.columns
+        if image != name and kind_of(t).needs_image and is_stored:
+            aligned.setdefault(image, []).append(name)
+    for image, lying in aligned.items():
         if listing.shards is None and listing.in_files:
             listing = _turned(spec, listing, type_, image, lying, progress)
         elif any(name in listing.columns for name in lying):  # whose images have no annotated size
@@ -185,17 +191,6 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
         if x.instances is not None and x.encoded and name not in listing.columns:
             notes += _unknown_instances(listing, name, x)
     return replace(listing, notes=(*listing.notes, *notes)) if notes else listing
-
-
-def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
-    """The encoded images, with the features aligned with each."""
-    found: dict[str, list[str]] = {}
-    for name, t in type_.items():
-        image = anchor(type_, name)
-        is_stored = type_[image].encoded and kind_of(type_[image]).levels and image not in listing.columns
-        if image != name and kind_of(t).needs_image and is_stored:
-            found.setdefault(image, []).append(name)
-    return found
 
 
 def _some_records(listing: Listing, feature: str) -> Iterator[tuple[str, int, bytes]]:

@@ -91,15 +91,17 @@ _WILD = re.compile(r"[*?\[]")
 
 def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
     """Reports paths of a source that do not exist on this machine; `raw` is the spec as plain values, with absolute paths."""
-    from pipegen.ops.sources.records.archives.archive import split_path
-
     found = []
     for path, value in source_paths(raw.get("source"), ("source",)):
         parts = value.split("/")
         plain = next((i for i, part in enumerate(parts) if _WILD.search(part)), len(parts))
         place = "/".join(parts[:plain]) or "/"
         try:
-            if "://" in place or os.path.lexists(place) or split_path(place) is not None:  # a place in an archive
+            if "://" in place or os.path.lexists(place):
+                continue
+            from pipegen.ops.sources.records.archives.archive import split_path  # not loaded if nothing is missing
+
+            if split_path(place) is not None:  # a place in an archive
                 continue
         except ValueError:
             continue
@@ -176,7 +178,7 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
     start = below(part, "")
     own = {text.removeprefix(start) for text in asked if text.startswith(start)}
     if section == "splits" and listing.shards is not None:
-        from pipegen.data.shards import record_numbers
+        from pipegen.data.manifest import record_numbers
 
         return {*record_numbers(listing, own)}
     named = chain(listing.keys, *(group.keys for group in listing.missing if group.records is None))

@@ -254,7 +254,7 @@ def epochs_of(spec: PipelineSpec, manifest: Manifest) -> Epochs:
     size = manifest.num_examples(_TRAIN) if spec.epoch == "pass" else spec.epoch.steps * spec.batch.size
     key = repr((spec.seed, spec.sampling and spec.sampling.meaning(), spec.order and (spec.order.meaning(), size)))
     if key not in known:
-        known[key] = _ordered(spec.order, manifest, size, spec.seed) if spec.order is not None else _repeated(spec, manifest)
+        known[key] = _repeated(spec, manifest) if spec.order is None else _ordered(spec.order, manifest, size, spec.seed)
     return known[key]
 
 

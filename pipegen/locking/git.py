@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -163,23 +164,17 @@ class Resolving:
         anew = self.update == "" or self.update in names
         known = self.resolved.get(address.place) or (None if anew else self.pins.get(address.place))
         commit = known.commit if known is not None else self.repositories.resolve(address)
-        data = self._kept(address, commit, most)
+        path, pin = text_path(self.lock, address, commit), self.pins.get(address.place)
+        data = self.texts.get(path)  # fetched before in this run, or kept by the lock of the same commit
+        if data is None and pin is not None and pin.commit == commit and address.file in pin.texts:
+            with suppress(BaseProblem):  # missing or changed: fetch it again
+                data = kept_text(self.lock, address, commit, pin.texts[address.file], most)
         if data is None:
             data = self.repositories.text(address, commit, most)
-            self.texts[text_path(self.lock, address, commit)] = data
+            self.texts[path] = data
         earlier = self.resolved.get(address.place, Pin(commit=commit)).texts
         self.resolved[address.place] = Pin(commit=commit, texts=dict(sorted({**earlier, address.file: digest(data)}.items())))
         return data
-
-    def _kept(self, address: GitFile, commit: str, most: int) -> bytes | None:
-        """Finds a text that this run has fetched before, or that the lock keeps of the same commit."""
-        fresh, pin = self.texts.get(text_path(self.lock, address, commit)), self.pins.get(address.place)
-        if fresh is not None or pin is None or pin.commit != commit or address.file not in pin.texts:
-            return fresh
-        try:
-            return kept_text(self.lock, address, commit, pin.texts[address.file], most)
-        except BaseProblem:  # missing or changed: fetch it again
-            return None
 
     def moved(self) -> list[str]:
         """Lists the tags that are new, or have another commit than in the lock."""

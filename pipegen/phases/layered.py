@@ -233,7 +233,16 @@ def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan])
             help_ = ("use other steps in its place (`pipegen ops` lists them), or leave it out", *_by_hand(spec))
             of_plan.append(make("PG550", message, spec.loaded.locate.label(ref.path, key=True), help=help_))
         for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
-            of_plan += [*_rows(spec, name, part, plan.split, read), *_files(spec, name, part, plan)]
+            # Such as rows of an array that is too large for memory.
+            python = part.listing.reader(plan.split).python(read_by_reader(part, plan.split, read), ram_budget(spec.model.runtime))
+            if python:
+                in_graph = "records in TFRecord files or in tar files (`webdataset`) are read by the graph itself"
+                if spec.model.source.has_rows():
+                    in_graph = "a graph contains an array if `runtime: {ram_budget: …}` has twice its size"
+                message = f"split `{plan.split}` reads {python} by Python, which a saved graph cannot contain"
+                at = spec.loaded.locate.label(source_of(spec, name), key=True)
+                of_plan.append(make("PG552", message, at, help=(in_graph, *_by_hand(spec))))
+            of_plan += _files(spec, name, part, plan)
         if spec.model.runtime.cache != "auto" and any(isinstance(node, Cache) for node in plan.nodes):
             message = "the ejected datasets have no cache: they give the same batches, and compute each of them in every epoch"
             instead = "for a split without random steps, such as validation, append `.cache()` to the ejected dataset"
@@ -284,17 +293,6 @@ def read_by_reader(manifest: Manifest, split: str, read: ElementType) -> list[st
     """Selects the features in `read` that are read with each record, since the listing does not have them."""
     columns, labels = manifest.columns(split), manifest.listing.labels
     return [name for name, t in read.items() if name not in columns and (labels is None or not kind_of(t).labels)]
-
-
-def _rows(spec: Spec, part: str, manifest: Manifest, split: str, read: ElementType) -> Iterator[Diagnostic]:
-    """Reports records that Python reads, such as rows of an array too large for memory; `read` is the type that is read of a record."""
-    python = manifest.listing.reader(split).python(read_by_reader(manifest, split, read), ram_budget(spec.model.runtime))
-    if python:
-        in_graph = "records in TFRecord files or in tar files (`webdataset`) are read by the graph itself"
-        if spec.model.source.has_rows():
-            in_graph = "a graph contains an array if `runtime: {ram_budget: …}` has twice its size"
-        message = f"split `{split}` reads {python} by Python, which a saved graph cannot contain"
-        yield make("PG552", message, spec.loaded.locate.label(source_of(spec, part), key=True), help=(in_graph, *_by_hand(spec)))
 
 
 def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:

@@ -107,7 +107,6 @@ def prepare(
 
 
 def _check_libraries(work: Work, runner: Beam | None) -> None:
-    """Checks that the libraries of the format and of the runner are installed."""
     checks = {f"--format {work.options.format}": SHARD_FORMATS[work.options.format].check}
     checks |= {"--runner beam": runner.check} if runner is not None else {}
     for option, check in checks.items():

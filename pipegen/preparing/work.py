@@ -122,7 +122,6 @@ class Computation:
         return plain_map(records, function, self.threads).prefetch(self.threads).with_options(untuned())
 
     def _stored(self, record: tf.Tensor) -> Features:
-        """Reads a record."""
         return self._executor.compute([self._read])({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
 
     def _plain(self, read: Features) -> Features:

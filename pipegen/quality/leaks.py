@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
-from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, look_at
-from pipegen.quality.perceptual import distance, gray, near_pairs
+from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, gray, look_at
 from pipegen.spec.models import Runtime
 
 if TYPE_CHECKING:
@@ -33,6 +32,57 @@ _MIRROR = 1
 _AT_ONCE = 128
 """Pairs of hashes expanded at a time to pairs of records."""
 _HELD = 1_000_000
+_EQUAL = 3
+"""The number of equal bands; one more makes the search finer, but needs more sorts."""
+
+
+def distance(a: Array, b: Array) -> Array:
+    """Counts the bits in which 64-bit hashes differ, uint8."""
+    x = np.bitwise_xor(a, b)
+    ones = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
+    x = x - ((x >> np.uint64(1)) & ones[0])
+    x = (x & ones[1]) + ((x >> np.uint64(2)) & ones[1])
+    x = (x + (x >> np.uint64(4))) & ones[2]
+    return ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.uint8)
+
+
+def near_pairs(hashes: Array, most: int) -> Iterator[Array]:
+    """Finds all pairs of hashes (which have to be unique) at a distance of `most` or less.
+
+    The search uses bands: two hashes at a distance of 8 or less have at least three equal bands of 11, so only hashes with three equal
+    bands are compared (Norouzi, Punjani, Fleet, "Fast exact search in Hamming space with multi-index hashing", 2014).
+
+    Yields:
+        Indices int64 `(n, 2)`, the smaller first, some pairs at a time; each pair once.
+    """
+    count = most + _EQUAL
+    edges = np.linspace(0, 64, count + 1).round().astype(int).tolist()
+    widths = [b - a for a, b in pairwise(edges)]
+    bands = np.stack([(hashes >> np.uint64(a)) & np.uint64((1 << w) - 1) for a, w in zip(edges, widths, strict=False)])
+    for chosen in combinations(range(count), _EQUAL):
+        key: Array = np.zeros(len(hashes), np.uint64)
+        for band in chosen:
+            key = (key << np.uint64(widths[band])) | bands[band]
+        for pairs in _with_equal(key, hashes, most):
+            equal = bands[:, pairs[:, 0]] == bands[:, pairs[:, 1]]
+            before = equal[: chosen[-1]].sum(0) == _EQUAL - 1  # else an earlier choice of bands has found the pair
+            if before.any():
+                yield pairs[before]
+
+
+def _with_equal(key: Array, hashes: Array, most: int) -> Iterator[Array]:
+    """Compares hashes with equal keys: in sorted order, each with the next one, then with the one after that, and so on."""
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first, step = np.arange(len(key)), 1
+    while len(first):
+        first = first[first < len(key) - step]
+        first = first[key[first] == key[first + step]]
+        a, b = order[first], order[first + step]
+        close = distance(hashes[a], hashes[b]) <= most
+        if close.any():
+            yield np.stack([np.minimum(a, b)[close], np.maximum(a, b)[close]], 1)
+        step += 1
 
 
 def find_candidates(looks: Array, home: Array, content: Array, most: int, room: int) -> tuple[Array, int]:
@@ -265,7 +315,7 @@ def find_leaks(
 ) -> Leaks:
     """Finds the records that two splits share.
 
-    Near copies, also mirrored ones, are found by their pHashes (`perceptual.py`) and confirmed by their pixels. Pictures with so little
+    Near copies, also mirrored ones, are found by their pHashes and confirmed by their pixels. Pictures with so little
     contrast that all hashes are alike are compared only by their contents.
 
     Compares some `splits` with each other, by default all; with `near`, finds copies that are not equal byte by byte, too. `runtime` sets

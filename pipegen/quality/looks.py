@@ -23,7 +23,6 @@ from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.library import ready_for
 from pipegen.ops.sources.records.archives.archive import split_path
-from pipegen.quality.perceptual import GRAYS, frequencies, gray, phash, shrink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -213,6 +212,41 @@ def preview_of(pictures: Pictures, record: int, side: int) -> tuple[bytes, int, 
     except Exception:  # as in `decode`
         return None
     return stream.getvalue(), *picture.size
+
+
+GRAYS, LOW = 32, 8
+_COSINES = np.cos(np.pi * np.arange(LOW)[:, None] * (2 * np.arange(GRAYS)[None] + 1) / (2 * GRAYS)).astype(np.float64)
+
+
+def gray(small: Array) -> Array:
+    """Computes the luma (Rec. 601) of RGB: float32 `(..., height, width)` from `(..., height, width, 3)`."""
+    return small @ np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def shrink(picture: Array, side: int) -> Array:
+    """Averages an image `(height, width, ...)` in `side` × `side` cells."""
+    height, width = picture.shape[:2]
+    return picture.reshape(side, height // side, side, width // side, *picture.shape[2:]).mean((1, 3))
+
+
+def frequencies(grays: Array) -> Array:
+    """Computes the lowest frequencies of an image, float64 `(8, 8)`: a DCT-II (not normalised) of `(32, 32)`."""
+    return _COSINES @ grays.astype(np.float64) @ _COSINES.T
+
+
+def phash(low: Array) -> tuple[int, int]:
+    """Computes the pHashes of an image and of its mirror image, which change little when it is encoded again.
+
+    They are the signs, about their median, of the 8×8 lowest frequencies of a DCT-II of the image in 32×32 grays (Zauner, "Implementation
+    and benchmarking of perceptual image hash functions", 2010).
+    """
+    return _signs(low), _signs(low * np.where(np.arange(LOW) % 2, -1.0, 1.0))
+
+
+def _signs(low: Array) -> int:
+    bits = (low > np.median(low.ravel()[1:])).ravel()
+    bits[0] = low[0, 0] > 128 * GRAYS * GRAYS  # the mean, which is far from all others
+    return int(np.packbits(bits).view(">u8")[0])
 
 
 T = TypeVar("T")

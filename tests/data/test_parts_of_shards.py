@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipegen.data.shards import ShardedManifest, assign_shards
+from pipegen.data.manifest import ShardedManifest
+from pipegen.data.shards import assign_shards
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing, Parts
 from pipegen.ops.sources.listing.reader import Reader

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pipegen.data import shards as record_ids
 from pipegen.data import shards as shard_splits
 from pipegen.data.fingerprint import example_ids
-from pipegen.data.shards import ShardedManifest, assign_shards, mix64, shard_bases
+from pipegen.data.manifest import ShardedManifest
+from pipegen.data.shards import assign_shards, mix64, shard_bases
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing
