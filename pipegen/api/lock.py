@@ -186,7 +186,7 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
     missing = missing_data(spec.loaded.raw, spec.loaded.locate.label)
     if missing:
         return Looked(notes=[f"the data was not checked: {missing[0].message}"])
-    from pipegen.data.fingerprint import content_digest
+    from pipegen.data.content import content_digest
 
     manifest = collect_data(spec, progress)
     data = data_of(manifest)

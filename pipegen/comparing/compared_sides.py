@@ -135,19 +135,11 @@ class UnreadableSideError(Exception):
 
 @dataclass(slots=True)
 class Side:
-    """One of the two specs.
+    """One of the two specs, with its name in the comparison, and the plain values that its hash covers (`meaning`).
 
-    Attributes:
-        name: Its name in the comparison.
-        hash: Its spec hash.
-        meaning: The plain values that the hash covers.
-        runtime: Its `runtime` section.
-        words: Its name, description and params.
-        raw: Its plain values, with absolute paths.
-        texts: The texts that it is read from, sorted.
-        spec: The spec itself.
-        shown: For a spec written out from a revision: the folder that stands for the root of the file system, that of the working tree in
-            it, and the text that replaces the latter in findings.
+    `words` are its name, description and params, `raw` its plain values with absolute paths, `texts` those that it is read from, sorted.
+    For a spec written out from a revision, `shown` has the folder that stands for the root of the file system, that of the working tree in
+    it, and the text that replaces the latter in findings.
     """
 
     name: str

@@ -21,14 +21,9 @@ from pipegen.terminal import masked_value
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The differences between two specs or locks.
+    """The differences between two specs or locks, by kind and then by place; `hashes` is empty for locks of several specs.
 
-    Attributes:
-        names: The names of the two.
-        hashes: Their spec hashes; empty for locks of several specs.
-        changes: The differences, by kind and then by place.
-        draws: The effects on the random draws.
-        notes: Remarks on what was not compared.
+    `draws` has the effects on the random draws, and `notes` remarks on what was not compared.
     """
 
     names: tuple[str, str]

@@ -1,25 +1,17 @@
-"""Hashes that identify data wherever it is mounted: of examples, of a listing, of the contents of files; equal and damaged files."""
+"""Hashes that identify data wherever it is mounted: of examples, of a split's order, of a whole listing."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipegen.errors import OpError
-from pipegen.frozen import dataclass
-from pipegen.memory import available_cores
-from pipegen.mounts import Opened, size_of
 from pipegen.ops.sources.listing.strings import Strings, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from pipegen.data.manifest import Manifest
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints
 
@@ -100,162 +92,3 @@ def _lines(order: Ints | None, sizes: Ints, *columns: Strings) -> Iterator[bytes
         some = sizes[at : at + len(blocks[0])].tolist()
         yield b"".join([b"%b\0%d\n" % line for line in zip(names, some, strict=True)])
         at += len(some)
-
-
-Array = np.ndarray[Any, Any]
-_FILES_AT_ONCE = 256
-"""Files handed to the threads at a time, so that ten million take no memory."""
-_READ_AT_ONCE = 2**20
-_CHUNK = 64
-"""Files between two reports of progress."""
-
-
-def content_digest(listing: Listing, progress: Callable[[int], None] | None = None) -> str:
-    """Hashes the keys of the records and the SHA-256 of their files, or the contents of rows: SHA-256 in hexadecimal.
-
-    `progress` is called now and then with the number of files read.
-
-    Raises:
-        OSError: For a file that cannot be read.
-    """
-    digest = hashlib.sha256()
-    if listing.numbered:
-        for split, reader in sorted(listing.readers.items()):
-            digest.update(f"{split} {reader.digest(whole=True)}\n".encode())
-        return digest.hexdigest()
-    if not listing.in_files:
-        return _archived_digest(listing, progress)
-    named, done = _named(listing), 0
-    with ThreadPoolExecutor(available_cores()) as threads:
-        while some := list(islice(named, _FILES_AT_ONCE)):
-            hashed = threads.map(lambda path: _hash_file(path, hashlib.sha256()), [path for _, path in some])
-            for (name, _), found in zip(some, hashed, strict=True):
-                digest.update(b"%b\0%b\n" % (name, found))
-            done += len(some)
-            if progress is not None:
-                progress(done)
-    return digest.hexdigest()
-
-
-def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -> str:
-    """Computes the `content_digest` of members of archives: the same as that of the unpacked files."""
-    digest = hashlib.sha256()
-    splits = None if listing.parts is None else list(listing.parts)
-    for done, record in enumerate(sorted(range(len(listing.keys)), key=lambda i: encode(listing.keys[i]))):
-        reader: Any = listing.reader(splits[record] if splits is not None else "")
-        if reader.archived:
-            found = hashlib.sha256(reader.stored("image", np.array([listing.row(record)]))[0]).digest()
-        else:
-            found = _hash_file(listing.path(record), hashlib.sha256())
-        digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
-        if progress is not None and not done % _FILES_AT_ONCE:
-            progress(done)
-    return digest.hexdigest()
-
-
-def _named(listing: Listing) -> Iterator[tuple[bytes, bytes]]:
-    """Yields the name and path of each file, sorted by name, so that the digest does not depend on the order of the listing."""
-    columns = [("", listing.keys, listing.files()), *((name, files.keys, files.paths) for name, files in sorted(listing.beside.items()))]
-    for feature, keys, paths in columns:
-        order = keys.order()
-        rising, beside = (keys, paths) if order is None else (keys.take(order), paths.take(order))
-        for some, places in zip(rising.blocks(), beside.blocks(), strict=True):
-            yield from ((b"%b\0%b" % (feature.encode(), key), place) for key, place in zip(some, places, strict=True))
-
-
-def _hash_file(path: str | bytes, state: Any) -> bytes:
-    at = 0
-    with Opened(os.fsdecode(path)) as stream:
-        while block := stream.pread(_READ_AT_ONCE, at):
-            state.update(block)
-            at += len(block)
-    return state.digest()
-
-
-def damaged_files(manifest: Manifest) -> Iterator[str]:
-    """Compares the checksums of all files that have one, and describes each damaged file; skips those that the spec excludes."""
-    for part in manifest.by_part().values():
-        excluded = {f"{part.listing.root}/{key}" for key in part.excluded}
-        for reader in dict.fromkeys(part.listing.readers.values()):
-            try:
-                for path, problem in reader.damaged_files():
-                    if path not in excluded:
-                        yield f"{path!r} is damaged: {problem}"
-            except OSError as error:
-                yield f"a file cannot be read: {error}"
-
-
-def compared_checksums(manifest: Manifest) -> Iterator[str]:
-    """Describes, for each format of shards, the checksums that `damaged_files` compares."""
-    readers = [reader for part in manifest.by_part().values() for reader in part.listing.readers.values()]
-    for which in dict.fromkeys(reader.checksums for reader in readers if reader.checksums is not None):
-        yield f"checksums compared: {which}" if which else "the format has no checksums"
-
-
-@dataclass(frozen=True, slots=True)
-class SameFile:
-    """Two records of different splits with equal files; of several equal ones, each is paired with the first of another split."""
-
-    split: str
-    key: str
-    other_split: str
-    other_key: str
-    same: bool = True
-    mirrored: bool = False
-    severity: str = "error"
-
-
-def same_files(
-    manifest: Manifest, splits: Sequence[str], workers: int, progress: Callable[[int], None] | None = None
-) -> tuple[list[SameFile], int]:
-    """Finds pairs of records of two splits whose files are equal; also returns the number of records compared.
-
-    Of several files of a record, the first is compared. `workers` threads read; `progress` is called with the number of records done.
-
-    Raises:
-        OpError: `PG702` for a file that cannot be read.
-    """
-    names = [(split, key, path) for split in splits for key, path in zip(manifest.keys(split), manifest.files(split), strict=True)]
-    if manifest.listing.beside:  # the listing knows only the sum of a record's files
-        try:
-            sizes = np.array([size_of(path) for _, _, path in names], np.int64)
-        except OSError as error:
-            raise _unreadable(str(error.filename), error) from None
-    else:
-        sizes = np.concatenate([manifest.listing.sizes[manifest.members[split]].astype(np.int64) for split in splits])
-    # Only files whose size occurs in two splits are read.
-    home: Array = np.repeat(np.arange(len(splits)), [manifest.num_examples(split) for split in splits])
-    _, which = np.unique(sizes, return_inverse=True)
-    least, most = np.full(which.max(initial=-1) + 1, home.max(initial=0)), np.zeros(which.max(initial=-1) + 1, np.int64)
-    np.minimum.at(least, which, home)
-    np.maximum.at(most, which, home)
-    wanted = np.flatnonzero((least < most)[which])
-    digests: dict[int, bytes] = {}
-    done = len(names) - len(wanted)
-    with ThreadPoolExecutor(workers) as pool:
-        for start in range(0, len(wanted), _CHUNK):
-            some = wanted[start : start + _CHUNK].tolist()
-            digests |= zip(some, pool.map(_digest, (names[i][2] for i in some)), strict=True)
-            if progress is not None:
-                progress(done + len(digests))
-    first: dict[bytes, dict[str, str]] = {}
-    found = []
-    for i, digest in digests.items():
-        split, key, _ = names[i]
-        seen = first.setdefault(digest, {})
-        other = next((name for name in seen if name != split), None)
-        if other is not None:
-            found.append(SameFile(other, seen[other], split, key))
-        seen.setdefault(split, key)
-    return found, len(names)
-
-
-def _digest(path: str) -> bytes:
-    try:
-        return _hash_file(path, hashlib.blake2b(digest_size=16))
-    except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: str, error: OSError) -> OpError:
-    return OpError("PG702", f"{path!r} cannot be read: {(error.strerror or str(error)).lower()}")

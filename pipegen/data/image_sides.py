@@ -86,8 +86,7 @@ def with_sides(
     began = time.perf_counter()
     key = hashlib.sha256(f"{fingerprint(listing)}\n{feature}\n{_FORMAT}".encode()).hexdigest()[:32]
     found, from_file = _kept_or_read(chosen, key, files, wanted, total, progress)
-    ignored = ignores_exif(chosen, feature)
-    sides[wanted] = found[wanted][:, 2:] if ignored else found[wanted][:, :2]
+    sides[wanted] = found[wanted][:, 2:] if ignores_exif(chosen, feature) else found[wanted][:, :2]
     sides[~(sides > 0).all(1)] = np.nan
     took = "kept from an earlier run" if from_file else f"in {time.perf_counter() - began:.1f} s"
     message = f"image sizes were read from the headers of {count(len(wanted), 'file')}, {took}"
@@ -149,14 +148,12 @@ def _kept_or_read(
 
 def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int) -> Array | None:
     """Reads a kept array; `None` if it is missing or has another length."""
-    if folder is None:
-        return None
-    try:
-        with open_kept(folder, f"{name}.{INDEXES}") as stream:
-            held: Array = np.frombuffer(stream.read(), dtype)
-    except (OSError, ValueError):
-        return None
-    return held if len(held) == length else None
+    with suppress(OSError, ValueError):
+        if folder is not None:
+            with open_kept(folder, f"{name}.{INDEXES}") as stream:
+                held: Array = np.frombuffer(stream.read(), dtype)
+            return held if len(held) == length else None
+    return None
 
 
 _LOOKED_AT = 32
@@ -325,13 +322,8 @@ def _look(pool: ThreadPoolExecutor, files: Sequence[str], which: range, found: A
 
 @dataclass(frozen=True, eq=False)
 class InBuckets:
-    """The assignment of a split's records to buckets.
-
-    Attributes:
-        of: The bucket of each record, int32 `(n,)`.
-        counts: The number of records of each bucket.
-        members: The records, bucket by bucket and in stored order within each, int64 `(n,)`.
-    """
+    """The bucket of each record of a split, int32 `(n,)`; the number of records of each bucket; and the records, bucket by bucket and in
+    stored order within each, int64 `(n,)`."""
 
     of: Ints
     counts: tuple[int, ...]

@@ -163,8 +163,7 @@ def mixture(examples: int, weights: Sequence[Sequence[float]]) -> Mixture:
 
     The last weight of a part holds for all later epochs; in each epoch one is above 0.
     """
-    lasts = [exact(own[-1]) for own in weights]
-    unit, shares = _final(lasts)
+    unit, shares = _final([exact(own[-1]) for own in weights])
     earlier = range(max(map(len, weights)) - 1)
     changing = [_shares([exact(own[min(epoch, len(own) - 1)]) for own in weights], unit) for epoch in earlier]
     table, owed = _counted(examples, unit, changing, len(weights))

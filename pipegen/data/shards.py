@@ -40,12 +40,8 @@ _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1).as
 
 
 class Bitmap:
-    """A set of records.
-
-    Attributes:
-        bits: uint8 `(blocks, 512)`, the first record in the lowest bit.
-        before: int64 `(blocks + 1,)`: members before each block, and of all at the end.
-    """
+    """A set of records: `bits`, uint8 `(blocks, 512)`, the first record in the lowest bit; and the number of members `before` each block,
+    int64 `(blocks + 1,)`, with all at the end."""
 
     def __init__(self, bits: Array, before: Array) -> None:
         self.bits = bits

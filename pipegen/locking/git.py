@@ -137,16 +137,11 @@ def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool =
 
 @dataclass(slots=True)
 class Resolving:
-    """A reader of bases that records their commits.
+    """A reader of bases that records their commits (`resolved`), the fetched texts, by the paths to keep them at, and the names of the
+    requested repositories (`met`).
 
-    Attributes:
-        lock: The path of the lock, which need not exist yet.
-        pins: The commits in the lock before.
-        update: The name of the repository to resolve again; "" stands for all, `None` for none.
-        repositories: The repositories, for texts that are not kept.
-        resolved: The commits of the requested bases.
-        texts: The fetched texts, by the paths to keep them at.
-        met: The names of the requested repositories.
+    `pins` has the commits in the lock before, which need not exist; `update` is the name of the repository to resolve again, "" for all,
+    `None` for none.
     """
 
     lock: Path

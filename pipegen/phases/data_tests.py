@@ -40,7 +40,7 @@ def begin(bound: BoundSpec, progress: Callable[[int], None] | None = None, resul
 
     def copies(splits: Sequence[str], near: bool) -> tuple[Any, int]:
         if not near and manifest.listing.in_files and manifest.listing.shards is None:
-            from pipegen.data.fingerprint import same_files
+            from pipegen.data.content import same_files
 
             return same_files(manifest, splits, threads(model.runtime), progress)
         from pipegen.quality.leaks import find_leaks

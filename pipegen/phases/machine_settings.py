@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -186,11 +186,8 @@ def _read(file: Path) -> Machine:
 
 
 def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
-            for line in stream:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
     return os.uname().machine

@@ -75,10 +75,9 @@ class Beam:
 
 
 def write_shard(number: int, job: Job) -> None:
-    """Writes one shard on a worker. Stores the error of an unreadable record beside the shards, since a retry would not help.
+    """Writes one shard on a worker; raises `DataError` if its data differs from that of the starting process.
 
-    Raises:
-        DataError: If the data on this worker differs from that of the starting process.
+    Stores the error of an unreadable record beside the shards, since a retry would not help.
     """
     with _MAKING:
         work = _WORKS.get((job.key, job.folder))

@@ -102,8 +102,7 @@ def prepare(
         if missing or not (folder / ABOUT).exists():
             (folder / ABOUT).unlink(missing_ok=True)
             _finish(work, shards, rest)
-    compared = verified(work) if verify else None
-    return _said(work, shards, len(missing), left_out, compared)
+    return _said(work, shards, len(missing), left_out, verified(work) if verify else None)
 
 
 def _check_libraries(work: Work, runner: Beam | None) -> None:

@@ -333,11 +333,9 @@ class Work:
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
         """Every shard, before it is written."""
-        found = []
-        for split in self.manifest.splits:
-            n = self.manifest.num_examples(split)
-            found += [Shard(split, first, min(self.rows, n - first)) for first in range(0, n, self.rows)]
-        return tuple(found)
+        counts = {split: self.manifest.num_examples(split) for split in self.manifest.splits}
+        firsts = ((split, n, first) for split, n in counts.items() for first in range(0, n, self.rows))
+        return tuple(Shard(split, first, min(self.rows, n - first)) for split, n, first in firsts)
 
     @cached_property
     def files(self) -> list[dict[str, Path]]:
@@ -347,8 +345,7 @@ class Work:
     def done(self, number: int) -> Shard | None:
         """Reads the description of a complete shard; `None` for others."""
         try:
-            values = json.loads(self.about_shard(number).read_text())
-            shard = Shard(**values)
+            shard = Shard(**json.loads(self.about_shard(number).read_text()))
             whole = all(os.stat(file).st_size == shard.bytes[held] for held, file in self.files[number].items())
         except (OSError, ValueError, TypeError, KeyError):
             return None

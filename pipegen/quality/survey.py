@@ -192,15 +192,15 @@ def in_full(seen: Survey) -> dict[str, Any]:
     """Converts a survey to plain values, with the key of every record."""
     keys = seen.manifest.every_key
     pair = ("split", "key", "other_split", "other_key", "same", "distance", "likeness", "mirrored", "severity")
-    odd = []
-    for kind in seen.odd:
-        records = [{"key": keys[int(r)], "says": w} for r, w in zip(kind.records, kind.words, strict=True)]
-        odd.append({"code": kind.code, "name": kind.name, "records": records})
+
+    def records(kind: Odd) -> list[dict[str, str]]:
+        return [{"key": keys[int(record)], "says": said} for record, said in zip(kind.records, kind.words, strict=True)]
+
     return {
         "pairs": [{name: getattr(one, name) for name in pair} for one in seen.leaks.pairs],
         "repeats": [{"split": split, "keys": [keys[record] for record in group]} for split, group in seen.repeats],
         "contradictions": [[keys[record] for record in group] for group in seen.contradictions],
-        "odd": odd,
+        "odd": [{"code": kind.code, "name": kind.name, "records": records(kind)} for kind in seen.odd],
         "unreadable": list(seen.unreadable),
     }
 

@@ -13,7 +13,7 @@ import pytest
 
 from pipegen.data.remote import caches
 from pipegen.data.remote.caches import DroppedError, FullError, Remote, RemoteCache, fetch
-from pipegen.data.remote.listing import listed
+from pipegen.data.remote.localise import listed
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, inspect, load
 from pipegen.spec.addresses import Address

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipegen.data import fingerprint as module
-from pipegen.data.fingerprint import same_files
+from pipegen.data import content as module
+from pipegen.data.content import same_files
 from pipegen.data.manifest import Manifest
 from pipegen.ops.sources.listing.base import Listing
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 from PIL import Image
 
 import pipegen
-from pipegen.data.fingerprint import damaged_files
+from pipegen.data.content import damaged_files
 from pipegen.errors import DataError, SpecError
 from pipegen.ops.sources.prepared_store.layout import read_about
 from pipegen.phases.compilation import collect_data

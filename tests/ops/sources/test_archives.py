@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 from pipegen.data.collect import collect
-from pipegen.data.fingerprint import content_digest, fingerprint
+from pipegen.data.content import content_digest
+from pipegen.data.fingerprint import fingerprint
 from pipegen.errors import OpError
 from pipegen.ops.sources.by_split import BySplit
 from pipegen.ops.sources.image_folder import ImageFolder
