@@ -88,30 +88,25 @@ def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, t
         why = f"; leaving them out, as `errors.missing` asks, would leave {none}"
     ways_out = (write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}"), _LIST) if is_left else ()
 
-    def comparable(group: Missing) -> int:
-        """Counts the records that could be in a group: those of its splits if each has its own source, else all."""
-        if group.records is None or not parts:
-            return len(listing.keys) + unlisted
-        return sum(int(own.sum()) for own in parts if own[group.records].any())
+    def note(group: Missing) -> Note:
+        n, (one, several), total = len(group.keys), group.what, len(listing.keys) + unlisted
+        if group.records is not None and parts:  # only records of some splits could be in the group
+            total = sum(int(own.sum()) for own in parts if own[group.records].any())
+        message = group.example(0)
+        if n > 1:
+            message += f"; {n:,} of {total:,} {several} lack {group.lack}"
+        if drops:
+            message += " and are left out" if n > 1 else "; it is left out"
+        help_ = group.help if drops else (*group.help, *ways_out)
+        left_out = LeftOut(n, f"{one} that lacks {group.lack}", f"{several} that lack {group.lack}")
+        return Note(group.code, message + why, help_, group.field, "warning" if drops else "error", (left_out,))
 
-    notes = tuple(_note(group, comparable(group), why, drops=drops, ways_out=ways_out) for group in listing.missing)
+    notes = tuple(map(note, listing.missing))
     keys = tuple(dict.fromkeys(key for group in listing.missing for key in group.keys))
     if not is_left:
         return None, keys, notes
     left = listing.take(np.flatnonzero(~gone)) if gone.any() else listing
     return replace(left, missing=(), notes=(*listing.notes, *notes)), keys, notes
-
-
-def _note(group: Missing, total: int, why: str, *, drops: bool, ways_out: tuple[str, ...]) -> Note:
-    n, (one, several) = len(group.keys), group.what
-    message = group.example(0)
-    if n > 1:
-        message += f"; {n:,} of {total:,} {several} lack {group.lack}"
-    if drops:
-        message += " and are left out" if n > 1 else "; it is left out"
-    help_ = group.help if drops else (*group.help, *ways_out)
-    left_out = LeftOut(n, f"{one} that lacks {group.lack}", f"{several} that lack {group.lack}")
-    return Note(group.code, message + why, help_, group.field, "warning" if drops else "error", (left_out,))
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,6 @@ def position_from(
 
 
 def _check_form(state: Any) -> None:
-    """Checks that a state is complete; raises `StateError` if it is not."""
     if not isinstance(state, Mapping):
         raise StateError(f"a state is a map from `pipe.state()`, got {type(state).__name__}")
     if state.get("pipegen_state") != VERSION:

@@ -393,7 +393,6 @@ class _Kept:
         return known
 
     def write(self, looks: Array) -> None:
-        """Keeps the looks of records in files."""
         if self._folder is None or not self._keys["changed"].any():
             return
         seen = ((looks["state"] == SEEN) & (self._keys["changed"] != 0)).nonzero()[0]
