@@ -24,9 +24,8 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from pipegen.data.collect import collect
 from pipegen.phases.compilation import load
-from pipegen.quality.leaks import find_leaks
+from pipegen.quality.leaks import find_leaks, near_pairs
 from pipegen.quality.looks import look_at
-from pipegen.quality.perceptual import near_pairs
 
 EDITS: dict[str, Callable[[Image.Image], Image.Image]] = {
     "JPEG, quality 50": lambda i: i,

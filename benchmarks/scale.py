@@ -85,11 +85,11 @@ def measure(method: str, count: int) -> dict[str, Any]:
     import tensorflow as tf
 
     import pipegen
-    from pipegen.data import one_source
+    from pipegen.data import collect
     from pipegen.ops.sources.image_folder import ImageFolder
 
     phases = Phases()
-    assign, image = one_source.assign, tf.io.encode_png(tf.zeros([8, 8, 3], tf.uint8))
+    assign, image = collect.assign, tf.io.encode_png(tf.zeros([8, 8, 3], tf.uint8))
     counts = iter((CLASSES, count))  # first a few, so that what TensorFlow itself takes to run is not counted for the records
 
     def list_them(*_: object) -> Any:
@@ -116,7 +116,7 @@ def measure(method: str, count: int) -> dict[str, Any]:
         start = _status("VmRSS")
         with (
             mock.patch.object(ImageFolder, "list", list_them),
-            mock.patch.object(one_source, "assign", split_them),
+            mock.patch.object(collect, "assign", split_them),
             phases.phase("build"),
         ):
             pipe = pipegen.build(spec)

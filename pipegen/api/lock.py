@@ -14,9 +14,18 @@ from pipegen.diagnostics.diagnostic import Label, Severity
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass
-from pipegen.locking.entries import data_of, differences, entry_name, entry_of, numbers_of, unfound_functions
+from pipegen.locking.entries import (
+    data_of,
+    differences,
+    drop_texts,
+    entry_name,
+    entry_of,
+    numbers_of,
+    put_file,
+    unfound_functions,
+    write_lock,
+)
 from pipegen.locking.git import Repositories, Resolving
-from pipegen.locking.writing import drop_texts, put_file, write_lock
 from pipegen.phases.compilation import bind, collect_data, inspect
 from pipegen.spec.lock_file import LOCK, Entry, Lock, find_lock, read_lock
 from pipegen.spec.shared_bases import BaseProblem
@@ -172,7 +181,7 @@ def look(spec: Spec, content: bool, progress: Callable[[int], None] | None, held
     """
     if spec.model.source.needs_data():
         return Looked(notes=["the arrays come from `pipegen.build(data=)`, so they were not checked"])
-    from pipegen.data.ownership import missing_data
+    from pipegen.data.named_files import missing_data
 
     missing = missing_data(spec.loaded.raw, spec.loaded.locate.label)
     if missing:

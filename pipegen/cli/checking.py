@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from pipegen.cli.common import start_tensorflow
 from pipegen.cli.failures import CannotRun, refused
 from pipegen.data.content import compared_checksums, damaged_files
-from pipegen.data.exclude import EXCLUDE_HEADER
-from pipegen.data.ownership import argument
+from pipegen.data.named_files import EXCLUDE_HEADER, argument
 from pipegen.data.split_checks import WITHOUT_DATA
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity

@@ -32,8 +32,7 @@ def diff(
     """
     from pipegen.cli.failures import FAILED, FOUND, OK, CannotRun, print_findings
     from pipegen.comparing.compared_sides import RevisionError, UnreadableSideError
-    from pipegen.comparing.comparison import compare
-    from pipegen.comparing.comparison_text import render_github, render_text
+    from pipegen.comparing.comparison import compare, render_github, render_text
     from pipegen.spec.shared_bases import BaseProblem
 
     if a == b == "-":

@@ -57,7 +57,7 @@ def report(
         seen.save(target)
     if write_exclude is not None:
         from pipegen.cli.checking import write_exclude as write_file
-        from pipegen.data.exclude import COPIES_HEADER
+        from pipegen.data.named_files import COPIES_HEADER
 
         write_file(write_exclude, COPIES_HEADER, "splits", seen.manifest.left_out, seen.leaks.to_exclude(), loaded.loaded.base)
     _print(seen, target, output_format)

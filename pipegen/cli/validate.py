@@ -86,7 +86,7 @@ def validate(
 
 
 def _missing(inspection: Inspection) -> tuple[Diagnostic, ...]:
-    from pipegen.data.ownership import missing_data
+    from pipegen.data.named_files import missing_data
 
     return tuple(missing_data(inspection.loaded.raw, inspection.loaded.locate.label))
 

@@ -18,7 +18,7 @@ from pipegen.phases.compilation import inspect
 from pipegen.phases.specs import Spec
 from pipegen.spec.changes import GONE, Change, Kind, in_words, meaning_changes
 from pipegen.spec.compose import MAX_BYTES, compose, decode
-from pipegen.spec.lock_file import Data, Entry, FunctionSource, Lock, read_lock
+from pipegen.spec.lock_file import Data, Entry, Lock, read_lock
 from pipegen.spec.source_map import KeyPath
 from pipegen.spec.spec_hash import meaning
 
@@ -33,25 +33,12 @@ class RevisionError(PipegenError):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A file at a revision.
-
-    Attributes:
-        name: The revision as it was given.
-        commit: Its commit.
-        root: The folder of the working tree.
-        file: The file, relative to the root.
-    """
+    """A file at a revision: the revision as it was given, its commit, the folder of the working tree, and the file relative to that."""
 
     name: str
     commit: str
     root: Path
     file: str
-
-
-def is_revision(text: str) -> bool:
-    """Decides if a text has the form `REVISION:PATH`, and is not an existing file."""
-    name, colon, _ = text.partition(":")
-    return bool(colon and name) and not os.path.lexists(text)
 
 
 def find(text: str, like: str = "") -> Revision:
@@ -81,48 +68,38 @@ def find(text: str, like: str = "") -> Revision:
 
 
 def write_out(revision: Revision, folder: Path) -> Path:
-    """Writes a spec, the bases beside it, and the nearest lock into a folder; returns the path of the spec.
-
-    Raises:
-        RevisionError: If git cannot read it.
-    """
+    """Writes a spec, the bases beside it, and the nearest lock into a folder; returns the path of the spec. Raises `RevisionError` if
+    git cannot read it."""
     wanted, seen = [revision.file], set[str]()
     while wanted and len(seen) < _MOST_FILES:
         file = wanted.pop()
         if file in seen or file.startswith("../") or not _has(revision.commit, file):
             continue  # missing files are reported when the spec is read
         seen.add(file)
-        data = _blob(revision.commit, file)[: MAX_BYTES + 1]
-        _put(folder / file, data)
-        wanted += [os.path.normpath(PurePosixPath(file).parent / base) for base in _bases(data)]
-    _lock(revision, folder)
+        data = _put(revision, file, folder)[: MAX_BYTES + 1]
+        text = decode(data, "")
+        tree = compose(text, "", Diagnostics(most=None)) if isinstance(text, str) and len(data) <= MAX_BYTES else None
+        value: Any = tree.value.get("extends") if tree is not None else None
+        bases = [base for base in (value if isinstance(value, list) else [value]) if isinstance(base, str) and base]
+        beside = (base for base in bases if not base.startswith(("pkg:", "git+", "/")))
+        wanted += [os.path.normpath(PurePosixPath(file).parent / base) for base in beside]
+    locks = ((place / "pipegen.lock").as_posix() for place in PurePosixPath(revision.file).parents)
+    lock = next((file for file in locks if _has(revision.commit, file)), None)
+    if lock is not None:  # its texts lie beside it
+        names = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision.commit, "--", lock, f"{lock}.d")
+        for name in _git(*names, wrong="git lists no files").decode("utf-8", "surrogateescape").split("\0"):
+            if name:
+                _put(revision, name, folder)
     return folder / revision.file
 
 
-def _bases(data: bytes) -> list[str]:
-    """Lists the relative paths of the bases of a spec."""
-    text = decode(data, "")
-    tree = compose(text, "", Diagnostics(most=None)) if isinstance(text, str) and len(data) <= MAX_BYTES else None
-    value: Any = tree.value.get("extends") if tree is not None else None
-    listed = value if isinstance(value, list) else [value]
-    return [base for base in listed if isinstance(base, str) and base and not base.startswith(("pkg:", "git+", "/"))]
-
-
-def _lock(revision: Revision, folder: Path) -> None:
-    """Writes out the nearest lock, with the texts beside it."""
-    for place in PurePosixPath(revision.file).parents:
-        lock = (place / "pipegen.lock").as_posix()
-        if _has(revision.commit, lock):
-            names = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision.commit, "--", lock, f"{lock}.d")
-            for name in _git(*names, wrong="git lists no files").decode("utf-8", "surrogateescape").split("\0"):
-                if name:
-                    _put(folder / name, _blob(revision.commit, name))
-            return
-
-
-def _put(path: Path, data: bytes) -> None:
+def _put(revision: Revision, file: str, folder: Path) -> bytes:
+    """Writes a file of a revision into a folder; returns its content."""
+    data = _git("cat-file", "blob", f"{revision.commit}:{file}", wrong=f"git cannot read {file}")
+    path = folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+    return data
 
 
 def _has(commit: str, file: str) -> bool:
@@ -132,16 +109,8 @@ def _has(commit: str, file: str) -> bool:
         return False
 
 
-def _blob(commit: str, file: str) -> bytes:
-    return _git("cat-file", "blob", f"{commit}:{file}", wrong=f"git cannot read {file}")
-
-
 def _git(*arguments: str, wrong: str) -> bytes:
-    """Runs git without prompts, and without hooks of the repository.
-
-    Raises:
-        RevisionError: If it fails, with the message `wrong`.
-    """
+    """Runs git without prompts, and without hooks of the repository; raises `RevisionError` if it fails, with the message `wrong`."""
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(["git", *arguments], capture_output=True, timeout=_TIMEOUT, check=False, env=environment)  # noqa: S603, S607
@@ -166,19 +135,11 @@ class UnreadableSideError(Exception):
 
 @dataclass(slots=True)
 class Side:
-    """One of the two specs.
+    """One of the two specs, with its name in the comparison, and the plain values that its hash covers (`meaning`).
 
-    Attributes:
-        name: Its name in the comparison.
-        hash: Its spec hash.
-        meaning: The plain values that the hash covers.
-        runtime: Its `runtime` section.
-        words: Its name, description and params.
-        raw: Its plain values, with absolute paths.
-        texts: The texts that it is read from, sorted.
-        spec: The spec itself.
-        shown: For a spec written out from a revision: the folder that stands for the root of the file system, that of the working tree in
-            it, and the text that replaces the latter in findings.
+    `words` are its name, description and params, `raw` its plain values with absolute paths, `texts` those that it is read from, sorted.
+    For a spec written out from a revision, `shown` has the folder that stands for the root of the file system, that of the working tree in
+    it, and the text that replaces the latter in findings.
     """
 
     name: str
@@ -209,13 +170,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class LockSide:
-    """A lock as a side of a comparison.
-
-    Attributes:
-        name: Its name in the comparison.
-        folder: The folder that the paths of its specs are relative to.
-        lock: The lock itself.
-    """
+    """A lock as a side of a comparison; the paths of its specs are relative to `folder`."""
 
     name: str
     folder: Path
@@ -230,7 +185,8 @@ def read_side(text: str, other: str, overrides: Mapping[str, Any], stdin: bytes 
         RevisionError: If git does not have it.
         BaseProblem: If the lock cannot be read.
     """
-    if not is_revision(text):
+    given, colon, _ = text.partition(":")
+    if not (given and colon) or os.path.lexists(text):  # not of the form `REVISION:PATH`
         return _read(text, text, None, overrides, stdin)
     revision = find(text, like=other)
     with tempfile.TemporaryDirectory(prefix="pipegen-") as top:
@@ -248,10 +204,8 @@ def _read(path: str, name: str, shown: tuple[str, str, str] | None, overrides: M
             raise RevisionError(f"the lock {name} does not exist")
         folder = Path(path if shown is None else path.removeprefix(shown[0])).absolute().parent
         return LockSide(name, folder, read_lock(Path(path)))
-    if path == "-":
-        found = inspect(STDIN, overrides=overrides, overrides_from="--set", text=stdin or b"")
-    else:
-        found = inspect(path, overrides=overrides, overrides_from="--set")
+    given, text = (STDIN, stdin or b"") if path == "-" else (path, None)
+    found = inspect(given, overrides=overrides, overrides_from="--set", text=text)
     spec = found.spec
     if spec is None:
         raise UnreadableSideError(*_renamed(found.diagnostics.sorted(), found.loaded.texts, shown))
@@ -316,14 +270,18 @@ def lock_changes(a: Lock, b: Lock) -> Iterator[Change]:
 
 
 def _entry_changes(a: Entry, b: Entry) -> list[Change]:
-    """Compares two entries of a spec in locks."""
     found = meaning_changes(a.meaning, b.meaning)[0] if a.hash != b.hash else []
     found += _data(a.data, b.data)
     for step, numbers in a.fitted.items():
         if b.fitted.get(step, numbers) != numbers:
             found.append(Change("numbers", ("fitted", step), "other numbers were learned", "the step works with those"))
     for name, source in a.functions.items():
-        found += _function(name, source, b.functions.get(name, source))
+        other = b.functions.get(name, source)
+        if source.function != other.function:
+            found.append(Change("numbers", ("functions", name), "its source differs", _OTHER_CODE))
+        elif source.module != other.module:
+            effect = f"its own lines are the same; {_OTHER_CODE} if it uses the rest"
+            found.append(Change("perhaps", ("functions", name), "its module differs", effect))
     for what, old, new in (("packages", a.packages, b.packages), ("versions", a.versions, b.versions)):
         for name in {**old, **new}:
             if old.get(name) != new.get(name):
@@ -349,10 +307,3 @@ def _data(a: Data | None, b: Data | None) -> Iterator[Change]:
         yield Change("numbers", path, "files of the same names and sizes have other contents", "the data is not the same")
     if a.classes != b.classes:
         yield Change("numbers", (*path, "classes"), f"{a.classes} → {b.classes}", "labels have other values")
-
-
-def _function(name: str, a: FunctionSource, b: FunctionSource) -> Iterator[Change]:
-    if a.function != b.function:
-        yield Change("numbers", ("functions", name), "its source differs", _OTHER_CODE)
-    elif a.module != b.module:
-        yield Change("perhaps", ("functions", name), "its module differs", f"its own lines are the same; {_OTHER_CODE} if it uses the rest")

@@ -1,13 +1,14 @@
-"""Compares two specs, locks, or a spec and its stored half."""
+"""Compares two specs, locks, or a spec and its stored half; renders that as text, and as GitHub's workflow commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
 from pipegen.comparing.compared_sides import LockSide, RevisionError, Side, lock_changes, read_side
-from pipegen.diagnostics.diagnostic import relative_path
+from pipegen.diagnostics.diagnostic import is_address, relative_path
+from pipegen.diagnostics.machine_readable import workflow_command
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.prepared import Prepared
 from pipegen.spec.changes import GONE, KINDS, Change, Draws, Kind, differences, fold_runs, in_words, meaning_changes
@@ -20,14 +21,9 @@ from pipegen.terminal import masked_value
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The differences between two specs or locks.
+    """The differences between two specs or locks, by kind and then by place; `hashes` is empty for locks of several specs.
 
-    Attributes:
-        names: The names of the two.
-        hashes: Their spec hashes; empty for locks of several specs.
-        changes: The differences, by kind and then by place.
-        draws: The effects on the random draws.
-        notes: Remarks on what was not compared.
+    `draws` has the effects on the random draws, and `notes` remarks on what was not compared.
     """
 
     names: tuple[str, str]
@@ -95,13 +91,6 @@ _SPEED: tuple[tuple[KeyPath, str], ...] = (
 )
 
 
-def _runtime_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Compares two `runtime` sections."""
-    for path, before, after in differences(a, b):
-        effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
-        yield Change("speed", ("runtime", *path), f"{before} → {after}", effect)
-
-
 def _path_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
     """Compares the paths to data of two specs, given as plain values with absolute paths."""
     old, new = dict(_paths(a)), dict(_paths(b))
@@ -141,29 +130,14 @@ def _paths(spec: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
             yield path, value
 
 
-def _word_changes(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
-    """Compares the names, descriptions and params of two specs, given as plain values."""
-    for key, effect in (("name", "the name only"), ("description", "words for people")):
-        if a.get(key) != b.get(key):
-            yield Change("nothing", (key,), f"{in_words(a.get(key))} → {in_words(b.get(key))}", effect)
-    old, new = a.get("params") or {}, b.get("params") or {}
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    for name in names:
-        how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
-        yield Change("nothing", ("params", name), f"it {how}", "the effects of its values are listed with the keys that use it")
-
-
 _NOTHING: Mapping[str, Any] = {}
 
 
 def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: bytes | None = None) -> Comparison:
     """Compares two specs, two locks, or one with the other.
 
-    Args:
-        a: A spec or a lock: a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for `stdin`.
-        b: Another one, in the same forms.
-        overrides: Values for both, as texts, by param or by path.
-        stdin: The text of a spec.
+    Each is a file, a file at a revision as `HEAD~1:flowers.pipegen.yaml`, or `-` for the text of a spec in `stdin`. `overrides` has values
+    for both, as texts, by param or by path.
 
     Raises:
         UnreadableSideError: If one of them has errors.
@@ -184,33 +158,27 @@ def compare(a: str, b: str, *, overrides: Mapping[str, Any] = _NOTHING, stdin: b
 def _of_specs(a: Side, b: Side) -> Comparison:
     stored = store_changes(a, b)
     found, draws = stored or meaning_changes(a.meaning, b.meaning)
-    found += [
-        *(_path_changes(a.raw, b.raw) if stored is None else ()),
-        *_runtime_changes(a.runtime, b.runtime),
-        *_word_changes(a.words, b.words),
-    ]
-    if stored is None and not _same_hash(a, b) and not any(change.kind == "numbers" for change in found):
-        found.append(Change("numbers", (), "the hashes differ", "the reason cannot be described"))
+    found += _path_changes(a.raw, b.raw) if stored is None else ()
+    for path, before, after in differences(a.runtime, b.runtime):
+        effect = next((effect for start, effect in _SPEED if path[: len(start)] == start), "how fast")
+        found.append(Change("speed", ("runtime", *path), f"{before} → {after}", effect))
+    for key, effect in (("name", "the name only"), ("description", "words for people")):
+        if a.words.get(key) != b.words.get(key):
+            found.append(Change("nothing", (key,), f"{in_words(a.words.get(key))} → {in_words(b.words.get(key))}", effect))
+    old, new = a.words["params"], b.words["params"]
+    for name in (name for name in {**old, **new} if old.get(name) != new.get(name)):
+        how = "is new" if name not in old else GONE.removeprefix("it ") if name not in new else "is declared otherwise"
+        found.append(Change("nothing", ("params", name), f"it {how}", "the effects of its values are listed with the keys that use it"))
+    if stored is None and a.hash != b.hash and not any(change.kind == "numbers" for change in found):
+        *meanings, folded = fold_runs(a.meaning, b.meaning)
+        if not folded or digest_of(meanings[0]) != digest_of(meanings[1]):
+            found.append(Change("numbers", (), "the hashes differ", "the reason cannot be described"))
     if not found and a.texts != b.texts:
         found.append(Change("nothing", (), "the texts differ", "comments, order, or default values"))
     placed = [replace(change, span=(a if change.gone else b).span(change.path) if change.path else None) for change in found]
-    return Comparison((a.name, b.name), (a.hash, b.hash), _ordered(placed), draws, tuple(_notes(a, b)))
-
-
-def _same_hash(a: Side, b: Side) -> bool:
-    """Compares the hashes, also with runs of arithmetic folded to one step."""
-    if a.hash == b.hash:
-        return True
-    *meanings, folded = fold_runs(a.meaning, b.meaning)
-    return bool(folded) and digest_of(meanings[0]) == digest_of(meanings[1])
-
-
-def _notes(*sides: Side) -> Iterator[str]:
-    """Lists the bases that are not read from the revision."""
-    for side in sides:
-        for name in side.spec.loaded.texts if side.shown is not None else ():
-            if name.startswith("pkg:"):
-                yield f"{name} is read as it is installed here, not as it was at {side.name}; compare the locks of both"
+    bases = [(side, name) for side in (a, b) if side.shown is not None for name in side.spec.loaded.texts if name.startswith("pkg:")]
+    notes = (f"{name} is read as it is installed here, not as it was at {at.name}; compare the locks of both" for at, name in bases)
+    return Comparison((a.name, b.name), (a.hash, b.hash), _ordered(placed), draws, tuple(notes))
 
 
 def _of_both(sides: tuple[Side | LockSide, Side | LockSide], names: tuple[str, str]) -> Comparison:
@@ -237,3 +205,65 @@ def _ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
     for change in found:
         sections.setdefault(change.path[:2], len(sections))
     return tuple(sorted(found, key=lambda change: (KINDS.index(change.kind), sections[change.path[:2]])))
+
+
+_TITLES: dict[Kind, str] = {
+    "numbers": "other numbers",
+    "perhaps": "other numbers, perhaps: the specs alone do not tell",
+    "speed": "the same numbers, at another speed",
+    "nothing": "nothing but words",
+}
+
+
+def verdict(comparison: Comparison) -> str:
+    """The outcome as a sentence."""
+    counts = {kind: len(comparison.of(kind)) for kind in KINDS}
+    if counts["numbers"]:
+        return "The model sees other numbers."
+    if counts["perhaps"]:
+        return "The model may see other numbers: that depends on the data."
+    if counts["speed"]:
+        rounds = any(change.path[:2] == ("runtime", "jit") for change in comparison.of("speed"))
+        return f"The model sees the same numbers{', up to rounding' if rounds else ''}; only speed differs."
+    return "The model sees the same numbers." if comparison.changes else "Nothing differs."
+
+
+def render_text(comparison: Comparison, strong: Callable[[str], str] = str) -> str:
+    """Renders a comparison as text; `strong` marks headings."""
+    lines = [f"{comparison.names[0]} → {comparison.names[1]}: {verdict(comparison)}"]
+    for kind in KINDS:
+        changes = comparison.of(kind)
+        if changes:
+            lines += ["", strong(_TITLES[kind])]
+        for change in changes:
+            where = f"  ({change.span})" if change.span is not None else ""
+            lines += [f"  {change}{where}", f"      {change.whole_effect}"]
+    return "".join(f"{line}\n" for line in [*lines, *_draws(comparison)])
+
+
+def render_github(comparison: Comparison) -> str:
+    """Renders a comparison as workflow commands, one a line: warnings for other numbers, notices for the rest."""
+    revisions = tuple(f"{name.partition(':')[0]}:" for name in comparison.names if ":" in name)
+    commands = []
+    for change in comparison.changes:
+        properties = {}
+        # Files at a revision or in a package are not in the working tree.
+        if change.span is not None and not is_address(change.span.file) and not change.span.file.startswith(revisions):
+            properties = {"file": relative_path(change.span.file), "line": str(change.span.line)}
+        command = "warning" if change.kind in ("numbers", "perhaps") else "notice"
+        properties["title"] = f"pipegen diff: {_TITLES[change.kind]}"
+        commands.append(workflow_command(command, properties, f"{change}\n{change.whole_effect}"))
+    commands.append(workflow_command("notice", {"title": "pipegen diff"}, "\n".join([verdict(comparison), *_draws(comparison)[1:]])))
+    return "".join(f"{command}\n" for command in commands)
+
+
+def _draws(comparison: Comparison) -> list[str]:
+    """Describes the effects on the draws, if numbers change."""
+    if comparison.same_numbers:
+        return []
+    lines = []
+    if comparison.draws.kept:
+        lines.append(f"The same draws as before: {', '.join(comparison.draws.kept)}.")
+    if comparison.draws.moved:
+        lines.append(f"Other draws: {', '.join(f'{step} ({why})' for step, why in comparison.draws.moved)}.")
+    return ["", *lines] if lines else []

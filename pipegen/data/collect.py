@@ -1,32 +1,272 @@
-"""From a spec to the manifest of its data: lists the source, leaves out excluded and missing records, assigns the splits."""
+"""From a spec to the manifest of its data: lists each source, leaves out excluded and missing records, assigns the splits."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipegen.data.exclude import excluded_keys
+import numpy as np
+
 from pipegen.data.image_sides import ignores_exif, judge_buckets, with_orientations, with_sides
-from pipegen.data.mixed_manifest import MixedManifest, collect_mixed, mixed_manifest
-from pipegen.data.one_source import Collected, chosen, collect_part, collected, findings_of, list_part
-from pipegen.data.ownership import claim_places, path_only
+from pipegen.data.manifest import Manifest, ShardedManifest, sharded_manifest, without_records
+from pipegen.data.mixed_manifest import MixedManifest, mixed_manifest
+from pipegen.data.named_files import (
+    SECTIONS,
+    argument,
+    below,
+    claim_places,
+    excluded_keys,
+    finding_of,
+    path_only,
+    place_within,
+    read_list,
+    read_values,
+)
+from pipegen.data.remote.localise import localised
+from pipegen.data.rounding import exact
+from pipegen.data.sampling import with_subset
 from pipegen.data.split_checks import check_splits
-from pipegen.diagnostics.diagnostic import Diagnostics, Severity
+from pipegen.data.splits import assign
+from pipegen.data.verdict import check_assignment, far_from_asked
+from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
+from pipegen.errors import Attempts, OpError, OpErrors
+from pipegen.frozen import dataclass
 from pipegen.kept import INDEXES, kept_folder
+from pipegen.memory import ram_budget
+from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.sources.listing.base import LeftOut
-from pipegen.spec.variants import joined
+from pipegen.ops.sources.listing.base import LeftOut, Note
+from pipegen.ops.sources.parts.adapted import filled, merge_classes
+from pipegen.spec.models import MissingFraction
+from pipegen.spec.source_map import format_path
+from pipegen.spec.units import format_bytes
+from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.sources.listing.base import Note
+    from pipegen.ops.sources.listing.base import Listing
+    from pipegen.ops.sources.listing.missing import Missing
+    from pipegen.ops.sources.listing.strings import Ints
     from pipegen.spec.locate import Locate
-    from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.models import Errors, PipelineSpec
+
+
+_LIST = "or name those to leave out: `pipegen validate SPEC --data --write-exclude missing.txt`, then `errors: {exclude: missing.txt}`"
+
+
+def without_missing(errors: Errors, listing: Listing) -> tuple[Listing | None, tuple[str, ...], tuple[Note, ...]]:
+    """Leaves out the records that lack a file.
+
+    Returns:
+        The other records, or `None` if none is left (or none of a split that has its own source); the keys of those that lack a file;
+        and a note about each group of them: a warning if the spec drops them, else an error.
+    """
+    if not listing.missing:
+        return listing, (), ()
+    gone: Ints = np.zeros(len(listing.keys), bool)
+    gone[np.concatenate([np.zeros(0, np.int64), *(group.records for group in listing.missing if group.records is not None)])] = True
+    unlisted = sum(len(group.keys) for group in listing.missing if group.records is None)
+    # Masks of the records of each split that has its own source.
+    parts = [] if listing.parts is None else [listing.parts.codes == code for code in range(len(listing.parts.names))]
+    is_left = not any(gone[own].all() for own in (slice(None), *parts) if gone[own].size)
+    # The limit holds for each split with its own source, and for all records together.
+    counts = [(int(gone.sum()) + unlisted, len(gone) + unlisted), *((int(gone[own].sum()), int(own.sum())) for own in parts)]
+    over = [(lost, total) for lost, total in counts if lost > exact(errors.most_missing) * total]
+    drops = is_left and not over
+    why = ""
+    if isinstance(errors.missing, MissingFraction) and is_left and over:
+        lost, total = over[-1]
+        why = f"; {lost:,} of {total:,} is more than `max_fraction: {errors.missing.max_fraction:g}` allows"
+    if errors.missing != "raise" and not is_left:
+        none = "no record" if gone.all() else "no record of a split"
+        why = f"; leaving them out, as `errors.missing` asks, would leave {none}"
+    ways_out = (write("errors: {missing: drop}", "spec", "or leave them out, with a warning: {}"), _LIST) if is_left else ()
+
+    def note(group: Missing) -> Note:
+        n, (one, several), total = len(group.keys), group.what, len(listing.keys) + unlisted
+        if group.records is not None and parts:  # only records of some splits could be in the group
+            total = sum(int(own.sum()) for own in parts if own[group.records].any())
+        message = group.example(0)
+        if n > 1:
+            message += f"; {n:,} of {total:,} {several} lack {group.lack}"
+        if drops:
+            message += " and are left out" if n > 1 else "; it is left out"
+        help_ = group.help if drops else (*group.help, *ways_out)
+        left_out = LeftOut(n, f"{one} that lacks {group.lack}", f"{several} that lack {group.lack}")
+        return Note(group.code, message + why, help_, group.field, "warning" if drops else "error", (left_out,))
+
+    notes = tuple(map(note, listing.missing))
+    keys = tuple(dict.fromkeys(key for group in listing.missing for key in group.keys))
+    if not is_left:
+        return None, keys, notes
+    left = listing.take(np.flatnonzero(~gone)) if gone.any() else listing
+    return replace(left, missing=(), notes=(*listing.notes, *notes)), keys, notes
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The manifest of the data (`None` after an error) and every finding.
+
+    `assigned` is the manifest also if the errors came after the split assignment, or are about records that lack a file:
+    the other files can still be looked at.
+    """
+
+    manifest: Manifest | None
+    diagnostics: Diagnostics
+    assigned: Manifest | None = None
+    missing: tuple[str, ...] = ()
+    """Keys of records that lack a file."""
+    lost: tuple[Diagnostic, ...] = ()
+    """Findings about these."""
+    excluded: tuple[str, ...] = ()
+    """Keys that `errors.exclude` left out."""
+
+
+def _collected(
+    manifest: Manifest | None,
+    diagnostics: Diagnostics,
+    missing: Sequence[str],
+    lost: Sequence[Diagnostic],
+    excluded: frozenset[str] = frozenset(),
+) -> Collected:
+    """Puts the results together; the manifest keeps the findings that are not errors, and knows what is excluded."""
+    if manifest is not None:
+        manifest = replace(manifest, findings=tuple(d for d in diagnostics.items if d.severity is not Severity.ERROR))
+    left_out = manifest.excluded if manifest is not None else tuple(sorted(excluded))
+    return Collected(None if diagnostics.has_errors else manifest, diagnostics, manifest, tuple(missing), tuple(lost), left_out)
+
+
+def _list_part(
+    spec: PipelineSpec, locate: Locate, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None
+) -> tuple[Listing | None, Diagnostics]:
+    """Lists the records of a source, or of one part of a mix; for arguments see `collect`."""
+    diagnostics = Diagnostics()
+    try:
+        local = localised(spec.source, spec.runtime)
+        spec = spec.model_copy(update={"source": local.source})
+        with local.errors_named():
+            listing = with_orientations(spec, local.listing(_list(spec, base, progress, data)), progress)
+    except OpError as error:
+        diagnostics.extend(finding_of(e, locate(argument(spec, e.field))) for e in error.every)
+        # The list of excluded files, the files listed so far, and the columns of `splits` are checked, too.
+        diagnostics.extend(finding for section in SECTIONS for finding in read_list(spec, base, locate, section)[1])
+        if isinstance(error, OpErrors) and error.listing is not None:
+            listing = local.listing(error.listing)
+            diagnostics.extend(_chosen(spec, listing, excluded_keys(spec, {"": listing}, base, locate)[0], locate)[2])
+        if isinstance(error, OpErrors) and error.cells is not None:
+            tried = Attempts()
+            for field, column in spec.splits.columns().items():
+                tried.of(error.cells, column, field)
+            diagnostics.extend(finding_of(e, locate(("splits", *(e.field or "").split(".")))) for e in tried.errors)
+        return None, diagnostics
+    diagnostics.extend(_findings_of(spec, listing.notes, locate))
+    return (None if diagnostics.has_errors else listing), diagnostics
+
+
+def _chosen(
+    spec: PipelineSpec, listing: Listing, excluded: frozenset[str], locate: Locate, *, late_files: bool = False
+) -> tuple[Listing | None, tuple[str, ...], list[Diagnostic]]:
+    """Leaves out the records whose keys are `excluded`, and those that lack a file.
+
+    With `late_files`, the latter stay, and reading them is an error later.
+
+    Returns:
+        The records that are left, or `None`; the keys of those that lack a file; and findings about these.
+    """
+    if excluded:
+        listing = listing.take(np.flatnonzero(np.fromiter((key not in excluded for key in listing.keys), bool, len(listing.keys))))
+        # `take` leaves the files without a record, which are known by their keys alone.
+        unlisted = (g if g.records is not None else g.only(np.flatnonzero([k not in excluded for k in g.keys])) for g in listing.missing)
+        listing = replace(listing, excluded=excluded, missing=tuple(group for group in unlisted if len(group.keys)))
+    if late_files:
+        return replace(listing, missing=()), (), []
+    left, keys, notes = without_missing(spec.errors, listing)
+    return left, keys, _findings_of(spec, notes, locate)
+
+
+def _collect_part(
+    spec: PipelineSpec, listing: Listing, locate: Locate, base: Path, name: str | None = None, also: frozenset[str] = frozenset()
+) -> tuple[Manifest | None, Diagnostics]:
+    """Assigns listed records to splits and checks the splits.
+
+    Ids are made from `name`, that of a part in a mix and by default the source's, and the keys. `also` are keys to leave out besides those
+    that `splits.exclude` names.
+    """
+    diagnostics = Diagnostics()
+    try:
+        read_values(spec.splits, base)
+        if listing.shards is not None:
+            manifest: Manifest = sharded_manifest(spec, listing, name or spec.source.op)
+        else:
+            members = assign(spec.splits, listing, spec.split_names())
+            manifest = Manifest(listing, members, name or spec.source.op, tuple(sorted(listing.excluded)))
+        far = far_from_asked(spec, manifest, locate)
+        manifest, findings = _without_copies(spec, manifest, base, locate, also)
+        try:
+            manifest = with_subset(manifest, spec.sampling.subset if spec.sampling is not None else None)
+        except OpError as error:
+            at = ("sampling", "subset", *((error.field,) if error.field is not None else ()))
+            findings.append(finding_of(error, locate(at)))
+    except OpError as error:
+        path = place_within(spec, error.field, "splits") if error.field is not None else ("source",)
+        diagnostics.add(finding_of(error, locate(path)))
+        return None, diagnostics
+    diagnostics.extend([*check_assignment(spec, manifest, locate), *far, *findings])
+    for column, path in spec.columns().items() if listing.shards is not None and not diagnostics.has_errors else ():
+        message = f"{column!r} was read once from all {manifest.total:,} records, for `{format_path(path)}`"
+        diagnostics.add(make("PG432", message, locate(path), help="it is read again if the files change"))
+    return manifest, diagnostics
+
+
+def _without_copies(
+    spec: PipelineSpec, manifest: Manifest, base: Path, locate: Locate, also: frozenset[str]
+) -> tuple[Manifest, list[Diagnostic]]:
+    """Removes the records of `splits.exclude` and `also` from their splits; returns the findings about the list, too."""
+    listing = manifest.listing
+    keys, findings = excluded_keys(spec, {"": listing}, base, locate, "splits", frozenset(listing.excluded))
+    keys |= also
+    if not keys:
+        return manifest, findings
+    if isinstance(manifest, ShardedManifest):
+        return without_records(manifest, keys), findings
+    stays = np.fromiter((key not in keys for key in listing.keys), bool, len(listing.keys))
+    members = {split: records[stays[records]] for split, records in manifest.members.items()}
+    inside: Ints = np.zeros(len(stays), bool)
+    inside[np.concatenate([*manifest.members.values()])] = True
+    left_out = tuple(listing.keys.take(np.flatnonzero(inside & ~stays)))
+    return replace(manifest, members=members, left_out=left_out), findings
+
+
+def _list(spec: PipelineSpec, base: Path, progress: Callable[[int], None] | None, data: Mapping[str, object] | None) -> Listing:
+    """Lists the source; `method: folder` looks one level deeper for the classes.
+
+    Raises:
+        OpError: As `Source.list`; `PG410` for compressed arrays larger than the RAM budget, before they are unpacked.
+    """
+    if data is not None and not spec.source.needs_data():
+        message = f"`build(data=)` needs a source that takes arrays, and `{spec.source.op}` reads files"
+        raise OpError("PG418", message, help="leave `data` out; `arrays` without a `path` and `dataframe` take it")
+    need = spec.source.unpacked(base)
+    budget = ram_budget(spec.runtime) if need else 0
+    if need > budget:
+        message = f"the compressed arrays take {format_bytes(need)} in memory, and the RAM budget is {format_bytes(budget)}"
+        help_ = "write them uncompressed, with `np.savez`: then they are read from the disk when needed"
+        raise OpError("PG410", message, field="path" if "path" in type(spec.source).model_fields else None, help=help_)
+    if spec.splits.method == "folder":
+        folders = {split: str(folder).strip("/") for split, folder in spec.splits.parts.items()}
+        return spec.source.list_parts(base, folders, progress)
+    return spec.source.list(base, progress, data)
+
+
+def _findings_of(spec: PipelineSpec, notes: Sequence[Note], locate: Locate) -> list[Diagnostic]:
+    each = ((note, Severity(note.severity) if note.severity is not None else None) for note in notes)
+    return [make(n.code, n.message, locate(argument(spec, n.field)), help=n.help or (), severity=severity) for n, severity in each]
 
 
 def collect(
@@ -49,19 +289,19 @@ def collect(
     if diagnostics.has_errors:
         return Collected(None, diagnostics)
     if spec.source.mixed():
-        return collect_mixed(spec, diagnostics, locate, base, progress, data, late_files=late_files)
+        return _collect_mixed(spec, diagnostics, locate, base, progress, data, late_files=late_files)
     spec.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
-    listing, findings = list_part(spec, locate, base, progress, data)
+    listing, findings = _list_part(spec, locate, base, progress, data)
     diagnostics.extend(findings)
     if listing is None:
         return Collected(None, diagnostics)
     excluded, unlisted = excluded_keys(spec, {"": listing}, base, locate)
     diagnostics.extend(unlisted)
-    listing, missing, lost = chosen(spec, listing, excluded, locate, late_files=late_files)
+    listing, missing, lost = _chosen(spec, listing, excluded, locate, late_files=late_files)
     diagnostics.extend(lost)
     if unlisted or listing is None:
-        return Collected(None, diagnostics, missing=missing, lost=tuple(lost), excluded=tuple(sorted(excluded)))
-    manifest, findings = collect_part(spec, listing, locate, base)
+        return _collected(None, diagnostics, missing, lost, excluded)
+    manifest, findings = _collect_part(spec, listing, locate, base)
     diagnostics.extend(findings)
     if manifest is not None and not diagnostics.has_errors:
         manifest, further = with_sides(spec, manifest, locate, progress)
@@ -70,8 +310,130 @@ def collect(
             diagnostics.extend(judge_buckets(spec, manifest, locate))
             for stage in spec.stages:
                 own, notes = in_stage(spec, stage.resolved, manifest)
-                diagnostics.extend([*findings_of(spec, notes, locate), *judge_buckets(stage.resolved, own, locate)])
-    return collected(manifest, diagnostics, missing, lost)
+                diagnostics.extend([*_findings_of(spec, notes, locate), *judge_buckets(stage.resolved, own, locate)])
+    return _collected(manifest, diagnostics, missing, lost)
+
+
+def _collect_mixed(
+    spec: PipelineSpec,
+    diagnostics: Diagnostics,
+    locate: Locate,
+    base: Path,
+    progress: Callable[[int], None] | None,
+    data: Mapping[str, object] | None,
+    *,
+    late_files: bool,
+) -> Collected:
+    """Lists the data of every part, unites their classes, and assigns the records of each to its splits; see `collect`.
+
+    Adds its findings to `diagnostics`.
+    """
+    every = {name: (joined(spec, name), relocated_part(locate, spec, name)) for name in spec.source.mixed()}
+    listings: dict[str, Listing] = {}
+    seen = 0
+    for name, (own, at) in every.items():
+        own.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
+        later = None if progress is None else lambda n, seen=seen: progress(seen + n)
+        given: Any = data.get(name) if own.source.needs_data() and isinstance(data, Mapping) else None
+        listing, findings = _list_part(own, at, base, later, given)
+        diagnostics.extend(findings)
+        if listing is not None:
+            listings[name] = listing
+            seen += len(listing.keys)
+    if len(listings) < len(every):
+        return Collected(None, diagnostics)
+    excluded, unlisted = excluded_keys(spec, listings, base, locate)
+    diagnostics.extend(unlisted)
+    missing: list[str] = []
+    lost: list[Diagnostic] = []
+    for name, (own, at) in every.items():
+        left, keys, found = _chosen(own, listings.pop(name), _of_part(name, excluded), at, late_files=late_files)
+        lost += found
+        missing += [below(name, key) for key in keys]
+        if left is not None:
+            listings[name] = left
+    diagnostics.extend(lost)
+    if unlisted or len(listings) < len(every):
+        return _collected(None, diagnostics, missing, lost, excluded)
+    parts: dict[str, Manifest] = {}
+    gone = frozenset(below(name, key) for name, listing in listings.items() for key in listing.excluded)
+    copies, wrong = excluded_keys(spec, listings, base, locate, "splits", gone)
+    diagnostics.extend(wrong)
+    for name, listing in _united(spec, listings, locate, diagnostics).items():
+        own, at = every[name]
+        single = own.batch.model_copy(update={"size": 1, "remainder": None})  # a part need not fill a batch alone
+        manifest, findings = _collect_part(own.model_copy(update={"batch": single}), listing, at, base, name, _of_part(name, copies))
+        diagnostics.extend(findings)
+        if manifest is not None:
+            parts[name] = manifest
+    if len(parts) < len(listings):
+        return _collected(None, diagnostics, missing, lost, excluded)
+    made = mixed_manifest(spec, parts)
+    diagnostics.extend(_judged(spec, made, locate))
+    return _collected(made, diagnostics, missing, lost)
+
+
+def _of_part(name: str, keys: frozenset[str]) -> frozenset[str]:
+    """Selects the keys of one part and drops their prefix."""
+    return frozenset(key.removeprefix(f"{name}/") for key in keys if key.startswith(f"{name}/"))
+
+
+def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate, diagnostics: Diagnostics) -> dict[str, Listing]:
+    """Renumbers labels by the classes of all parts, in the order of the parts, and adds the features that parts fill in."""
+    classes = tuple(dict.fromkeys(name for listing in listings.values() for name in listing.class_names))
+    columns: dict[str, tuple[str, ...]] = {}
+    for listing in listings.values():
+        for name, own in listing.column_classes.items():
+            columns[name] = tuple(dict.fromkeys((*columns.get(name, ()), *own)))
+    found = {}
+    for name, listing in listings.items():
+        source = joined(spec, name).source
+        if any(counts_classes(listing, column) for column in listing.columns) and listing.column_classes != columns:
+            message = f"the part `{name}` has other classes than the mix, so the class numbers in its masks would be wrong"
+            diagnostics.add(make("PG462", message, locate(part_path(name)), help="name them in each part: `classes: […]`"))
+            continue
+        made = merge_classes(listing, classes, columns, source.class_feature())
+        if isinstance(source, PartSource):
+            try:
+                made = filled(made, source.adapting, columns)
+            except OpError as error:
+                at = (*part_path(name), *(error.field or "").split("."))
+                diagnostics.add(finding_of(error, locate(at)))
+        found[name] = made
+    return _padded_alike(found)
+
+
+def _padded_alike(listings: Mapping[str, Listing]) -> dict[str, Listing]:
+    """Pads each ragged feature to its largest number of items in any part."""
+    types = [listing.type for listing in listings.values() if listing.type is not None]
+    most: dict[str, int] = {}
+    for name, t in (item for type_ in types for item in type_.items()):
+        if t.most is not None:
+            most[name] = max(most.get(name, 0), t.most)
+    found = dict(listings)
+    for part, listing in listings.items() if most else ():
+        if listing.type is not None:
+            longer = {name: t.with_(most=most[name]) for name, t in listing.type.items() if name in most}
+            found[part] = replace(listing, type=listing.type.replace(**longer))
+    return found
+
+
+def _judged(spec: PipelineSpec, made: MixedManifest, locate: Locate) -> Diagnostics:
+    """Reports splits of the mix whose epoch is empty, too long, or shorter than a batch."""
+    found, size = Diagnostics(), spec.batch.size
+    for split in made.members:
+        try:
+            examples = made.epoch_examples(split)
+        except OpError as error:
+            found.add(finding_of(error, locate(("source", "mix", error.field or "epoch"))))
+            continue
+        if examples < size and spec.batch.remainder_for(split) == "drop":
+            message = f"an epoch of `{split}` has {examples} examples of all parts, fewer than one batch of {size}: no step is left"
+            keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
+            labels = [locate(("batch", "size"))]
+            labels += [locate(("source", "mix", "epoch"), f"{examples} examples")] if split == "train" else []
+            found.add(make("PG407", message, *labels, help=(f"lower `batch.size` to {examples} or less", keep)))
+    return found
 
 
 def in_stage(spec: PipelineSpec, stage: PipelineSpec, manifest: Manifest) -> tuple[Manifest, tuple[Note, ...]]:
@@ -118,13 +480,12 @@ def left_out(manifest: Manifest) -> list[str]:
     """Counts the data that is in no split, a text for each reason."""
     counted: dict[tuple[str, str], int] = {}
     for part in manifest.by_part().values():
-        for one in (*(one for note in part.listing.notes for one in note.left_out), *_by_the_spec(part)):
+        by_the_spec = (
+            LeftOut(len(part.excluded), "excluded entry", "excluded entries"),
+            LeftOut(len(part.left_out), "record that `splits.exclude` names", "records that `splits.exclude` names"),
+            LeftOut(part.spared, "training example that `subset` leaves out", "training examples that `subset` leaves out"),
+            LeftOut(part.unused, "example that no part asks for", "examples that no part asks for"),
+        )
+        for one in chain.from_iterable((*(note.left_out for note in part.listing.notes), by_the_spec)):
             counted[one[1:]] = counted.get(one[1:], 0) + one.number
     return [str(LeftOut(number, *words)) for words, number in counted.items() if number]
-
-
-def _by_the_spec(part: Manifest) -> Iterator[LeftOut]:
-    yield LeftOut(len(part.excluded), "excluded entry", "excluded entries")
-    yield LeftOut(len(part.left_out), "record that `splits.exclude` names", "records that `splits.exclude` names")
-    yield LeftOut(part.spared, "training example that `subset` leaves out", "training examples that `subset` leaves out")
-    yield LeftOut(part.unused, "example that no part asks for", "examples that no part asks for")

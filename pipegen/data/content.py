@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 Array = np.ndarray[Any, Any]
-_BLOCK = 2**20
 _AT_ONCE = 256
 """Files handed to the threads at a time, so that ten million take no memory."""
+_BLOCK = 2**20
 _CHUNK = 64
 """Files between two reports of progress."""
 
@@ -49,7 +49,8 @@ def content_digest(listing: Listing, progress: Callable[[int], None] | None = No
     named, done = _named(listing), 0
     with ThreadPoolExecutor(available_cores()) as threads:
         while some := list(islice(named, _AT_ONCE)):
-            for (name, _), found in zip(some, threads.map(_sha256, [path for _, path in some]), strict=True):
+            hashed = threads.map(lambda path: _hash_file(path, hashlib.sha256()), [path for _, path in some])
+            for (name, _), found in zip(some, hashed, strict=True):
                 digest.update(b"%b\0%b\n" % (name, found))
             done += len(some)
             if progress is not None:
@@ -66,7 +67,7 @@ def _archived_digest(listing: Listing, progress: Callable[[int], None] | None) -
         if reader.archived:
             found = hashlib.sha256(reader.stored("image", np.array([listing.row(record)]))[0]).digest()
         else:
-            found = _sha256(encode(listing.path(record)))
+            found = _hash_file(listing.path(record), hashlib.sha256())
         digest.update(b"\0%b\0%b\n" % (encode(listing.keys[record]), found))
         if progress is not None and not done % _AT_ONCE:
             progress(done)
@@ -90,10 +91,6 @@ def _hash_file(path: str | bytes, state: Any) -> bytes:
             state.update(block)
             at += len(block)
     return state.digest()
-
-
-def _sha256(path: bytes) -> bytes:
-    return _hash_file(path, hashlib.sha256())
 
 
 def damaged_files(manifest: Manifest) -> Iterator[str]:
@@ -140,8 +137,20 @@ def same_files(
         OpError: `PG702` for a file that cannot be read.
     """
     names = [(split, key, path) for split in splits for key, path in zip(manifest.keys(split), manifest.files(split), strict=True)]
-    sizes = _sizes(manifest, splits, [path for _, _, path in names])
-    wanted = _shared(sizes, np.repeat(np.arange(len(splits)), [manifest.num_examples(split) for split in splits]))
+    if manifest.listing.beside:  # the listing knows only the sum of a record's files
+        try:
+            sizes = np.array([size_of(path) for _, _, path in names], np.int64)
+        except OSError as error:
+            raise _unreadable(str(error.filename), error) from None
+    else:
+        sizes = np.concatenate([manifest.listing.sizes[manifest.members[split]].astype(np.int64) for split in splits])
+    # Only files whose size occurs in two splits are read.
+    home: Array = np.repeat(np.arange(len(splits)), [manifest.num_examples(split) for split in splits])
+    _, which = np.unique(sizes, return_inverse=True)
+    least, most = np.full(which.max(initial=-1) + 1, home.max(initial=0)), np.zeros(which.max(initial=-1) + 1, np.int64)
+    np.minimum.at(least, which, home)
+    np.maximum.at(most, which, home)
+    wanted = np.flatnonzero((least < most)[which])
     digests: dict[int, bytes] = {}
     done = len(names) - len(wanted)
     with ThreadPoolExecutor(workers) as pool:
@@ -160,25 +169,6 @@ def same_files(
             found.append(SameFile(other, seen[other], split, key))
         seen.setdefault(split, key)
     return found, len(names)
-
-
-def _sizes(manifest: Manifest, splits: Sequence[str], paths: Sequence[str]) -> Array:
-    """The size of each file in bytes; if a record has several files, the listing knows only their sum."""
-    if not manifest.listing.beside:
-        return np.concatenate([manifest.listing.sizes[manifest.members[split]].astype(np.int64) for split in splits])
-    try:
-        return np.array([size_of(path) for path in paths], np.int64)
-    except OSError as error:
-        raise _unreadable(str(error.filename), error) from None
-
-
-def _shared(sizes: Array, home: Array) -> Array:
-    """Finds the files whose size occurs in two splits."""
-    _, which = np.unique(sizes, return_inverse=True)
-    least, most = np.full(which.max(initial=-1) + 1, home.max(initial=0)), np.zeros(which.max(initial=-1) + 1, np.int64)
-    np.minimum.at(least, which, home)
-    np.maximum.at(most, which, home)
-    return np.flatnonzero((least < most)[which])
 
 
 def _digest(path: str) -> bytes:

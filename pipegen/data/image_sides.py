@@ -62,10 +62,11 @@ def with_sides(
 
     An image whose header cannot be read counts as a square: it is an error, or replaced, when it is decoded.
     """
-    chosen = next((s for s in (spec, *(stage.resolved for stage in spec.stages)) if s.batch.buckets is not None), None)
+    every = (spec, *(stage.resolved for stage in spec.stages))
+    chosen = next((s for s in every if s.batch.buckets is not None), None)
     if chosen is None or chosen.batch.buckets is None:
         return manifest, []
-    splits = [split for split in manifest.splits if any(bucketed(s, split) for s in (spec, *(stage.resolved for stage in spec.stages)))]
+    splits = [split for split in manifest.splits if any(bucketed(s, split) for s in every)]
     measured, feature = chosen.batch.buckets.measured, image_of(chosen)
     at = locate(("batch", "buckets", "measured") if measured != "auto" else ("batch", "buckets"), key=measured == "auto")
     total, known = len(manifest.listing.keys), manifest.listing.sides
@@ -85,8 +86,7 @@ def with_sides(
     began = time.perf_counter()
     key = hashlib.sha256(f"{fingerprint(listing)}\n{feature}\n{_FORMAT}".encode()).hexdigest()[:32]
     found, from_file = _kept_or_read(chosen, key, files, wanted, total, progress)
-    ignored = ignores_exif(chosen, feature)
-    sides[wanted] = found[wanted][:, 2:] if ignored else found[wanted][:, :2]
+    sides[wanted] = found[wanted][:, 2:] if ignores_exif(chosen, feature) else found[wanted][:, :2]
     sides[~(sides > 0).all(1)] = np.nan
     took = "kept from an earlier run" if from_file else f"in {time.perf_counter() - began:.1f} s"
     message = f"image sizes were read from the headers of {count(len(wanted), 'file')}, {took}"
@@ -106,12 +106,14 @@ def _by_columns(manifest: Manifest, named: Columns, splits: Sequence[str], at: A
         message = f"`{lacking}` is known only after a record is read, so it cannot choose the record's batch"
         return manifest, [make("PG262", message, at, help="put it into a column of a table, and read that with `csv` or `parquet`")]
     sides = np.stack([np.asarray(column, np.float64).reshape(len(manifest.listing.keys)) for column in columns], 1)
+    valid = ((sides > 0) & np.isfinite(sides)).all(1)
     for split in splits:
-        wrong = np.flatnonzero(~((sides[manifest.members[split]] > 0) & np.isfinite(sides[manifest.members[split]])).all(1))
+        records = manifest.members[split]
+        wrong = records[~valid[records]]
         if len(wrong):
-            record = int(manifest.members[split][wrong[0]])
+            record = int(wrong[0])
             height, width = sides[record].tolist()
-            which = f"{len(wrong)} of {count(len(manifest.members[split]), 'example')} of `{split}` have no valid size"
+            which = f"{len(wrong)} of {count(len(records), 'example')} of `{split}` have no valid size"
             message = f"{which}: {manifest.listing.keys[record]!r} has a height of {height:g} and a width of {width:g}"
             return manifest, [make("PG262", message, at, help="give the size of each image in pixels")]
     return replace(manifest, sides=sides), []
@@ -146,14 +148,12 @@ def _kept_or_read(
 
 def _read_kept(folder: Path | None, name: str, dtype: np.dtype[Any], length: int) -> Array | None:
     """Reads a kept array; `None` if it is missing or has another length."""
-    if folder is None:
-        return None
-    try:
-        with open_kept(folder, f"{name}.{INDEXES}") as stream:
-            held: Array = np.frombuffer(stream.read(), dtype)
-    except (OSError, ValueError):
-        return None
-    return held if len(held) == length else None
+    with suppress(OSError, ValueError):
+        if folder is not None:
+            with open_kept(folder, f"{name}.{INDEXES}") as stream:
+                held: Array = np.frombuffer(stream.read(), dtype)
+            return held if len(held) == length else None
+    return None
 
 
 _LOOKED_AT = 32
@@ -169,26 +169,25 @@ def with_orientations(spec: PipelineSpec, listing: Listing, progress: Callable[[
     """
     type_ = listing.type or spec.source.infer()
     notes: list[Note] = []
-    for image, lying in _annotated(listing, type_).items():
-        if listing.shards is None and listing.in_files:
-            listing = _turned(spec, listing, type_, image, lying, progress)
-        elif any(name in listing.columns for name in lying):
-            notes += _of_some_records(spec, listing, image, lying)
-    for name, x in type_.items():
-        if x.instances is not None and x.encoded and name not in listing.columns:
-            notes += _unknown_instances(listing, name, x)
-    return replace(listing, notes=(*listing.notes, *notes)) if notes else listing
-
-
-def _annotated(listing: Listing, type_: ElementType) -> dict[str, list[str]]:
-    """The encoded images, with the features aligned with each."""
-    found: dict[str, list[str]] = {}
+    aligned: dict[str, list[str]] = {}
     for name, t in type_.items():
         image = anchor(type_, name)
         is_stored = type_[image].encoded and kind_of(type_[image]).levels and image not in listing.columns
         if image != name and kind_of(t).needs_image and is_stored:
-            found.setdefault(image, []).append(name)
-    return found
+            aligned.setdefault(image, []).append(name)
+    for image, lying in aligned.items():
+        if listing.shards is None and listing.in_files:
+            listing = _turned(spec, listing, type_, image, lying, progress)
+        elif any(name in listing.columns for name in lying):  # whose images have no annotated size
+            found = [(called, orientation_in(content)) for called, _, content in _some_records(listing, image)]
+            orientations = np.array([orientation for _, orientation in found], np.int64)
+            odd = np.flatnonzero(orientations > 1)
+            if len(odd):
+                notes.append(_untold([called for called, _ in found], orientations, odd, lying, ignored=ignores_exif(spec, image)))
+    for name, x in type_.items():
+        if x.instances is not None and x.encoded and name not in listing.columns:
+            notes += _unknown_instances(listing, name, x)
+    return replace(listing, notes=(*listing.notes, *notes)) if notes else listing
 
 
 def _some_records(listing: Listing, feature: str) -> Iterator[tuple[str, int, bytes]]:
@@ -213,14 +212,6 @@ def _some_records(listing: Listing, feature: str) -> Iterator[tuple[str, int, by
                 (content,) = listing.reader(part).stored(feature, *place)
             if isinstance(content, bytes):
                 yield called, i, content
-
-
-def _of_some_records(spec: PipelineSpec, listing: Listing, image: str, lying: Sequence[str]) -> list[Note]:
-    """Notes turned images among some records, which have no annotated size."""
-    found = [(called, orientation_in(content)) for called, _, content in _some_records(listing, image)]
-    orientations = np.array([orientation for _, orientation in found], np.int64)
-    odd = np.flatnonzero(orientations > 1)
-    return [_untold([called for called, _ in found], orientations, odd, lying, ignored=ignores_exif(spec, image))] if len(odd) else []
 
 
 def _unknown_instances(listing: Listing, name: str, x: FeatureType) -> list[Note]:
@@ -249,9 +240,9 @@ def _turned(
         return listing
     read = [sides_of(files[i]) for i in odd.tolist()]
     stored = np.array([(0, 0) if own is None else own.stored[::-1] for own in read], np.float64)
-    said = np.full((len(odd), 2), np.nan) if listing.sides is None else np.asarray(listing.sides, np.float64)[odd]
+    annotated = np.full((len(odd), 2), np.nan) if listing.sides is None else np.asarray(listing.sides, np.float64)[odd]
     swaps = (orientations[odd] >= 5) & (stored[:, 0] != stored[:, 1])
-    as_stored, as_upright = swaps & (said == stored).all(1), swaps & (said == stored[:, ::-1]).all(1)
+    as_stored, as_upright = swaps & (annotated == stored).all(1), swaps & (annotated == stored[:, ::-1]).all(1)
     ignored = ignores_exif(spec, image)
     which = as_upright if ignored else as_stored
     notes = []
@@ -260,7 +251,10 @@ def _turned(
         turn: Array = np.zeros(len(orientations), np.int64)
         turn[records] = np.array((0, *BACK))[orientations[records]] if ignored else orientations[records]
         listing = _with_columns(listing, type_, lying, turn)
-        notes.append(_told(files, records, ignored=ignored))
+        example = f"such as those of {files[int(records[0])]}"
+        said = f"annotations of {len(records):,} of {count(len(files), 'image')} are rotated with their image, {example}"
+        drawn = "upright" if ignored else "as it is stored"
+        notes.append(Note("PG660", f"{said}: their size fits the image {drawn}"))
     untold = odd[~(as_stored | as_upright)]
     if len(untold):
         notes.append(_untold(files, orientations, untold, lying, ignored=ignored))
@@ -284,13 +278,6 @@ def _with_columns(listing: Listing, type_: ElementType, lying: Sequence[str], tu
     swapped = turn >= 5
     sides[swapped] = sides[swapped][:, ::-1]
     return replace(listing, columns=columns, sides=sides)
-
-
-def _told(files: Sequence[str], records: Array, *, ignored: bool) -> Note:
-    drawn = "upright" if ignored else "as it is stored"
-    example = f"such as those of {files[int(records[0])]}"
-    message = f"annotations of {len(records):,} of {count(len(files), 'image')} are rotated with their image, {example}"
-    return Note("PG660", f"{message}: their size fits the image {drawn}")
 
 
 def _untold(files: Sequence[str], orientations: Array, untold: Array, lying: Sequence[str], *, ignored: bool) -> Note:
@@ -335,13 +322,8 @@ def _look(pool: ThreadPoolExecutor, files: Sequence[str], which: range, found: A
 
 @dataclass(frozen=True, eq=False)
 class InBuckets:
-    """The assignment of a split's records to buckets.
-
-    Attributes:
-        of: The bucket of each record, int32 `(n,)`.
-        counts: The number of records of each bucket.
-        members: The records, bucket by bucket and in stored order within each, int64 `(n,)`.
-    """
+    """The bucket of each record of a split, int32 `(n,)`; the number of records of each bucket; and the records, bucket by bucket and in
+    stored order within each, int64 `(n,)`."""
 
     of: Ints
     counts: tuple[int, ...]
@@ -404,5 +386,4 @@ def bucket_line(spec: PipelineSpec, manifest: Manifest, split: str) -> str:
     found, buckets = in_buckets(spec, manifest, split), spec.batch.buckets
     if found is None or buckets is None:
         return ""
-    each = (f"{count(n, 'example')} in {times(size)}" for size, n in zip(buckets.sizes, found.counts, strict=True))
-    return ", ".join(each)
+    return ", ".join(f"{count(n, 'example')} in {times(size)}" for size, n in zip(buckets.sizes, found.counts, strict=True))

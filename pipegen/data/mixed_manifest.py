@@ -1,43 +1,29 @@
-"""A mix: lists its parts one by one, unites their classes, and counts the examples of each in an epoch."""
+"""The manifest of a mix: the records of its parts, and how many examples of each an epoch has."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from pipegen.data.exclude import below, excluded_keys
 from pipegen.data.manifest import Manifest
-from pipegen.data.mix_counts import epoch_examples, mixture, part_seed
-from pipegen.data.one_source import Collected, chosen, collect_part, collected, list_part
-from pipegen.data.ownership import finding_of
+from pipegen.data.rounding import epoch_examples, mixture, part_seed
 from pipegen.data.sampling import Easiest, Repeats, epochs_of, paced
-from pipegen.diagnostics.catalog import make
-from pipegen.diagnostics.diagnostic import Diagnostics
-from pipegen.errors import OpError
 from pipegen.frozen import dataclass
-from pipegen.kept import INDEXES, kept_folder
-from pipegen.ops.kinds.packed import counts_classes
 from pipegen.ops.sources.listing.base import Files, Listing
 from pipegen.ops.sources.listing.shards import Shards
 from pipegen.ops.sources.listing.strings import Strings
-from pipegen.ops.sources.parts.adapted import filled, merge_classes
-from pipegen.spec.variants import PartSource, joined, part_path, relocated_part
+from pipegen.spec.variants import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pipegen.data.mix_counts import Mixture
+    from pipegen.data.rounding import Mixture
     from pipegen.data.sampling import Epochs, Paced
-    from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sources.listing.strings import Ints
     from pipegen.ops.sources.mix import Mix
-    from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import ElementType
 
@@ -88,15 +74,6 @@ class MixedManifest(Manifest):
     @property
     def total(self) -> int:
         return sum(part.total for part in self.parts.values())
-
-    @cached_property
-    def _firsts(self) -> dict[str, int]:
-        """The number of each part's first record among all."""
-        sizes = [part.total for part in self.parts.values()]
-        return dict(zip(self.parts, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
-
-    def numbers(self, split: str) -> Ints:
-        return np.concatenate([np.asarray(part.numbers(split), np.int64) + self._firsts[name] for name, part in self.of(split).items()])
 
     @property
     def every_key(self) -> Sequence[str]:
@@ -244,139 +221,22 @@ class _Several(Sequence[str]):
         return [self[int(i)] for i in places]
 
 
-def collect_mixed(
-    spec: PipelineSpec,
-    diagnostics: Diagnostics,
-    locate: Locate,
-    base: Path,
-    progress: Callable[[int], None] | None,
-    data: Mapping[str, object] | None,
-    *,
-    late_files: bool,
-) -> Collected:
-    """Lists the data of every part, unites their classes, and assigns the records of each to its splits; see `collect`.
-
-    Adds its findings to `diagnostics`.
-    """
-    listings: dict[str, Listing] = {}
-    seen = 0
-    for name in spec.source.mixed():
-        own, at = joined(spec, name), relocated_part(locate, spec, name)
-        own.source.keep_index_in(kept_folder(spec.runtime, INDEXES))
-        later = None if progress is None else lambda n, seen=seen: progress(seen + n)
-        given: Any = data.get(name) if own.source.needs_data() and isinstance(data, Mapping) else None
-        listing, findings = list_part(own, at, base, later, given)
-        diagnostics.extend(findings)
-        if listing is not None:
-            listings[name] = listing
-            seen += len(listing.keys)
-    if len(listings) < len(spec.source.mixed()):
-        return Collected(None, diagnostics)
-    excluded, unlisted = excluded_keys(spec, listings, base, locate)
-    diagnostics.extend(unlisted)
-    missing: list[str] = []
-    lost: list[Diagnostic] = []
-    for name in [*listings]:
-        own, at = joined(spec, name), relocated_part(locate, spec, name)
-        left, keys, found = chosen(own, listings[name], _of_part(name, excluded), at, late_files=late_files)
-        lost += found
-        missing += [below(name, key) for key in keys]
-        if left is None:
-            del listings[name]
-        else:
-            listings[name] = left
-    diagnostics.extend(lost)
-    if unlisted or len(listings) < len(spec.source.mixed()):
-        return Collected(None, diagnostics, missing=tuple(missing), lost=tuple(lost), excluded=tuple(sorted(excluded)))
-    parts: dict[str, Manifest] = {}
-    gone = frozenset(below(name, key) for name, listing in listings.items() for key in listing.excluded)
-    copies, wrong = excluded_keys(spec, listings, base, locate, "splits", gone)
-    diagnostics.extend(wrong)
-    for name, listing in _united(spec, listings, locate, diagnostics).items():
-        own, at = joined(spec, name), relocated_part(locate, spec, name)
-        manifest, findings = collect_part(_of_single_examples(own), listing, at, base, name, _of_part(name, copies))
-        diagnostics.extend(findings)
-        if manifest is not None:
-            parts[name] = manifest
-    if len(parts) < len(listings):
-        return Collected(None, diagnostics, missing=tuple(missing), lost=tuple(lost), excluded=tuple(sorted(excluded)))
-    made = mixed_manifest(spec, parts)
-    diagnostics.extend(_judged(spec, made, locate))
-    return collected(made, diagnostics, missing, lost)
-
-
-def _of_part(name: str, keys: frozenset[str]) -> frozenset[str]:
-    """Selects the keys of one part and drops their prefix."""
-    return frozenset(key.removeprefix(f"{name}/") for key in keys if key.startswith(f"{name}/"))
-
-
-def _of_single_examples(spec: PipelineSpec) -> PipelineSpec:
-    """Sets a batch size of 1, since a part need not fill a batch alone."""
-    return spec.model_copy(update={"batch": spec.batch.model_copy(update={"size": 1, "remainder": None})})
-
-
 def mixed_manifest(spec: PipelineSpec, parts: Mapping[str, Manifest]) -> MixedManifest:
     """Joins the manifests of the parts of a mix."""
     source: Any = spec.source
     listing = _listing({name: part.listing for name, part in parts.items()})
     firsts = np.cumsum([0, *(part.total for part in parts.values())])
-    members: dict[str, Any] = {}
-    for split in spec.split_names():
-        own = [
-            np.asarray(part.numbers(split), np.int64) + first
-            for part, first in zip(parts.values(), firsts, strict=False)
-            if split in part.members
-        ]
-        members[split] = np.concatenate(own) if own else np.zeros(0, np.int64)
+    pairs = [*zip(parts.values(), firsts, strict=False)]
+    members = {
+        split: np.concatenate([firsts[:0], *(part.numbers(split).astype(np.int64) + n for part, n in pairs if split in part.members)])
+        for split in spec.split_names()
+    }
     excluded = tuple(f"{name}/{key}" for name, part in parts.items() for key in part.excluded)
     left_out = tuple(f"{name}/{key}" for name, part in parts.items() for key in part.left_out)
-    return MixedManifest(listing, members, "mix", excluded, left_out=left_out, parts=parts, source=source, sampled=_sampled(spec, parts))
-
-
-def _sampled(spec: PipelineSpec, parts: Mapping[str, Manifest]) -> dict[str, Any]:
-    """Computes the epochs of each sampled part, with a seed of its own."""
+    # Each sampled part has a seed of its own.
     seeded = ((name, joined(spec, name).model_copy(update={"seed": part_seed(spec.seed, name)})) for name in parts)
-    return {name: epochs_of(own, parts[name]) for name, own in seeded if own.samples and "train" in parts[name].members}
-
-
-def _united(spec: PipelineSpec, listings: Mapping[str, Listing], locate: Locate, diagnostics: Diagnostics) -> dict[str, Listing]:
-    """Renumbers labels by the classes of all parts, in the order of the parts, and adds the features that parts fill in."""
-    classes = tuple(dict.fromkeys(name for listing in listings.values() for name in listing.class_names))
-    columns: dict[str, tuple[str, ...]] = {}
-    for listing in listings.values():
-        for name, own in listing.column_classes.items():
-            columns[name] = tuple(dict.fromkeys((*columns.get(name, ()), *own)))
-    found = {}
-    for name, listing in listings.items():
-        source = joined(spec, name).source
-        if any(counts_classes(listing, column) for column in listing.columns) and listing.column_classes != columns:
-            message = f"the part `{name}` has other classes than the mix, so the class numbers in its masks would be wrong"
-            diagnostics.add(make("PG462", message, locate(part_path(name)), help="name them in each part: `classes: […]`"))
-            continue
-        made = merge_classes(listing, classes, columns, source.class_feature())
-        if isinstance(source, PartSource):
-            try:
-                made = filled(made, source.adapting, columns)
-            except OpError as error:
-                at = (*part_path(name), *(error.field or "").split("."))
-                diagnostics.add(finding_of(error, locate(at)))
-        found[name] = made
-    return _padded_alike(found)
-
-
-def _padded_alike(listings: Mapping[str, Listing]) -> dict[str, Listing]:
-    """Pads each ragged feature to its largest number of items in any part."""
-    types = [listing.type for listing in listings.values() if listing.type is not None]
-    most: dict[str, int] = {}
-    for name, t in (item for type_ in types for item in type_.items()):
-        if t.most is not None:
-            most[name] = max(most.get(name, 0), t.most)
-    found = dict(listings)
-    for part, listing in listings.items() if most else ():
-        if listing.type is not None:
-            longer = {name: t.with_(most=most[name]) for name, t in listing.type.items() if name in most}
-            found[part] = replace(listing, type=listing.type.replace(**longer))
-    return found
+    sampled = {name: epochs_of(own, parts[name]) for name, own in seeded if own.samples and "train" in parts[name].members}
+    return MixedManifest(listing, members, "mix", excluded, left_out=left_out, parts=parts, source=source, sampled=sampled)
 
 
 def _listing(parts: Mapping[str, Listing]) -> Listing:
@@ -384,14 +244,12 @@ def _listing(parts: Mapping[str, Listing]) -> Listing:
     every = tuple(parts.values())
     first = every[0]
     keys = Strings.join([listing.keys.below(f"{name}/") for name, listing in parts.items()])
-    labels = [listing.labels for listing in every]
     sharded = any(listing.shards is not None for listing in every)
-    known = [own for own in labels if own is not None]
     paths = [listing.keys.below(f"{name}/") if listing.numbered else listing.files() for name, listing in parts.items()]
     return Listing(
         first.root,
         keys,
-        np.concatenate(known) if len(known) == len(labels) and not sharded else None,
+        None if sharded else _all_or_none([listing.labels for listing in every]),
         first.class_names,
         np.concatenate([np.asarray(listing.sizes, np.int64) for listing in every]),
         paths=Strings.join(paths),
@@ -416,21 +274,3 @@ def _shards(every: Sequence[Listing]) -> Shards:
     ]
     rows, numbers = np.concatenate([s.rows for s in made]), np.concatenate([s.numbers for s in made])
     return Shards(rows, numbers, Strings.join([s.digests for s in made]))
-
-
-def _judged(spec: PipelineSpec, made: MixedManifest, locate: Locate) -> Diagnostics:
-    """Reports splits of the mix whose epoch is empty, too long, or shorter than a batch."""
-    found, size = Diagnostics(), spec.batch.size
-    for split in made.members:
-        try:
-            examples = made.epoch_examples(split)
-        except OpError as error:
-            found.add(finding_of(error, locate(("source", "mix", error.field or "epoch"))))
-            continue
-        if examples < size and spec.batch.remainder_for(split) == "drop":
-            message = f"an epoch of `{split}` has {examples} examples of all parts, fewer than one batch of {size}: no step is left"
-            keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
-            labels = [locate(("batch", "size"))]
-            labels += [locate(("source", "mix", "epoch"), f"{examples} examples")] if split == "train" else []
-            found.add(make("PG407", message, *labels, help=(f"lower `batch.size` to {examples} or less", keep)))
-    return found

@@ -42,25 +42,20 @@ def settled(units: Array, examples: int) -> Array:
     Each group stays between its value rounded down and rounded up to whole visits, so that whole values stay. The difference (less
     than a visit if `examples` is the rounded sum) is spread over the others in proportion to their room.
     """
+    missing = examples * UNIT - int(units.sum())
+    if not missing:
+        return units
     low = units >> BITS << BITS
     high = low + UNIT * (units > low)
-    missing = examples * UNIT - int(units.sum())
     while True:
-        room = high - units if missing > 0 else units - low
-        if room.sum() >= abs(missing):
-            return units + int(np.sign(missing)) * _spread(abs(missing), room)
+        ends, amount = np.cumsum(high - units if missing > 0 else units - low), abs(missing)
+        if ends[-1] >= amount:
+            break
         low, high = np.maximum(low - UNIT, 0), high + UNIT  # only for weights, if thousands are almost whole
-
-
-def _spread(amount: int, room: Array) -> Array:
-    """Spreads an amount in proportion to the room of each group, to within a unit and never above the room."""
-    if amount == 0:
-        return np.zeros_like(room)
-    ends = np.cumsum(room)
-    total = int(ends[-1])
     # `ends * amount // total` in two parts, since the product can be longer than 63 bits.
-    high, rest = np.divmod(ends * (amount >> BITS), total)
-    return np.diff((high << BITS) + ((rest << BITS) + ends * (amount & UNIT - 1)) // total, prepend=0)
+    high, rest = np.divmod(ends * (amount >> BITS), int(ends[-1]))
+    spread = np.diff((high << BITS) + ((rest << BITS) + ends * (amount & UNIT - 1)) // int(ends[-1]), prepend=0)
+    return units + int(np.sign(missing)) * spread
 
 
 GOLDEN = 40503
@@ -164,12 +159,8 @@ _SLACK = 1e-9
 def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: int, seed: int) -> Easiest:
     """Draws each epoch from the ⌈share · n⌉ easiest of n examples, with that epoch's share (Bengio et al. 2009).
 
-    Args:
-        difficulty: Numbers `(n,)`: the lowest is the easiest. Ties are broken by id, which is random.
-        ids: The example ids, uint64 `(n,)`.
-        shares: The share of each epoch from 0 on, above 0 and at most 1; the last one holds for all later epochs.
-        size: The examples of an epoch.
-        seed: The spec's seed.
+    The lowest of the numbers `difficulty`, `(n,)`, is the easiest; ties are broken by id, uint64 `(n,)`, which is random. `shares` has the
+    share of each epoch from 0 on, above 0 and at most 1; the last one holds for all later epochs. An epoch has `size` examples.
     """
     n = len(difficulty)
     members = shareable(as_places(np.lexsort((ids, difficulty)), n))
@@ -180,7 +171,7 @@ def easiest_first(difficulty: Array, ids: Array, shares: Sequence[float], size: 
 def paced(easiest: Easiest, before: Callable[[int], int]) -> Paced:
     """Makes a part of a mix go through its easiest records; `before` counts the examples of the part in all epochs before one."""
     firsts = np.flatnonzero(np.diff(easiest.counts, prepend=0))
-    begins = np.array([before(int(epoch)) for epoch in firsts], np.int64)
+    begins = np.array([before(epoch) for epoch in firsts.tolist()], np.int64)
     counts = easiest.counts[firsts]
     passes = np.cumsum([0, *(-(-np.diff(begins) // counts[:-1]))], dtype=np.int64)
     return Paced(len(easiest.members), easiest.members, begins, counts, passes, easiest.seed)
@@ -248,11 +239,7 @@ _TRAIN = "train"
 
 
 def examples_of_epoch(spec: PipelineSpec, manifest: Manifest, split: str) -> int:
-    """Counts the examples of an epoch of a split.
-
-    Raises:
-        OpError: As `epochs_of`.
-    """
+    """Counts the examples of an epoch of a split; raises `OpError` as `epochs_of`."""
     return epochs_of(spec, manifest).size if spec.samples and split == _TRAIN else manifest.epoch_examples(split)
 
 
@@ -267,7 +254,7 @@ def epochs_of(spec: PipelineSpec, manifest: Manifest) -> Epochs:
     size = manifest.num_examples(_TRAIN) if spec.epoch == "pass" else spec.epoch.steps * spec.batch.size
     key = repr((spec.seed, spec.sampling and spec.sampling.meaning(), spec.order and (spec.order.meaning(), size)))
     if key not in known:
-        known[key] = _ordered(spec.order, manifest, size, spec.seed) if spec.order is not None else _repeated(spec, manifest)
+        known[key] = _repeated(spec, manifest) if spec.order is None else _ordered(spec.order, manifest, size, spec.seed)
     return known[key]
 
 
@@ -349,8 +336,14 @@ def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:
     if subset is None or not n:
         return manifest
     if subset.where is not None:
-        manifest = manifest.narrowed(_TRAIN, _selected(manifest, subset.where))
-        n = manifest.num_examples(_TRAIN)
+        try:
+            chosen = parse_predicate(subset.where).select(_Columns(manifest), range(n))
+        except OpError as error:
+            raise OpError(error.code, error.message, field="where", help=error.help) from None
+        if not chosen:
+            raise OpError("PG404", f"`where: {subset.where}` matches no example of split `train`", field="where")
+        manifest = manifest.narrowed(_TRAIN, np.array(chosen, np.int64))
+        n = len(chosen)
     if subset.count is None and subset.fraction is None:
         return manifest
     wanted = subset.count if subset.count is not None else int(exact(subset.fraction or 0.0) * n + exact(0.5))
@@ -361,18 +354,6 @@ def with_subset(manifest: Manifest, subset: Subset | None) -> Manifest:
         message = f"the subset of {subset.fraction:g} of {count(n, 'example')} is less than one"
         raise OpError("PG404", message, field="fraction", help="ask for a larger fraction")
     return manifest.narrowed(_TRAIN, np.sort(_first(manifest, wanted, subset)))
-
-
-def _selected(manifest: Manifest, where: str) -> Array:
-    """The positions in the training split of the examples that a predicate selects, rising."""
-    columns = _Columns(manifest)
-    try:
-        chosen = parse_predicate(where).select(columns, range(manifest.num_examples(_TRAIN)))
-    except OpError as error:
-        raise OpError(error.code, error.message, field="where", help=error.help) from None
-    if not chosen:
-        raise OpError("PG404", f"`where: {where}` matches no example of split `train`", field="where")
-    return np.array(chosen, np.int64)
 
 
 class _Columns:
@@ -394,10 +375,9 @@ class _Columns:
 
 def read_column(manifest: Manifest, column: str | int, field: str) -> Sequence[str]:
     """Reads a column of all records for an argument of `subset`; `PG472` without columns."""
-    read = manifest.listing.cells
-    if read is None:
+    if manifest.listing.cells is None:
         raise OpError("PG472", f"`{field}` goes by a column, and `{manifest.source_name}` has none", field=field)
-    return read(column, field)
+    return manifest.listing.cells(column, field)
 
 
 def _first(manifest: Manifest, wanted: int, subset: Subset) -> Array:

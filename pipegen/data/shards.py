@@ -7,8 +7,8 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import compress
+from functools import cached_property, partial
+from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +40,8 @@ _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1).as
 
 
 class Bitmap:
-    """A set of records.
-
-    Attributes:
-        bits: uint8 `(blocks, 512)`, the first record in the lowest bit.
-        before: int64 `(blocks + 1,)`: members before each block, and of all at the end.
-    """
+    """A set of records: `bits`, uint8 `(blocks, 512)`, the first record in the lowest bit; and the number of members `before` each block,
+    int64 `(blocks + 1,)`, with all at the end."""
 
     def __init__(self, bits: Array, before: Array) -> None:
         self.bits = bits
@@ -147,30 +143,6 @@ LEAST = 10**7
 """Records from which on bitmaps are kept: fewer are counted in a second."""
 
 
-def bitmaps_key(splits: Splits, listing: Listing, source_name: str) -> str:
-    """Names the bitmaps by a hash of the data, the ids and the section: 32 hexadecimal digits."""
-    covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
-    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def kept_or_counted(folder: Path, key: str, names: Sequence[str], size: int, count: Callable[[], dict[str, Bitmap]]) -> dict[str, Bitmap]:
-    """Reads the bitmaps of `size` records from a file; on a miss counts and keeps them."""
-    name = f"{key}.{SPLITS}"
-    try:
-        return _mapped(folder, name, names, size)
-    except (OSError, ValueError):
-        found = count()
-    keep_or_warn(folder, name, (part for split in names for part in _parts(found[split])), "which record is in which split")
-    return found
-
-
-def _parts(bitmap: Bitmap) -> Iterator[bytes | memoryview]:
-    """Yields the directory, padded so that the bits are aligned in memory, and the bits."""
-    yield bitmap.before.data.cast("B")
-    yield bytes(-bitmap.before.nbytes % _ALIGNED)
-    yield bitmap.bits.data.cast("B")
-
-
 def _mapped(folder: Path, name: str, names: Sequence[str], size: int) -> dict[str, Bitmap]:
     """Maps the bitmaps of a file: for each split, the directory and then the bits.
 
@@ -268,14 +240,8 @@ class Selected:
 
 @dataclass(frozen=True, eq=False)
 class InShards:
-    """Records of a split that lie many in a file.
-
-    Attributes:
-        selected: The records.
-        bases: The base of the ids in each shard, uint64 `(shards,)`.
-        numbers: The reader's number of each file, int64 `(shards,)`.
-        files: The absolute paths of all files.
-    """
+    """Records of a split that lie many in a file: the base of the ids in each shard, uint64 `(shards,)`; the reader's number of each file,
+    int64 `(shards,)`; and the absolute paths of all files."""
 
     selected: Selected
     bases: Array
@@ -321,39 +287,42 @@ def assign_shards(
     Raises:
         OpError: As `assign`; `PG302` for a method that would rank more records than `RANKED`.
     """
-    members = _assigned(splits, listing, names, source_name, folder)
-    kept = shards_of(listing).kept
+    rows, offsets, kept = shards_of(listing).rows, shards_of(listing).offsets, shards_of(listing).kept
+    if splits.method == "folder" and listing.parts is None:
+        folders = {name: f"{str(folder).strip('/')}/" for name, folder in splits.parts.items()}
+        homes = [next((name for name, folder in folders.items() if key.startswith(folder)), "") for key in listing.keys]
+        listing = replace(listing, parts=Parts.hold(homes))
+    dealt = bool(splits.parts) or splits.folds is not None
+    by_file = listing.parts is not None or not dealt or (splits.method == "hash" and splits.group is not None)
+    if by_file and not splits.columns():
+        files = assign(splits, listing, names)
+        members = {name: Selected(rows, own[rows[own] > 0].astype(np.int64), offsets=offsets) for name, own in files.items()}
+    else:
+        if splits.columns() or splits.method != "hash":
+            bitmaps = _each(splits, listing, names)
+        else:
+            bitmaps = _by_id(splits, listing, names, source_name, folder)
+        members = {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
     return members if kept is None else {name: with_any(own.among(kept)) for name, own in members.items()}
 
 
-def _assigned(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Selected]:
-    """Assigns all records to splits, also those that `ignore` leaves out."""
-    rows, offsets = shards_of(listing).rows, shards_of(listing).offsets
-    if splits.method == "folder" and listing.parts is None:
-        listing = replace(listing, parts=Parts.hold([_part(splits, key) for key in listing.keys]))
-    dealt = bool(splits.parts) or splits.folds is not None
-    if splits.columns():
-        bitmaps = _each(splits, listing, names)
-        return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
-    if listing.parts is not None or not dealt or (splits.method == "hash" and splits.group is not None):
-        members = assign(splits, listing, names)
-        return {name: Selected(rows, files[rows[files] > 0].astype(np.int64), offsets=offsets) for name, files in members.items()}
-    if splits.method == "hash":
-        bases = shard_bases(source_name, listing, rows)
-        size = int(rows.sum())
-        if folder is None or size < LEAST:
-            bitmaps = by_hash(splits, rows, bases, offsets)
-        else:
-            key = bitmaps_key(splits, listing, source_name)
-            bitmaps = kept_or_counted(folder, key, names, size, lambda: by_hash(splits, rows, bases, offsets))
-    else:
-        bitmaps = _each(splits, listing, names)
-    return {name: with_any(Selected(rows, np.flatnonzero(rows), bitmaps[name], offsets)) for name in names}
-
-
-def _part(splits: Splits, key: str) -> str:
-    """The split whose folder holds a file, or ""."""
-    return next((name for name, folder in splits.parts.items() if key.startswith(f"{str(folder).strip('/')}/")), "")
+def _by_id(splits: Splits, listing: Listing, names: Sequence[str], source_name: str, folder: Path | None) -> dict[str, Bitmap]:
+    """Assigns records by their hashed ids; keeps the bitmaps of many records in a file, by the data, the ids and the section."""
+    shards = shards_of(listing)
+    count = partial(by_hash, splits, shards.rows, shard_bases(source_name, listing, shards.rows), shards.offsets)
+    if folder is None or shards.total < LEAST:
+        return count()
+    covered = {"data": fingerprint(listing), "source": source_name, "splits": splits.model_dump(mode="json"), "format": FORMAT}
+    name = f"{hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()[:32]}.{SPLITS}"
+    try:
+        return _mapped(folder, name, names, shards.total)
+    except (OSError, ValueError):
+        found = count()
+    # The padding behind a directory aligns the bits in memory.
+    each = ((found[split].before, found[split].bits) for split in names)
+    parts = ((before.data.cast("B"), bytes(-before.nbytes % _ALIGNED), bits.data.cast("B")) for before, bits in each)
+    keep_or_warn(folder, name, chain.from_iterable(parts), "which record is in which split")
+    return found
 
 
 def _each(splits: Splits, listing: Listing, names: Sequence[str]) -> dict[str, Bitmap]:

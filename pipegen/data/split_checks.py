@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pipegen.data.ownership import path_only
+from pipegen.data.named_files import path_only
 from pipegen.data.rounding import SLACK, exact
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Applicability, Diagnostics, Edit, Fix, Severity, write
@@ -19,7 +19,7 @@ from pipegen.spec.variants import branches, joined, part_path, relocated_part
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from pipegen.diagnostics.diagnostic import Advice, Diagnostic, Label, Span
+    from pipegen.diagnostics.diagnostic import Advice, Diagnostic
     from pipegen.ops.transform import When
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -39,18 +39,19 @@ def lint_names(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
     names = spec.split_names()
     taken: set[str] = set()
     for name in names:
-        if name in _KNOWN:
-            continue
-        right = next((row.lines for row in rows(name, "split")), name.casefold())
+        right = name if name in _KNOWN else next((row.lines for row in rows(name, "split")), name.casefold())
         if right not in _KNOWN or right in names:
             continue
-        places = _places(spec, name)
+        definition: KeyPath = ("splits", "parts", name) if spec.source.split_names() is None else ("source", spec.source.op, name)
+        labels = [locate(place, key=True) for place in (definition, *(place for used, place in uses(spec) if used == name))]
         message = f"the split `{name}` does not act as `{right}`: {_WHY[right]}"
         help_ = write(right, "key", f'name it {{}}, here and wherever `{name}` is used; or read it as `pipe["{name}"]`')
-        labels = [locate(place, key=True) for place in places]
-        fix = _renamed(name, right, labels) if right not in taken else None
+        # Bare names in files can be renamed; code that asks for `pipe["val"]` does not follow.
+        spans = [s for s in (at.span for at in labels) if s is not None and (s.end_line, s.end_column) == (s.line, s.column + len(name))]
+        fix = Fix(f"rename the split `{name}` to `{right}`", tuple(Edit(span, right) for span in spans), Applicability.SUGGESTION)
+        renames = right not in taken and len(spans) == len(labels)
         taken.add(right)
-        yield make("PG523", message, labels[0], help=help_, fix=fix)
+        yield make("PG523", message, labels[0], help=help_, fix=fix if renames else None)
 
 
 def meant_split(name: str, splits: Collection[str]) -> str:
@@ -77,34 +78,17 @@ def uses(spec: PipelineSpec) -> Iterator[tuple[str, KeyPath]]:
     """Yields each use of a split's name outside of its definition, with its place."""
     if isinstance(spec.batch.remainder, dict):
         yield from ((name, ("batch", "remainder", name)) for name in spec.batch.remainder)
-    for i, step in enumerate(spec.transforms):
-        if isinstance(step.when, list):
-            yield from ((name, ("transforms", i, step.op, "when", j)) for j, name in enumerate(step.when))
+    whens: list[tuple[When | None, KeyPath]] = [(step.when, ("transforms", i, step.op, "when")) for i, step in enumerate(spec.transforms)]
     for branch, view in branches(spec).items():
-        own: list[tuple[When | None, KeyPath]] = [(view.when, ("views", str(branch), "when"))]
-        own += [(step.when, ("views", str(branch), "transforms", i, step.op, "when")) for i, step in enumerate(view.transforms)]
-        for when, place in own:
-            yield from ((name, (*place, j)) for j, name in enumerate(when if isinstance(when, list) else ()))
+        whens.append((view.when, ("views", str(branch), "when")))
+        whens += [(step.when, ("views", str(branch), "transforms", i, step.op, "when")) for i, step in enumerate(view.transforms)]
+    for when, place in whens:
+        yield from ((name, (*place, j)) for j, name in enumerate(when if isinstance(when, list) else ()))
     for i, test in enumerate(spec.tests):
         if isinstance(test.split, str):
             yield test.split, ("tests", i, test.op, "split")
         else:
             yield from ((name, ("tests", i, test.op, "split", j)) for j, name in enumerate(test.split or ()))
-
-
-def _places(spec: PipelineSpec, name: str) -> list[KeyPath]:
-    """Lists the places that name a split, its definition first."""
-    definition: KeyPath = ("splits", "parts", name) if spec.source.split_names() is None else ("source", spec.source.op, name)
-    return [definition, *(place for used, place in uses(spec) if used == name)]
-
-
-def _renamed(name: str, right: str, places: list[Label]) -> Fix | None:
-    """Renames every use of the split; `None` if one is outside of a file, or is not the bare name."""
-    spans: list[Span] = [label.span for label in places if label.span is not None]
-    if len(spans) < len(places) or any(s.line != s.end_line or s.end_column - s.column != len(name) for s in spans):
-        return None
-    # Code that asks for `pipe["val"]` does not follow.
-    return Fix(f"rename the split `{name}` to `{right}`", tuple(Edit(span, right) for span in spans), Applicability.SUGGESTION)
 
 
 _PARTS = ("splits", "parts")
@@ -122,19 +106,8 @@ def check_splits(spec: PipelineSpec, locate: Locate = path_only) -> Diagnostics:
     found = Diagnostics()
     if spec.source.mixed():
         found.extend(_mix(spec, locate))
-    for check in (
-        _columns,
-        _sizes,
-        _conflicts,
-        _rows,
-        _as_utility,
-        _folds,
-        _labels_and_groups,
-        _unknown_names,
-        _lints,
-        _of_100,
-        lint_names,
-    ):
+    checks = (_columns, _sizes, _conflicts, _rows, _as_utility, _folds, _labels_and_groups, _unknown_names, _lints, _of_100, lint_names)
+    for check in checks:
         found.extend(check(spec, locate))
     return found
 
@@ -169,19 +142,16 @@ def _mix(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _columns(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
-    """Reports options that name a column of a source without columns."""
     if spec.source.has_columns():
         return
     for field, column in spec.splits.columns().items():
         message = f"`{spec.source.op}` has no columns, such as {column!r}"
-        help_ = _INSTEAD.get(field, "with folders, use `method: folder` or the source `by_split`")
+        instead = {
+            "group": "with files, group by the path: `group: {path: REGEX}`",
+            "stratify.column": "`stratify: label` goes by the classes",
+        }
+        help_ = instead.get(field, "with folders, use `method: folder` or the source `by_split`")
         yield make("PG302", message, locate(("splits", *field.removesuffix(".column").split("."))), help=help_)
-
-
-_INSTEAD = {
-    "group": "with files, group by the path: `group: {path: REGEX}`",
-    "stratify.column": "`stratify: label` goes by the classes",
-}
 
 
 def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
@@ -215,7 +185,6 @@ def _sizes(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
 
 
 def _values(spec: PipelineSpec, listing: list[str], locate: Locate) -> Iterator[Diagnostic]:
-    """Checks parts that list values of a column; `listing` are those that do."""
     splits, first = spec.splits, listing[0]
     if splits.method != "random":
         message = "the values in `parts` say which split a record is in, so `method` is not allowed"
@@ -265,7 +234,10 @@ def _numbers(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         whole = locate(_PARTS)
         each = [locate((*_PARTS, name), f"{float(size):g} from here") for name, size in fractions.items()]
         elsewhere = [label for label in each if label.span and whole.span and label.span.file != whole.span.file]
-        yield make("PG301", message, whole, *elsewhere, help=_lower(fractions, total))
+        largest = max(fractions, key=lambda name: fractions[name])
+        left = fractions[largest] - (total - 1)
+        help_ = f"with `{largest}: {float(left):g}` they sum to 1" if left > 0 else "lower them to a sum of at most 1"
+        yield make("PG301", message, whole, *elsewhere, help=help_)
     if counts and method in ("hash", *_OF_KERAS):
         message = f"`method: {method}` needs fractions, and `{counts[0]}` is a count of {parts[counts[0]]}"
         yield make("PG301", message, locate((*_PARTS, counts[0])), help="`method: random` deals out exact counts")
@@ -298,13 +270,6 @@ def per_cent(counts: Mapping[str, int]) -> Advice:
     """Suggests fractions for counts that sum to 100."""
     parts = ", ".join(f"{name}: {size / 100:g}" for name, size in counts.items())
     return write(f"{{{parts}}}", "value", "for per cent write {}", shown=f"parts: {{{parts}}}")
-
-
-def _lower(fractions: dict[str, Fraction], total: Fraction) -> str:
-    """Suggests a smaller fraction for the largest part, so that the sum is 1."""
-    largest = max(fractions, key=lambda name: fractions[name])
-    left = fractions[largest] - (total - 1)
-    return f"with `{largest}: {float(left):g}` they sum to 1" if left > 0 else "lower them to a sum of at most 1"
 
 
 def _conflicts(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:

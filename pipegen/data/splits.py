@@ -6,6 +6,7 @@ Bins are filled in a canonical order: the parts other than `train` by name, then
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import accumulate, chain, compress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -14,7 +15,7 @@ import numpy as np
 
 from pipegen.data.fingerprint import split_hashes
 from pipegen.data.rounding import SLACK, apportion, exact, round_table
-from pipegen.errors import Attempts, InternalError, OpError
+from pipegen.errors import InternalError, OpError
 from pipegen.ops.sampling_sections import ByColumn, PathGroup
 from pipegen.ops.sources.listing.strings import as_places, decode
 from pipegen.ops.sources.listing.wording import quoted
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipegen.ops.sampling_sections import Folds, Splits
-    from pipegen.ops.sources.listing.base import Cells, Listing
+    from pipegen.ops.sources.listing.base import Listing
     from pipegen.ops.sources.listing.strings import Ints
 
 
@@ -121,12 +122,7 @@ def deal_groups_evenly(groups: Ranked, sizes: Sequence[int], labels: Ints | None
 
 def _tally(records: Ints, labels: Ints | None) -> dict[int, int]:
     """Counts the records of each class, in order of appearance; without labels, all together."""
-    if labels is None:
-        return {0: len(records)}
-    counts: dict[int, int] = {}
-    for label in labels[records].tolist():
-        counts[label] = counts.get(label, 0) + 1
-    return counts
+    return {0: len(records)} if labels is None else Counter(labels[records].tolist())
 
 
 if TYPE_CHECKING:
@@ -135,6 +131,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+N = TypeVar("N", int, Fraction)
 
 _SHOWN = 4
 """Values of a part that a message lists."""
@@ -168,7 +165,11 @@ def assign(splits: Splits, listing: Listing, names: Sequence[str]) -> Members:
     elif splits.method == "keras_utility":
         bins = _keras_utility(splits, listing)
     elif splits.method == "hash":
-        bins = _by_threshold(splits, groups, listing)
+        # Each part is an interval of hashes, so that records never move when others are added.
+        share = shares(splits.parts)
+        own = intervals(split_hashes(groups.names if groups is not None else listing.keys, splits.seed), share.values())
+        own = own if groups is None else own[groups.of]
+        bins = {part: np.flatnonzero(own == i) for i, part in enumerate(share)}
     else:
         bins = _Dealer(splits, listing, groups).parts()
     return {name: np.sort(as_places(bins.get(name, np.arange(0)), n)) for name in names}
@@ -183,26 +184,13 @@ def shares(parts: Mapping[str, object]) -> dict[str, Fraction]:
     return _canonical({**given, _REST: 1 - total})
 
 
-def _canonical(parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
+def _canonical(parts: Mapping[str, N]) -> dict[str, N]:
     rank = {_REST: 1, "train": 2}
     return {name: parts[name] for name in sorted(parts, key=lambda n: (rank.get(n, 0), n)) if name or parts[name] > 0}
 
 
-def _sizes(splits: Splits, n: int) -> dict[str, int]:
-    """Computes how many of `n` records each part gets, in canonical order."""
-    counts = {name: value for name, value in splits.parts.items() if isinstance(value, int)}
-    if not counts:
-        share = shares(splits.parts)
-        return dict(zip(share, apportion(n, list(share.values())), strict=True))
-    if sum(counts.values()) > n:
-        message = f"the parts ask for {sum(counts.values())} examples and there are {n}"
-        raise OpError("PG409", message, field="parts", help="lower the counts, or write fractions such as 0.8")
-    wanted = _canonical({**{name: Fraction(c) for name, c in counts.items()}, _REST: Fraction(n - sum(counts.values()))})
-    return {name: int(size) for name, size in wanted.items()}
-
-
 class _Groups(NamedTuple):
-    """The groups that stay whole: their names, and the index of each record's group."""
+    """The names of the groups that stay whole, and the index of each record's group."""
 
     names: tuple[str, ...]
     of: Ints
@@ -217,11 +205,19 @@ class _Dealer:
         if isinstance(splits.stratify, ByColumn):
             self._classes, self._labels = numbered(_cells(listing, splits.stratify.column, "stratify.column"), len(listing.keys))
         self._groups = groups
-        self.ranked = as_places(_by_rank(split_hashes(listing.keys, splits.seed)), len(listing.keys))
+        self.ranked = as_places(split_hashes(listing.keys, splits.seed).argsort(kind="stable"), len(listing.keys))
 
     def parts(self) -> dict[str, Ints]:
         """Deals the records to the parts; the unused rest is named ""."""
-        sizes = _sizes(self._splits, len(self.ranked))
+        n, counts = len(self.ranked), {name: value for name, value in self._splits.parts.items() if isinstance(value, int)}
+        if sum(counts.values()) > n:
+            message = f"the parts ask for {sum(counts.values())} examples and there are {n}"
+            raise OpError("PG409", message, field="parts", help="lower the counts, or write fractions such as 0.8")
+        if counts:
+            sizes = _canonical({**counts, _REST: n - sum(counts.values())})
+        else:
+            share = shares(self._splits.parts)
+            sizes = dict(zip(share, apportion(n, list(share.values())), strict=True))
         return dict(zip(sizes, self.deal(self.ranked, list(sizes.values())), strict=True))
 
     def deal(self, ranked: Ints, sizes: Sequence[int], *, folds: bool = False) -> list[Ints]:
@@ -231,17 +227,13 @@ class _Dealer:
             # Sorted by name first, so that groups of equal hash keep that order.
             named = sorted(range(len(self._groups.names)), key=self._groups.names.__getitem__)
             hashes = split_hashes([self._groups.names[g] for g in named], seed)
-            groups = Ranked(ranked, self._groups.of, as_places(named, len(named))[_by_rank(hashes)])
+            groups = Ranked(ranked, self._groups.of, as_places(named, len(named))[hashes.argsort(kind="stable")])
             if folds or self._labels is not None:
                 return deal_groups_evenly(groups, sizes, self._labels)
             return deal_groups(groups, sizes)
         if self._labels is not None:
-            return deal_by_class(Ranked(ranked, self._labels, _by_rank(split_hashes(self._classes, seed))), sizes)
+            return deal_by_class(Ranked(ranked, self._labels, split_hashes(self._classes, seed).argsort(kind="stable")), sizes)
         return deal_plain(ranked, sizes)
-
-
-def _by_rank(hashes: Ints) -> Ints:
-    return hashes.argsort(kind="stable")
 
 
 def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups | None) -> dict[str, Ints]:
@@ -255,15 +247,6 @@ def _cut_folds(splits: Splits, folds: Folds, listing: Listing, groups: _Groups |
     bins = dealer.deal(ranked, sizes, folds=True)
     validation = bins.pop(folds.fold)
     return {**first, "train": np.concatenate(bins), "validation": validation}
-
-
-def _by_threshold(splits: Splits, groups: _Groups | None, listing: Listing) -> dict[str, Ints]:
-    """The method `hash`: each part is an interval of hashes, so that records never move when others are added."""
-    share = shares(splits.parts)
-    own = intervals(split_hashes(groups.names if groups is not None else listing.keys, splits.seed), share.values())
-    if groups is not None:
-        own = own[groups.of]
-    return {part: np.flatnonzero(own == i) for i, part in enumerate(share)}
 
 
 def intervals(hashes: Ints, shares: Iterable[Fraction]) -> Ints:
@@ -327,14 +310,6 @@ def _named(splits: Splits, column: str | int, listing: Listing) -> dict[str, Int
             message = f"no record has {said} in the column {column!r}, so `{name}` would be empty"
             raise OpError("PG404", message, field=f"parts.{name}", help=f"the column holds {quoted(sorted(set(values)))}")
     return bins
-
-
-def wrong_columns(splits: Splits, cells: Cells) -> list[OpError]:
-    """Collects the errors of the columns that splits name."""
-    tried = Attempts()
-    for field, column in splits.columns().items():
-        tried.of(cells, column, field)
-    return tried.errors
 
 
 def _cells(listing: Listing, column: str | int, field: str) -> tuple[str, ...]:

@@ -68,13 +68,15 @@ class Chosen:
     id: str
     test: DataTest
 
+    @property
+    def path(self) -> KeyPath:
+        """The key path of the test."""
+        return ("tests", self.index, self.test.op)
+
 
 def choose(spec: PipelineSpec, select: Sequence[str] = ()) -> list[Chosen]:
-    """Selects the tests whose id or kind matches a pattern, such as `range`, `range#2` or `im*`; without patterns, all.
-
-    Raises:
-        ValueError: For a pattern that matches no test.
-    """
+    """Selects the tests whose id or kind matches a pattern, such as `range`, `range#2` or `im*`; without patterns, all. Raises
+    `ValueError` for a pattern that matches no test."""
     ids = ids_of(spec.tests)
     every = [Chosen(i, test_id, test) for i, (test_id, test) in enumerate(zip(ids, spec.tests, strict=True))]
     chosen: set[int] = set()
@@ -110,26 +112,16 @@ class ListedData:
         return self._keys[split]
 
     def class_counts(self, split: str, feature: str) -> ClassCounts:
-        """Counts the examples of a split, or the items on them, by class; multi-label examples count once per label.
-
-        Raises:
-            OpError: `PG702` if the label is not in the listing.
-        """
+        """Counts the examples of a split, or the items on them, by class; multi-label examples count once per label. Raises `PG702` if
+        the label is not in the listing."""
         found = class_counts(self.manifest, split, feature, main=feature == self.known.source.class_feature(), read=True)
         if found is None:
-            raise OpError(
-                "PG702",
-                f"the labels `{feature}` are stored in the records, so they cannot be counted without reading these",
-                field="feature",
-            )
+            message = f"the labels `{feature}` are stored in the records, so they cannot be counted without reading these"
+            raise OpError("PG702", message, field="feature")
         return found
 
     def cells(self, split: str, column: str | int) -> Sequence[str]:
-        """Reads the texts of a column for the examples of a split.
-
-        Raises:
-            OpError: `PG702` if the data lacks the column.
-        """
+        """Reads the texts of a column for the examples of a split; raises `PG702` if the data lacks the column."""
         listing = self.manifest.listing
         if listing.cells is None:
             raise OpError("PG702", f"the data has no columns, so `{column}` does not exist")
@@ -150,9 +142,8 @@ class ListedData:
     def files(self, split: str, feature: str) -> Sequence[str] | None:
         """The path of a feature's file for each example of a split; `None` for features without files."""
         type_ = dict(self.known.source.infer().items())
-        if feature not in type_ or not type_[feature].encoded or self.manifest.listing.shards is not None:
-            return None
-        if feature in self.manifest.listing.columns:
+        listing = self.manifest.listing
+        if feature not in type_ or not type_[feature].encoded or listing.shards is not None or feature in listing.columns:
             return None
         beside = self.manifest.beside(split)
         return beside[feature] if feature in beside else self.manifest.files(split)
@@ -180,19 +171,15 @@ class Report:
         return self._made(chosen, "failed", error.message, seconds, (finding,))
 
     def _made(self, chosen: Chosen, status: Status, seen: str, seconds: float, findings: tuple[Diagnostic, ...]) -> DataTestResult:
-        label = self._locate(_path(chosen), key=True)
+        label = self._locate(chosen.path, key=True)
         place = str(label.span) if label.span is not None else label.path
         return DataTestResult(chosen.id, chosen.test.op, label.path, place, status, one_line(seen), seconds, findings)
 
     def _finding(self, chosen: Chosen, failure: Failure, severity: Severity | None = None) -> Diagnostic:
         field = failure.field if failure.field in chosen.test.model_fields_set else None
-        label = self._locate((*_path(chosen), field) if field is not None else _path(chosen), key=field is None)
+        label = self._locate((*chosen.path, field) if field is not None else chosen.path, key=field is None)
         severity = severity or Severity("warning" if failure.doubtful else chosen.test.severity)
         return make(failure.code, failure.message, label, help=failure.help, severity=severity)
-
-
-def _path(chosen: Chosen) -> KeyPath:
-    return ("tests", chosen.index, chosen.test.op)
 
 
 def listed_outcome(test: DataTest, data: ListedData) -> Outcome | None:

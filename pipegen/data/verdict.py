@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pipegen.data.ownership import finding_of, place_within
+from pipegen.data.named_files import finding_of, place_within
 from pipegen.data.sampling import examples_of_epoch
 from pipegen.data.shares import judge_fetching, judge_windows, last_batch
 from pipegen.data.split_checks import listed, per_cent
@@ -56,7 +56,12 @@ def check_assignment(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> 
         short = next((batch for batch in _batches(spec, manifest, split, n) if batch[0] < batch[2]), None)
         found += _shared_out(spec, manifest, split, n, locate)
         if short is not None and spec.batch.remainder_for(split) == "drop" and not endless:
-            found.append(_zero_steps(spec, split, *short, locate))
+            lacking, place, size = short
+            have = f"`{split}` has {count(lacking, 'example')}, fewer than one batch of {size}"
+            keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
+            help_ = (f"lower `{format_path(place)}` to {lacking} or less", keep, f"or give `{split}` more data")
+            labels = locate(place), locate(place_of(spec, split), f"{lacking} examples")
+            found.append(make("PG407", f"{have}, and what fills no batch is dropped: no step is left", *labels, help=help_))
     return [
         *found,
         *_unused(spec, manifest, locate),
@@ -161,13 +166,11 @@ def _empty_part(spec: PipelineSpec, manifest: Manifest, split: str, locate: Loca
 
 
 def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate: Locate) -> list[Diagnostic]:
-    if manifest.listing.shards is not None:  # labels are read with the records
-        return []
-    labels = manifest.labels(split)
+    labels = manifest.labels(split) if manifest.listing.shards is None else None  # else they are read with the records
     if labels is None:
         return []
     have, anywhere = (set(np.unique(some).tolist()) for some in (labels, manifest.listing.labels))
-    missing = [name for i, name in enumerate(manifest.class_names) if i in anywhere and i not in have]
+    missing = [name for i, name in enumerate(manifest.class_names) if i in anywhere - have]
     if not missing:
         return []
     help_ = "`stratify: label` gives every part its share of each class"
@@ -177,13 +180,6 @@ def _missing_classes(spec: PipelineSpec, manifest: Manifest, split: str, locate:
         help_ = "metrics of this split say nothing about such a class"
     message = f"`{split}` has no example of {count(len(missing), 'class', 'classes')}: {quoted(missing)}"
     return [make("PG405", message, locate(place_of(spec, split)), help=help_)]
-
-
-def _zero_steps(spec: PipelineSpec, split: str, n: int, place: KeyPath, size: int, locate: Locate) -> Diagnostic:
-    message = f"`{split}` has {count(n, 'example')}, fewer than one batch of {size}, and what fills no batch is dropped: no step is left"
-    keep = f"or keep the smaller batch: `remainder: {{{split}: keep}}`"
-    help_ = (f"lower `{format_path(place)}` to {n} or less", keep, f"or give `{split}` more data")
-    return make("PG407", message, locate(place), locate(place_of(spec, split), f"{n} examples"), help=help_)
 
 
 def _unused(spec: PipelineSpec, manifest: Manifest, locate: Locate) -> list[Diagnostic]:

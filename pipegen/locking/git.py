@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,11 +50,8 @@ class Repositories:
     _fetched: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
 
     def resolve(self, address: GitFile) -> str:
-        """Resolves a tag or a branch to its present commit; a commit stays itself.
-
-        Raises:
-            BaseProblem: `PG533` if the repository cannot be reached, or lacks the tag.
-        """
+        """Resolves a tag or a branch to its present commit; a commit stays itself. Raises `PG533` if the repository cannot be reached,
+        or lacks the tag."""
         if address.is_commit:
             return address.revision
         wanted = [f"refs/tags/{address.revision}^{{}}", f"refs/tags/{address.revision}", f"refs/heads/{address.revision}"]
@@ -67,11 +65,8 @@ class Repositories:
         return commit
 
     def text(self, address: GitFile, commit: str, most: int) -> bytes:
-        """Reads the bytes of a file at a commit.
-
-        Raises:
-            BaseProblem: `PG533` if it cannot be fetched, is not a regular file, or is larger than `most`.
-        """
+        """Reads the bytes of a file at a commit. Raises `PG533` if it cannot be fetched, is not a regular file, or is larger than
+        `most`."""
         folder = self._at(address, commit)
         listed = _git(["ls-tree", "-z", "--full-tree", commit, "--", address.file], address, folder, remote=False)
         mode, _, rest = listed.partition(b"\0")[0].partition(b" ")
@@ -111,11 +106,7 @@ class Repositories:
 
 
 def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool = True) -> bytes:
-    """Runs git, which may use the network only if `remote` is set.
-
-    Raises:
-        BaseProblem: `PG533` if it fails or takes too long.
-    """
+    """Runs git, which may use the network only if `remote` is set; raises `PG533` if it fails or takes too long."""
     settings = [*_SETTINGS, *(_TRANSPORTS if remote else ())]
     command = ["git", "--literal-pathspecs", *(part for setting in settings for part in ("-c", setting)), *arguments]
     env = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_REPOSITORY}
@@ -146,16 +137,11 @@ def _git(arguments: list[str], address: GitFile, folder: Path, *, remote: bool =
 
 @dataclass(slots=True)
 class Resolving:
-    """A reader of bases that records their commits.
+    """A reader of bases that records their commits (`resolved`), the fetched texts, by the paths to keep them at, and the names of the
+    requested repositories (`met`).
 
-    Attributes:
-        lock: The path of the lock, which need not exist yet.
-        pins: The commits in the lock before.
-        update: The name of the repository to resolve again; "" stands for all, `None` for none.
-        repositories: The repositories, for texts that are not kept.
-        resolved: The commits of the requested bases.
-        texts: The fetched texts, by the paths to keep them at.
-        met: The names of the requested repositories.
+    `pins` has the commits in the lock before, which need not exist; `update` is the name of the repository to resolve again, "" for all,
+    `None` for none.
     """
 
     lock: Path
@@ -167,33 +153,23 @@ class Resolving:
     met: set[str] = field(default_factory=set)
 
     def text(self, address: GitFile, most: int) -> bytes:
-        """Reads the text of a base.
-
-        Raises:
-            BaseProblem: `PG533` if it cannot be fetched.
-        """
+        """Reads the text of a base; raises `PG533` if it cannot be fetched."""
         names = {address.repository, address.url, address.place}
         self.met |= names
         anew = self.update == "" or self.update in names
         known = self.resolved.get(address.place) or (None if anew else self.pins.get(address.place))
         commit = known.commit if known is not None else self.repositories.resolve(address)
-        data = self._kept(address, commit, most)
+        path, pin = text_path(self.lock, address, commit), self.pins.get(address.place)
+        data = self.texts.get(path)  # fetched before in this run, or kept by the lock of the same commit
+        if data is None and pin is not None and pin.commit == commit and address.file in pin.texts:
+            with suppress(BaseProblem):  # missing or changed: fetch it again
+                data = kept_text(self.lock, address, commit, pin.texts[address.file], most)
         if data is None:
             data = self.repositories.text(address, commit, most)
-            self.texts[text_path(self.lock, address, commit)] = data
+            self.texts[path] = data
         earlier = self.resolved.get(address.place, Pin(commit=commit)).texts
         self.resolved[address.place] = Pin(commit=commit, texts=dict(sorted({**earlier, address.file: digest(data)}.items())))
         return data
-
-    def _kept(self, address: GitFile, commit: str, most: int) -> bytes | None:
-        """Finds a text that this run has fetched before, or that the lock keeps of the same commit."""
-        fresh, pin = self.texts.get(text_path(self.lock, address, commit)), self.pins.get(address.place)
-        if fresh is not None or pin is None or pin.commit != commit or address.file not in pin.texts:
-            return fresh
-        try:
-            return kept_text(self.lock, address, commit, pin.texts[address.file], most)
-        except BaseProblem:  # missing or changed: fetch it again
-            return None
 
     def moved(self) -> list[str]:
         """Lists the tags that are new, or have another commit than in the lock."""

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipegen.data.ownership import source_paths
+from pipegen.data.named_files import source_paths
 from pipegen.diagnostics.diagnostic import Diagnostic
 from pipegen.errors import SpecError
 from pipegen.frozen import dataclass

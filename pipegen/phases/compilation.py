@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipegen.arguments import got, is_path, values_by_name
-from pipegen.data.ownership import finding_of
+from pipegen.data.named_files import finding_of
 from pipegen.data.shares import window_bytes
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostics, Severity, write
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.passes import Compiled
     from pipegen.phases.specs import FittedSpec
-    from pipegen.plan.nodes import Node, Plan
+    from pipegen.plan.nodes import Plan
     from pipegen.spec.load import Loaded
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
@@ -70,7 +70,10 @@ def inspect(
         stages.append(_check_loaded(stage))
         diagnostics.extend(of_stage(stages[-1].diagnostics.items, diagnostics.items, number, stage.locate))
     diagnostics.extend(check_stages(loaded.spec, whole.plans, [stage.plans for stage in stages], loaded.locate.label))
-    return Inspection(loaded, whole.plans, whole.compiled, _without_ignored(diagnostics, loaded), tuple(stages))
+    kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
+    shown = Diagnostics()
+    shown.extend(through_chain([*kept, *unused], loaded.locate.files))
+    return Inspection(loaded, whole.plans, whole.compiled, shown, tuple(stages))
 
 
 def _check_loaded(loaded: Loaded) -> Inspection:
@@ -89,14 +92,6 @@ def _check_loaded(loaded: Loaded) -> Inspection:
     elif loaded.draft is not None:
         diagnostics.extend(check_draft(loaded.draft, loaded.locate.label))
     return Inspection(loaded, plans, compiled, diagnostics)
-
-
-def _without_ignored(diagnostics: Diagnostics, loaded: Loaded) -> Diagnostics:
-    """Drops the findings that a `# pipegen: ignore[CODE]` silences; adds the chain of bases to those in shared bases."""
-    kept, unused = suppressed(diagnostics.items, loaded.locate.files.texts)
-    result = Diagnostics()
-    result.extend(through_chain([*kept, *unused], loaded.locate.files))
-    return result
 
 
 def load(
@@ -127,7 +122,12 @@ def load(
         TypeError: For an argument of another type.
         ValueError: For an invalid value of `allow_write` or `allow_env`.
     """
-    _check_arguments(source, params, overrides, runtime)
+    if not isinstance(source, (Spec, Mapping)) and not is_path(source):
+        wanted = "a spec is a path, a map with its sections, or a `pipegen.Spec`"
+        raise TypeError(f'{wanted}, such as "flowers.pipegen.yaml", got {got(source)}')
+    values_by_name("params", params, '{"size": 192}')
+    values_by_name("overrides", overrides, '{"batch.size": 64}')
+    values_by_name("runtime", runtime, '{"cache": "memory"}')
     allowed = allowed | Allowed.by(allow_write, allow_env)
     earlier = source if isinstance(source, Spec) else None
     if isinstance(source, Spec):
@@ -141,28 +141,13 @@ def load(
     return spec if earlier is None else replace(spec, model=with_given(spec.model, earlier.model))
 
 
-def _check_arguments(source: object, params: object, overrides: object, runtime: object) -> None:
-    if not isinstance(source, (Spec, Mapping)) and not is_path(source):
-        wanted = "a spec is a path, a map with its sections, or a `pipegen.Spec`"
-        raise TypeError(f'{wanted}, such as "flowers.pipegen.yaml", got {got(source)}')
-    values_by_name("params", params, '{"size": 192}')
-    values_by_name("overrides", overrides, '{"batch.size": 64}')
-    values_by_name("runtime", runtime, '{"cache": "memory"}')
-
-
 def collect_data(
     spec: Spec, progress: Callable[[int], None] | None = None, data: Mapping[str, object] | None = None, *, late_files: bool = False
 ) -> Manifest:
-    """Lists the data of a spec and assigns it to its splits.
+    """Lists the data of a spec and assigns it to its splits; drops findings that a comment of the spec ignores.
 
-    Args:
-        spec: The spec.
-        progress: Called with the number of files seen so far, now and then.
-        data: The arrays of a source that takes them from Python.
-        late_files: Keep records whose file does not exist; reading them is an error later.
-
-    Returns:
-        The manifest, without findings that a comment of the spec ignores.
+    `progress` is called with the number of files seen so far, now and then. `data` are the arrays of a source that takes them from Python.
+    With `late_files`, records whose file does not exist stay, and reading them is an error later.
 
     Raises:
         SpecError: If the data does not fit the spec.
@@ -189,11 +174,8 @@ def _check_with(spec: Spec, manifest: Manifest) -> Checked:
 
 
 def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
-    """Binds a spec to its data, which adds classes, and shapes, dtypes and values of arrays, to its types.
-
-    Raises:
-        SpecError: If an encoding does not fit the classes, a step does not fit the arrays, or workers cannot read the data.
-    """
+    """Binds a spec to its data, which adds classes, and shapes, dtypes and values of arrays, to its types. Raises `SpecError` if an
+    encoding does not fit the classes, a step does not fit the arrays, or workers cannot read the data."""
     model = spec.model
     require_references(spec)
     types, plans = possible_types(model, len(manifest.class_names) or None, manifest.record), spec.plans
@@ -209,11 +191,7 @@ def bind(spec: Spec, manifest: Manifest) -> BoundSpec:
 
 
 def require_references(spec: Spec) -> None:
-    """Checks that the reference images of steps exist.
-
-    Raises:
-        SpecError: `PG401`.
-    """
+    """Checks that the reference images of steps exist; raises `PG401`."""
     findings = []
     for number, step in references_of(spec.model.transforms):
         try:
@@ -244,20 +222,16 @@ def _in_files(plans: dict[str, Plan], manifest: Manifest) -> dict[str, Plan]:
     if isinstance(manifest, MixedManifest):
         return plans
 
-    def by_block(node: Node, split: str) -> Node:
-        reader = manifest.listing.reader(split)
-        alone = reader.at_once == 1
-        if not isinstance(node, Shuffle) or (alone and (node.order == "global" or manifest.listing.shards is None)):
-            return node
-        return replace(node, order="window", window_bytes=window_bytes(node.window_bytes, manifest, split), blocks=reader.called)
-
     def in_files(split: str, plan: Plan) -> Plan:
-        if plan.buckets:  # their records are single files
-            return plan
-        nodes = [by_block(node, split) for node in plan.nodes]
-        return plan if all(map(operator.is_, nodes, plan.nodes)) else plan.with_nodes(nodes)
+        reader, nodes = manifest.listing.reader(split), list(plan.nodes)
+        for i, node in enumerate(nodes):
+            alone = reader.at_once == 1
+            if isinstance(node, Shuffle) and not (alone and (node.order == "global" or manifest.listing.shards is None)):
+                size = window_bytes(node.window_bytes, manifest, split)
+                nodes[i] = replace(node, order="window", window_bytes=size, blocks=reader.called)
+        return plan.with_nodes(nodes) if any(map(operator.is_not, nodes, plan.nodes)) else plan
 
-    return {split: in_files(split, plan) for split, plan in plans.items()}
+    return {split: plan if plan.buckets else in_files(split, plan) for split, plan in plans.items()}  # buckets have single files
 
 
 def compile_spec(fitted: FittedSpec) -> CompiledSpec:
@@ -306,15 +280,9 @@ def optimise(
 ) -> Compiled:
     """Runs every pass over the plainest plan of a split.
 
-    Args:
-        spec: The spec.
-        plan: The plan.
-        num_examples: Examples in the split, if the data is known.
-        ram_budget: Bytes that caches may take.
-        file_bytes: The mean size of a stored record, if the data is known.
-        cache: Allow a cache, which is useless if each record is read once. Buckets never have one: it holds images of one size.
-        prefers: The cache that `auto` prefers, since `tune` found it fast; see `PassContext`.
-        visits: Examples in an epoch, if it is sampled.
+    If the data is known, `num_examples` are those in the split, `visits` those in a sampled epoch, and `file_bytes` is the mean size of a
+    stored record. Caches may take `ram_budget` bytes; `prefers` is the kind that `auto` prefers, since `tune` found it fast. Without
+    `cache` there is none: it is useless if each record is read once. Buckets never have one: it holds images of one size.
     """
     from pipegen.passes import PASSES, PassContext, run_passes  # not needed for a spec with errors
 
@@ -330,11 +298,7 @@ def optimise(
 
 
 def claim_cache(spec: PipelineSpec, plan: Plan, num_examples: int, budget: int, locate: Locate) -> int:
-    """Computes the bytes that an optimised plan's memory cache will take of the rest of the budget.
-
-    Raises:
-        SpecError: `PG410`.
-    """
+    """Computes the bytes that an optimised plan's memory cache will take of the rest of the budget; raises `PG410`."""
     from pipegen.plan.cost import example_bytes
 
     node = next((n for n in plan.nodes if isinstance(n, Cache)), None)

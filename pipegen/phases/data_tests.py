@@ -93,13 +93,9 @@ def cheap_results(bound: BoundSpec) -> list[DataTestResult]:
 
 
 def with_test_functions(spec: Spec, chosen: Sequence[Chosen], allowed: tuple[str, ...]) -> list[Chosen]:
-    """Gives tests the functions that they call.
-
-    Raises:
-        SpecError: As `phases.user_functions.with_functions`.
-    """
+    """Gives tests the functions that they call; raises `SpecError` as `phases.user_functions.with_functions`."""
     from pipegen.data.testing import Chosen
 
-    calls = {each.index: (each.test, ("tests", each.index, each.test.op)) for each in chosen if isinstance(each.test, Python)}
+    calls = {each.index: (each.test, each.path) for each in chosen if isinstance(each.test, Python)}
     found = find_functions(calls, spec, allowed)
     return [Chosen(c.index, c.id, c.test.with_callee(found[c.index])) if isinstance(c.test, Python) else c for c in chosen]

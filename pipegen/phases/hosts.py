@@ -111,49 +111,32 @@ LAUNCHERS = (
 """The known launchers, the nearest to a process first."""
 
 
-def found_share(environment: Mapping[str, str] = os.environ) -> Share:
-    """Finds this process's share by the nearest launcher.
-
-    Raises:
-        SpecError: `PG412` if its variables make no sense, or two equally near launchers disagree.
-    """
-    for level in sorted({launcher.level for launcher in LAUNCHERS}):
-        says = [(launcher.name, pair) for launcher in LAUNCHERS if launcher.level == level and (pair := _ask(launcher, environment))]
-        if not says:
-            continue
-        (name, pair), *others = says
-        for other, different in others:
-            if different != pair:
-                message = f"{name} says that this is process {_of(pair)}, and {other} that it is {_of(different)}"
-                raise SpecError([make("PG412", message, help=ALONE)])
-        return Share(*pair, f"{name} says")
-    return Share()
-
-
-def _ask(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int, int] | None:
-    try:
-        pair = launcher.ask(environment)
-    except ValueError as error:
-        raise SpecError([make("PG412", str(error), help=("set it as its launcher does", *ALONE))]) from None
-    if pair is not None and not 0 <= pair[0] < pair[1]:
-        message = f"{launcher.name} says that this is process {_of(pair)}, and processes count from 0"
-        raise SpecError([make("PG412", message, help=ALONE)])
-    return pair
-
-
-def _of(pair: tuple[int, int]) -> str:
-    return f"{pair[0]} of {pair[1]}"
-
-
 def resolve_share(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> Share:
-    """Determines this host's share from the spec, else from the launcher of the process.
-
-    Raises:
-        SpecError: As `found_share`.
-    """
+    """Determines this host's share from the spec, else from the nearest launcher of the process. Raises `PG412` if the launcher's
+    variables make no sense, or two equally near launchers disagree."""
     if isinstance(runtime.shard, ShardIndex):
         return Share(runtime.shard.index, runtime.shard.count, "`runtime.shard` says")
-    return Share() if runtime.shard == "none" else found_share(environment)
+    if runtime.shard == "none":
+        return Share()
+    first: tuple[Launcher, tuple[int, int]] | None = None
+    for launcher in LAUNCHERS:
+        if first is not None and launcher.level > first[0].level:
+            break
+        try:
+            pair = launcher.ask(environment)
+        except ValueError as error:
+            raise SpecError([make("PG412", str(error), help=("set it as its launcher does", *ALONE))]) from None
+        if pair is None:
+            continue
+        said = f"{launcher.name} says that this is process {pair[0]} of {pair[1]}"
+        if not 0 <= pair[0] < pair[1]:
+            raise SpecError([make("PG412", f"{said}, and processes count from 0", help=ALONE)])
+        if first is None:
+            first, told = (launcher, pair), said
+        elif first[1] != pair:
+            message = f"{told}, and {launcher.name} that it is {pair[0]} of {pair[1]}"
+            raise SpecError([make("PG412", message, help=ALONE)])
+    return Share() if first is None else Share(*first[1], f"{first[0].name} says")
 
 
 def share_line(runtime: Runtime, environment: Mapping[str, str] = os.environ) -> str:
@@ -166,22 +149,15 @@ def share_line(runtime: Runtime, environment: Mapping[str, str] = os.environ) ->
 
 
 def check_share(spec: PipelineSpec, count: int, locate: Locate) -> None:
-    """Checks that a number of hosts can share every global batch.
-
-    Raises:
-        SpecError: `PG412` if they cannot.
-    """
+    """Checks that a number of hosts can share every global batch; raises `PG412` if they cannot."""
     problem = share_problem(spec.batch.size, count, uneven=spec.runtime.shares == "uneven")
     if problem is not None:
         raise SpecError([make("PG412", problem[0], locate(("batch", "size")), help=problem[1])])
 
 
 def check_given_share(spec: PipelineSpec, shard: tuple[int, int]) -> None:
-    """Checks a share of every global batch that code asks for.
-
-    Raises:
-        ValueError: If it does not exist, or hosts cannot share batches so.
-    """
+    """Checks a share of every global batch that code asks for. Raises `ValueError` if it does not exist, or hosts cannot share batches
+    so."""
     index, count = shard
     if not 0 <= index < count:
         raise ValueError(f"share {index} of {count} is out of range: shares count from 0")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from pipegen.data.ownership import argument
+from pipegen.data.named_files import argument
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import SpecError
 from pipegen.memory import ram_budget
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
-    from pipegen.ops.families.decoder import DecodeTransform
     from pipegen.ops.transform import Transform
     from pipegen.phases.specs import Spec
     from pipegen.plan.nodes import Node, Plan
@@ -75,7 +75,11 @@ def layer_config(evaluation: Plan, splits: Iterable[Plan]) -> dict[str, Any]:
         for step in used.values():
             given = {name: value for name, value in step_kwargs(step).items() if name not in ("when", "id", "feature")}
             steps.append({step.op: given | {"feature": feature}})
-            numbers.append(_numbers(step, feature))
+            learned: dict[str, Any] | None = None
+            if isinstance(step, FittedTransform) and step.fitted is not None:
+                content = base64.b64encode(step.fitted.numbers[feature].to_bytes({})).decode()
+                learned = {"feature": feature, "examples": step.fitted.examples, "content": content}
+            numbers.append(learned)
     output = evaluation.emit.output.model_dump(mode="json", include={"x", "dtype", "channels"})
     return json.loads(json.dumps({"entry": entry, "steps": steps, "numbers": numbers, "output": output}))
 
@@ -86,11 +90,8 @@ def _has_views(plan: Plan) -> bool:
 
 
 def plan_of_layer(config: Mapping[str, Any]) -> tuple[PipelineSpec, Plan]:
-    """Builds a spec and its plainest plan from a `layer_config`; records have the types that enter the layer.
-
-    Raises:
-        SpecError: If this version of pipegen lacks a step.
-    """
+    """Builds a spec and its plainest plan from a `layer_config`; records have the types that enter the layer. Raises `SpecError` if this
+    version of pipegen lacks a step."""
     source = {"image_folder": {"path": ".", "labels": "none"}}  # a placeholder: nothing is read
     loaded = load({"pipegen": 1, "source": source, "transforms": list(config["steps"]), "output": {**config["output"], "y": None}})
     if loaded.spec is None:
@@ -145,7 +146,10 @@ def before_layer(plain: Plan, evaluation: Plan, config: Mapping[str, Any], locat
         elif item.stage.feature not in passed:
             before = mended(item.before)
             passed.add(item.stage.feature)
-            done += _cast(item.stage.feature, before, mended(before))
+            enters = mended(before)[item.stage.feature].dtype
+            if before[item.stage.feature].dtype != enters:  # bytes become floats
+                cast = s.Pointwise(item.stage.feature, Arithmetic((1.0,), (0.0,), enters), ())
+                done.append(Placed(cast, before, mended(before)))
     return pack(plain, done)
 
 
@@ -190,13 +194,6 @@ def _reached(tail: list[Placed], feature: str, plan: Plan) -> FeatureType:
     return tail[0].before[feature] if tail else plan.out[feature]
 
 
-def _cast(feature: str, before: ElementType, after: ElementType) -> list[Placed]:
-    """Converts bytes to floats, if the types differ."""
-    if before[feature].dtype == after[feature].dtype:
-        return []
-    return [Placed(s.Pointwise(feature, Arithmetic((1.0,), (0.0,), after[feature].dtype), ()), before, after)]
-
-
 def _said(placed: Placed) -> tuple[str, str]:
     return type(placed.stage).__name__, s.said(placed.stage)
 
@@ -214,13 +211,6 @@ def _divided(plain: Plan, own: list[Placed], tail: list[Placed], reached: Featur
     return make("PG544", message, locate(ref.path, key=True), help=help_)
 
 
-def _numbers(step: Transform, feature: str) -> dict[str, Any] | None:
-    if not isinstance(step, FittedTransform) or step.fitted is None:
-        return None
-    content = base64.b64encode(step.fitted.numbers[feature].to_bytes({})).decode()
-    return {"feature": feature, "examples": step.fitted.examples, "content": content}
-
-
 def _type(values: Mapping[str, Any]) -> FeatureType:
     interval = values.get("interval")
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, (list, tuple))}
@@ -230,18 +220,34 @@ def _type(values: Mapping[str, Any]) -> FeatureType:
 _LOOKED_AT = 2000
 """Files of a feature and a split whose formats are checked, evenly spread; the graph rejects others when it reads them."""
 _BY_HAND = "or keep Python: `pipegen eject --code` writes code that calls it"
-_IN_GRAPH = "records in TFRecord files or in tar files (`webdataset`) are read by the graph itself"
 
 
 def ejection_findings(spec: Spec, manifest: Manifest, plans: Mapping[str, Plan]) -> list[Diagnostic]:
     """Reports what prevents saving the datasets of some plans, and what the saved ones lack, each once."""
     found: dict[tuple[str, object], Diagnostic] = {}
     for plan in plans.values():
-        parts = manifest.of(plan.split)
-        of_parts: list[Diagnostic] = []
+        parts, of_plan = manifest.of(plan.split), []
+        for ref in (ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"):
+            called = getattr(ref.step, "function", ref.step.op)
+            message = f"`{ref.step.op}` calls the Python function `{called}`, which a saved graph cannot contain"
+            help_ = ("use other steps in its place (`pipegen ops` lists them), or leave it out", *_by_hand(spec))
+            of_plan.append(make("PG550", message, spec.loaded.locate.label(ref.path, key=True), help=help_))
         for (name, part), read in zip(parts.items(), plan.part_reads(len(parts)), strict=True):
-            of_parts += [*_rows(spec, name, part, plan.split, read), *_files(spec, name, part, plan)]
-        for finding in (*_steps(spec, plan), *of_parts, *_cache(spec, plan)):
+            # Such as rows of an array that is too large for memory.
+            python = part.listing.reader(plan.split).python(read_by_reader(part, plan.split, read), ram_budget(spec.model.runtime))
+            if python:
+                in_graph = "records in TFRecord files or in tar files (`webdataset`) are read by the graph itself"
+                if spec.model.source.has_rows():
+                    in_graph = "a graph contains an array if `runtime: {ram_budget: …}` has twice its size"
+                message = f"split `{plan.split}` reads {python} by Python, which a saved graph cannot contain"
+                at = spec.loaded.locate.label(source_of(spec, name), key=True)
+                of_plan.append(make("PG552", message, at, help=(in_graph, *_by_hand(spec))))
+            of_plan += _files(spec, name, part, plan)
+        if spec.model.runtime.cache != "auto" and any(isinstance(node, Cache) for node in plan.nodes):
+            message = "the ejected datasets have no cache: they give the same batches, and compute each of them in every epoch"
+            instead = "for a split without random steps, such as validation, append `.cache()` to the ejected dataset"
+            of_plan.append(make("PG554", message, spec.loaded.locate.label(("runtime", "cache"), key=True), help=instead))
+        for finding in of_plan:
             found.setdefault((finding.code, finding.primary), finding)
     replaced = replaced_records(spec)
     return [*([replaced] if replaced is not None and "train" in plans else []), *found.values()]
@@ -253,9 +259,8 @@ def replaced_records(spec: Spec) -> Diagnostic | None:
         return None
     message = "`errors: {decode: {skip: …}}` counts damaged records in Python, which a saved graph cannot contain"
     exclude = "`pipegen validate SPEC --data=all --write-exclude damaged.txt`, then `errors: {exclude: damaged.txt}`"
-    return make(
-        "PG553", message, spec.loaded.locate.label(("errors", "decode"), key=True), help=f"leave the damaged files out by name: {exclude}"
-    )
+    at = spec.loaded.locate.label(("errors", "decode"), key=True)
+    return make("PG553", message, at, help=f"leave the damaged files out by name: {exclude}")
 
 
 def given_data(spec: Spec) -> Diagnostic | None:
@@ -279,18 +284,6 @@ def _by_hand(spec: Spec) -> tuple[str, ...]:
     return () if spec.model.source.mixed() else (_BY_HAND,)
 
 
-def _steps(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
-    """Reports steps that call a Python function."""
-    for ref in (ref for stage in plan.stages() for ref in stage.uses() if ref.step.calls_python == "always"):
-        called = getattr(ref.step, "function", ref.step.op)
-        yield make(
-            "PG550",
-            f"`{ref.step.op}` calls the Python function `{called}`, which a saved graph cannot contain",
-            spec.loaded.locate.label(ref.path, key=True),
-            help=("use other steps in its place (`pipegen ops` lists them), or leave it out", *_by_hand(spec)),
-        )
-
-
 def source_of(spec: Spec, part: str) -> KeyPath:
     """The key path of the source, or of the part of a mix."""
     return part_path(part) if part else argument(spec.model, None)
@@ -302,19 +295,6 @@ def read_by_reader(manifest: Manifest, split: str, read: ElementType) -> list[st
     return [name for name, t in read.items() if name not in columns and (labels is None or not kind_of(t).labels)]
 
 
-def _rows(spec: Spec, part: str, manifest: Manifest, split: str, read: ElementType) -> Iterator[Diagnostic]:
-    """Reports records that Python reads, such as rows of an array too large for memory; `read` is the type that is read of a record."""
-    python = manifest.listing.reader(split).python(read_by_reader(manifest, split, read), ram_budget(spec.model.runtime))
-    if python:
-        arrays = ("a graph contains an array if `runtime: {ram_budget: …}` has twice its size",) * spec.model.source.has_rows()
-        yield make(
-            "PG552",
-            f"split `{split}` reads {python} by Python, which a saved graph cannot contain",
-            spec.loaded.locate.label(source_of(spec, part), key=True),
-            help=(*(arrays or (_IN_GRAPH,)), *_by_hand(spec)),
-        )
-
-
 def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Diagnostic]:
     """Reports files that TensorFlow cannot decode, or would decode differently."""
     if not manifest.listing.in_files or manifest.listing.shards is not None:
@@ -322,30 +302,15 @@ def _files(spec: Spec, part: str, manifest: Manifest, plan: Plan) -> Iterator[Di
     beside = manifest.beside(plan.split)
     for stage in (stage for stage in plan.stages() if isinstance(stage, Decodes)):
         files = beside.get(stage.feature, manifest.files(plan.split))
-        some = range(0, len(files), max(1, len(files) // _LOOKED_AT))
-        named = [(files[i], name) for i in some if (name := _format(files[i], stage.decode.step)) is not None]
+        named = []
+        for i in range(0, len(files), max(1, len(files) // _LOOKED_AT)):
+            with suppress(OSError):  # reported when it is read
+                head = content_of(files[i], HEAD)
+                name = stage.decode.step.read_by_python(content_of(files[i]) if needs_whole(head) else head)
+                named += [(files[i], name)] if name is not None else []
         if named:
             many = f"at least {len(named)} files" if named[1:] else "a file"
             first = f", the first of them {named[0][0]}" if named[1:] else f": {named[0][0]}"
-            yield make(
-                "PG551",
-                f"`{stage.feature}` of split `{plan.split}` has {many} that only Python reads ({named[0][1]}){first}",
-                spec.loaded.locate.label(source_of(spec, part), key=True),
-                help=("save them in a format that TensorFlow decodes: gray PNG for masks, else PNG or JPEG", *_by_hand(spec)),
-            )
-
-
-def _format(file: str, decoder: DecodeTransform) -> str | None:
-    try:
-        head = content_of(file, HEAD)
-        return decoder.read_by_python(content_of(file) if needs_whole(head) else head)
-    except OSError:
-        return None  # reported when it is read
-
-
-def _cache(spec: Spec, plan: Plan) -> Iterator[Diagnostic]:
-    """Reports a cache that the spec asks for."""
-    if spec.model.runtime.cache != "auto" and any(isinstance(node, Cache) for node in plan.nodes):
-        message = "the ejected datasets have no cache: they give the same batches, and compute each of them in every epoch"
-        help_ = "for a split without random steps, such as validation, append `.cache()` to the ejected dataset"
-        yield make("PG554", message, spec.loaded.locate.label(("runtime", "cache"), key=True), help=help_)
+            message = f"`{stage.feature}` of split `{plan.split}` has {many} that only Python reads ({named[0][1]}){first}"
+            help_ = ("save them in a format that TensorFlow decodes: gray PNG for masks, else PNG or JPEG", *_by_hand(spec))
+            yield make("PG551", message, spec.loaded.locate.label(source_of(spec, part), key=True), help=help_)

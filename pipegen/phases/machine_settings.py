@@ -10,10 +10,10 @@ import hashlib
 import json
 import math
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipegen.frozen import dataclass
 from pipegen.kept import keep, open_kept, user_folder
@@ -115,8 +115,10 @@ def machine_file() -> Path | None:
     named = os.environ.get(VARIABLE, "")
     if named:
         return None if named == "off" else Path(named).absolute()
+    # A container with fewer cores is another machine.
+    about = "\n".join((os.uname().nodename, _processor(), str(available_cores())))
     folder = user_folder(FOLDER)
-    return folder / f"{_name()}.json" if folder is not None else None
+    return folder / f"{hashlib.sha256(about.encode()).hexdigest()[:16]}.json" if folder is not None else None
 
 
 def circumstances(
@@ -147,11 +149,8 @@ def machine() -> Machine:
 
 
 def keep_machine(known: Machine) -> Path | None:
-    """Writes the measurements of this machine; returns the file, or `None` if it is switched off.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Writes the measurements of this machine; returns the file, or `None` if it is switched off. Raises `OSError` if it cannot be
+    written."""
     file = machine_file()
     if file is None:
         return None
@@ -168,40 +167,27 @@ def _read(file: Path) -> Machine:
             text = stream.read(_LARGEST + 1)
         if len(text) > _LARGEST:
             raise ValueError("it is too large")
-        return _parsed(json.loads(text))
+        content = json.loads(text)
+        if content["version"] != _VERSION:
+            raise ValueError(f"version {content['version']}, and this pipegen writes version {_VERSION}")
+        factors = {str(name): float(value) for name, value in content["factors"].items()}
+        if not all(math.isfinite(value) and _FACTORS[0] <= value <= _FACTORS[1] for value in factors.values()):
+            raise ValueError(f"a factor is not between {_FACTORS[0]:g} and {_FACTORS[1]:g}")
+        tuned = {str(key): Tuned(**found) for key, found in content["tuned"].items()}
+        for found in tuned.values():
+            wrong = [v for v in (found.threads, found.prefetch) if v is not None and (type(v) is not int or not 0 < v <= 1024)]
+            if wrong or found.cache not in (None, "memory", "none"):
+                raise ValueError("a setting is not valid in `runtime`")
+            float(found.times), float(found.low), float(found.high), int(found.examples)
+        return Machine(factors, str(content["fitted"]), tuned)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         log.warning("ignoring the measurements of this machine in %s: %s", file, str(error) or type(error).__name__)
         return Machine()
 
 
-def _parsed(content: Any) -> Machine:
-    """Raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for invalid contents."""
-    if content["version"] != _VERSION:
-        raise ValueError(f"version {content['version']}, and this pipegen writes version {_VERSION}")
-    factors = {str(name): float(value) for name, value in content["factors"].items()}
-    if not all(math.isfinite(value) and _FACTORS[0] <= value <= _FACTORS[1] for value in factors.values()):
-        raise ValueError(f"a factor is not between {_FACTORS[0]:g} and {_FACTORS[1]:g}")
-    tuned = {str(key): Tuned(**found) for key, found in content["tuned"].items()}
-    for found in tuned.values():
-        wrong = [v for v in (found.threads, found.prefetch) if v is not None and (type(v) is not int or not 0 < v <= 1024)]
-        if wrong or found.cache not in (None, "memory", "none"):
-            raise ValueError("a setting is not valid in `runtime`")
-        float(found.times), float(found.low), float(found.high), int(found.examples)
-    return Machine(factors, str(content["fitted"]), tuned)
-
-
-def _name() -> str:
-    """Hashes the host's name, processor and cores: a container with fewer cores is another machine."""
-    about = "\n".join((os.uname().nodename, _processor(), str(available_cores())))
-    return hashlib.sha256(about.encode()).hexdigest()[:16]
-
-
 def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
-            for line in stream:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
     return os.uname().machine

@@ -49,11 +49,7 @@ class Inspection:
         return Spec(self.loaded.spec, self.loaded, self.plans, self.diagnostics, self.compiled, stages=stages)
 
     def require(self) -> Spec:
-        """The spec.
-
-        Raises:
-            SpecError: With every finding, after an error.
-        """
+        """The spec; raises `SpecError` with every finding, after an error."""
         if (spec := self.spec) is None:
             raise SpecError(self.diagnostics.sorted())
         return spec

@@ -79,7 +79,7 @@ def position_from(
             lines = "\n".join(f"  {change}" for change in told) or "  only its hash differs"
             raise StateError(f"the spec is not the one that the state was saved with:\n{lines}")
     extent = extent_at(epoch)
-    size = _batch_at(saved, epoch)
+    size, before = _begun(saved, epoch)
     slot = state["origin"] + step * size if size == extent.batch else slot
     if size != extent.batch and slot and bucketed(spec, "train"):
         following = "" if spec.epoch != "pass" else f"; or begin the next epoch with it: `pipe.seek({epoch + 1})`"
@@ -97,15 +97,10 @@ def position_from(
         raise StateError(f"the state is at step {step} of an epoch that has {steps} steps")
     if extent.epoch_steps is None and not 0 <= slot - step * size < size:
         raise StateError(f"the state is at step {step} of its epoch, which does not fit {slot} examples in batches of {size}")
-    return extent.position(epoch, step, slot, _examples_before(saved, epoch) + state["shift"] - (slot - step * size))
+    return extent.position(epoch, step, slot, before + state["shift"] - (slot - step * size))
 
 
 def _check_form(state: Any) -> None:
-    """Checks that a state is complete.
-
-    Raises:
-        StateError: If it is not.
-    """
     if not isinstance(state, Mapping):
         raise StateError(f"a state is a map from `pipe.state()`, got {type(state).__name__}")
     if state.get("pipegen_state") != VERSION:
@@ -149,15 +144,7 @@ def batch_sizes(spec: PipelineSpec, state: Mapping[str, Any] | None = None) -> t
 
 
 class Timeline:
-    """The epochs of all stages, and the batches in them.
-
-    Args:
-        epochs: The number of epochs of each stage.
-        steps: The number of batches in an epoch of each stage.
-
-    Attributes:
-        firsts: The first epoch of each stage, and the end.
-    """
+    """The epochs of all stages, and the batches (`steps`) in each; `firsts` has the first epoch of each stage, and the end."""
 
     def __init__(self, epochs: Sequence[int], steps: Sequence[int]) -> None:
         self.steps = steps
@@ -195,24 +182,17 @@ class Timeline:
         return self.firsts[number] + epoch, step
 
 
-def _batch_at(spec: PipelineSpec, epoch: int) -> int:
-    end = 0
-    for stage in spec.stages:
-        end += stage.epochs
-        if epoch < end:
-            return stage.resolved.batch.size
-    return (spec.stages[-1].resolved if spec.stages else spec).batch.size
-
-
-def _examples_before(spec: PipelineSpec, epoch: int) -> int:
-    """Counts the examples of all earlier epochs with a set number of steps."""
-    found, first = 0, 0
-    for stage in spec.stages:
-        model, epochs = stage.resolved, min(stage.epochs, max(epoch - first, 0))
-        found += 0 if model.epoch == "pass" else epochs * model.epoch.steps * model.batch.size
-        first += stage.epochs
-    model = spec.stages[-1].resolved if spec.stages else spec
-    return found + (0 if model.epoch == "pass" else max(epoch - first, 0) * model.epoch.steps * model.batch.size)
+def _begun(spec: PipelineSpec, epoch: int) -> tuple[int, int]:
+    """The batch size of an epoch, and the number of examples of all earlier epochs with a set number of steps."""
+    found, left = 0, epoch
+    stages = [(stage.resolved, stage.epochs) for stage in spec.stages] or [(spec, 0)]
+    for model, epochs in [*stages[:-1], (stages[-1][0], epoch + 1)]:  # the last stage has no end
+        earlier = min(epochs, left)
+        found += 0 if model.epoch == "pass" else earlier * model.epoch.steps * model.batch.size
+        left -= earlier
+        if earlier < epochs:
+            break
+    return model.batch.size, found
 
 
 KEY = "fit"
@@ -301,11 +281,8 @@ class Record:
         return replace(self, counts=self.counts is not False and most - self.execution < ran <= most)
 
     def find(self, iterations: int) -> Place:
-        """Finds the place of weights of this run by their optimizer's count.
-
-        Raises:
-            StateError: If they are of another run, or their place is unknown.
-        """
+        """Finds the place of weights of this run by their optimizer's count. Raises `StateError` if they are of another run, or their
+        place is unknown."""
         ran = iterations - self.iterations
         if self.counts is False:
             if ran:
@@ -340,11 +317,7 @@ class Record:
 
     @classmethod
     def from_json(cls, found: Any) -> Record:
-        """Reads the result of `to_json`.
-
-        Raises:
-            StateError: For anything else.
-        """
+        """Reads the result of `to_json`; raises `StateError` for anything else."""
         try:
             epochs = tuple((int(e), int(i), None if n is None else int(n)) for e, i, n in found["epochs"])
             numbers = {name: int(found[name]) for name in ("epoch", "batches", "iterations", "steps", "per_epoch", "execution")}
@@ -381,11 +354,7 @@ class Checkpoints:
         return self.file is not None and self.file.exists()
 
     def state(self) -> dict[str, Any] | None:
-        """Reads the state, if there is one.
-
-        Raises:
-            StateError: If it is damaged.
-        """
+        """Reads the state, if there is one; raises `StateError` if it is damaged."""
         if self.file is None or not self.file.exists():
             return None
         try:
@@ -496,11 +465,7 @@ def _copy(file: Path, to: Path, time: int | None) -> None:
 
 
 def _damage(file: Path) -> str:
-    """Reads a file of weights, and describes its damage; "" if all of it can be read.
-
-    Raises:
-        StateError: If this user may not read it.
-    """
+    """Reads a file of weights, and describes its damage; "" if all of it can be read. Raises `StateError` if this user may not read it."""
     import h5py
 
     def read(_name: str, item: Any) -> None:
@@ -511,19 +476,15 @@ def _damage(file: Path) -> str:
         with h5py.File(file, "r") as stored:
             stored.visititems(read)
         with open(file, "rb") as stream:
-            end, size = _end(stream.read(64)), os.fstat(stream.fileno()).st_size
-        return "" if end in (None, size) else f"it has {size:,} bytes, and its header says {end:,}"
+            head, size = stream.read(64), os.fstat(stream.fileno()).st_size
+        at = _END_AT.get(head[8]) if head.startswith(_SIGNATURE) and len(head) == 64 else None
+        if at is None or head[13 if head[8] < 2 else 9] != 8:  # an unusual head, which does not say the end
+            return ""
+        end = int.from_bytes(head[at : at + 8], "little")
+        return "" if end == size else f"it has {size:,} bytes, and its header says {end:,}"
     except PermissionError as error:
         raise StateError(f"the weights {str(file)!r} cannot be read: {error.strerror}") from None
     except BlockingIOError:  # another process writes it
         return ""
     except Exception as error:  # h5py raises many types for damage: OSError, KeyError, RuntimeError, ValueError
         return " ".join(str(error).split())
-
-
-def _end(head: bytes) -> int | None:
-    """Reads the end of an HDF5 file from its head; `None` for an unusual head."""
-    at = _END_AT.get(head[8]) if head.startswith(_SIGNATURE) and len(head) == 64 else None
-    if at is None or head[13 if head[8] < 2 else 9] != 8:
-        return None
-    return int.from_bytes(head[at : at + 8], "little")

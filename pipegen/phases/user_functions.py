@@ -27,7 +27,6 @@ from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import ModuleType
 
     from pipegen.data.manifest import Manifest
     from pipegen.diagnostics.diagnostic import Diagnostic
@@ -68,11 +67,8 @@ def is_allowed(module: object, allowed: tuple[str, ...]) -> bool:
 
 
 def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
-    """Gives steps the functions that they call.
-
-    Raises:
-        SpecError: `PG240` for a module that is not allowed, `PG241` for a function that is missing or takes other arguments.
-    """
+    """Gives steps the functions that they call. Raises `SpecError`: `PG240` for a module that is not allowed, `PG241` for a function
+    that is missing or takes other arguments."""
     steps = list(spec.model.transforms)
     calls = {
         i: (step, step_path(i, step)) for i, step in enumerate(steps) if isinstance(step, CustomTransform) and not step.has_been_handed
@@ -87,11 +83,7 @@ def with_functions(spec: Spec, allowed: tuple[str, ...]) -> Spec:
 def find_functions(
     calls: Mapping[int, tuple[CustomTransform | Python, KeyPath]], spec: Spec, allowed: tuple[str, ...]
 ) -> dict[int, Callable[..., Any]]:
-    """Imports the functions of steps or tests, which are given with their places in the spec.
-
-    Raises:
-        SpecError: As `with_functions`.
-    """
+    """Imports the functions of steps or tests, which are given with their places in the spec; raises `SpecError` as `with_functions`."""
     findings: list[Diagnostic] = []
     found: dict[int, Callable[..., Any]] = {}
     for index, (step, path) in calls.items():
@@ -109,7 +101,16 @@ def _found(step: CustomTransform | Python, allowed: tuple[str, ...]) -> Callable
     if not is_allowed(step.module, allowed):
         message = f"`{step.op}` calls `{step.function}`, and the module `{step.module}` is not allowed"
         raise _Unusable("PG240", message, _how_to_allow(step.module))
-    module = _imported(step)
+    try:
+        module = importlib.import_module(step.module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{step.module}.".startswith(f"{error.name}."):
+            raise _Unusable("PG241", f"`{step.module}` cannot be imported: it needs `{error.name}`, which is not installed", ()) from None
+        raise _Unusable("PG241", f"module `{error.name}` not found", _near_modules(error.name)) from None
+    except (Exception, SystemExit) as error:
+        reason = " ".join(str(error).split())
+        message = f"`{step.module}` cannot be imported: {type(error).__name__}" + (f": {reason}" if reason else "")
+        raise _Unusable("PG241", message, (f'`python -c "import {step.module}"` shows where',)) from None
     if not hasattr(module, step.name):
         near = closest(step.name, [name for name, value in vars(module).items() if callable(value)])
         help_ = (f"did you mean `{step.module}:{near}`?",) if near else ()
@@ -132,19 +133,6 @@ def _how_to_allow(module: str) -> tuple[str, ...]:
         f'if you trust that code: `pipegen.build(…, allow_code=["{top}"])`, or `--allow-code {top}` on the command line',
         "a spec alone runs no code",
     )
-
-
-def _imported(step: CustomTransform | Python) -> ModuleType:
-    try:
-        return importlib.import_module(step.module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{step.module}.".startswith(f"{error.name}."):
-            raise _Unusable("PG241", f"`{step.module}` cannot be imported: it needs `{error.name}`, which is not installed", ()) from None
-        raise _Unusable("PG241", f"module `{error.name}` not found", _near_modules(error.name)) from None
-    except (Exception, SystemExit) as error:
-        reason = " ".join(str(error).split())
-        message = f"`{step.module}` cannot be imported: {type(error).__name__}" + (f": {reason}" if reason else "")
-        raise _Unusable("PG241", message, (f'`python -c "import {step.module}"` shows where',)) from None
 
 
 def _near_modules(missing: str) -> tuple[str, ...]:

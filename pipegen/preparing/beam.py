@@ -75,11 +75,17 @@ class Beam:
 
 
 def write_shard(number: int, job: Job) -> None:
-    """Writes one shard on a worker. Stores the error of an unreadable record beside the shards, since a retry would not help."""
+    """Writes one shard on a worker; raises `DataError` if its data differs from that of the starting process.
+
+    Stores the error of an unreadable record beside the shards, since a retry would not help.
+    """
     with _MAKING:
-        if (job.key, job.folder) not in _WORKS:
-            _WORKS[job.key, job.folder] = _work(job)
-        work = _WORKS[job.key, job.folder]
+        work = _WORKS.get((job.key, job.folder))
+        if work is None:
+            work = Work(listed(load(job.sections, allowed=CHECKED), job.allow_code), Path(job.folder), job.options)
+            if work.key != job.key:
+                raise DataError("the spec, its data, or pipegen itself differs between a worker and the machine that started it")
+            _WORKS[job.key, job.folder] = work
     try:
         work.write(number)
     except DataError as error:
@@ -89,14 +95,6 @@ def write_shard(number: int, job: Job) -> None:
 _MAKING = threading.Lock()
 _WORKS: dict[tuple[str, str], Work] = {}
 """The work of each job of this process, by key and folder."""
-
-
-def _work(job: Job) -> Work:
-    """Lists the data on a worker; raises `DataError` if it differs from the data of the starting process."""
-    work = Work(listed(load(job.sections, allowed=CHECKED), job.allow_code), Path(job.folder), job.options)
-    if work.key != job.key:
-        raise DataError("the spec, its data, or pipegen itself differs between a worker and the machine that started it")
-    return work
 
 
 @contextmanager

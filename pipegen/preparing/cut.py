@@ -1,4 +1,4 @@
-"""Finds a place to cut a spec in two: deterministic steps, whose results are stored, and the steps after them.
+"""Cuts a spec in two: deterministic steps, whose results are stored, and the spec that reads these and does the steps after them.
 
 A cut lies between two steps, and never within a segment, so that pixels are still resampled only once. The same steps come before it on
 every split.
@@ -6,25 +6,34 @@ every split.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from pipegen.errors import InternalError
+from pipegen.diagnostics.catalog import make
+from pipegen.errors import InternalError, SpecError
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.item_stages import Enter, Measure
-from pipegen.ops.kinds.registry import kind_of
-from pipegen.ops.stage import StepRef
+from pipegen.ops.kinds.registry import kind_of, kinds
+from pipegen.ops.stage import StepRef, step_kwargs
+from pipegen.phases.compilation import load
 from pipegen.plan import stages as s
 from pipegen.plan.fitting_plans import learning_steps
 from pipegen.plan.nodes import Element, Read
+from pipegen.spec.allowed import CHECKED
+from pipegen.spec.runtime_fix import Dumper, to_yaml
 from pipegen.spec.steps import ids_of
-from pipegen.types import FLOATING, ElementType
+from pipegen.types import FLOATING, INTEGER_RANGES, ElementType, times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from pipegen.ops.sources.prepared_store.layout import Pixels
     from pipegen.ops.stage import Stage
+    from pipegen.phases.specs import Spec
     from pipegen.plan.nodes import Plan
+    from pipegen.preparing.options import Options
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
 
@@ -57,11 +66,8 @@ class Cut:
 
 
 def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = None) -> Cut:
-    """Finds the last place to cut a spec by its plainest plans, or the one after the step with the name or the id `at`.
-
-    Raises:
-        NoCutError: If it cannot be cut.
-    """
+    """Finds the last place to cut a spec by its plainest plans, or the one after the step with the name or the id `at`. Raises
+    `NoCutError` if it cannot be cut."""
     if spec.source.mixed():
         message = "the parts of a `mix` have other numbers and orders in each epoch, and a store has one list of records"
         raise NoCutError(message, "prepare the source of each part by itself, and use the stores as parts of the mix")
@@ -70,31 +76,26 @@ def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = Non
     if any(plan.buckets for plan in plans.values()):
         message = "`buckets` depend on the original size of each image, which a store does not have"
         raise NoCutError(message, "prepare it with one size, without `batch.buckets`")
+    fixed = _fixed(spec, plans)
     if at is not None:
-        return _after(spec, plans, at)
+        ids = ids_of(spec.transforms)
+        steps = max((i + 1 for i, step in enumerate(spec.transforms) if at in (ids[i], step.op)), default=0)
+        if not steps:
+            raise NoCutError(f"there is no step `{at}`", f"the steps are {', '.join(f'`{own}`' for own in ids) or 'none'}")
+        if steps > fixed:
+            message = f"the results of `{ids[fixed]}` are not the same in every epoch and on every split"
+            raise NoCutError(message, f"cut before it: `--at` names a step before `{ids[fixed]}`")
+        found = _cut(plans, steps)
+        if isinstance(found, str):
+            raise NoCutError(f"nothing can be stored after `{at}`: {found}", "leave `--at` out: then the last possible place is used")
+        return found
     why = ""
-    for steps in range(_fixed(spec, plans), -1, -1):
+    for steps in range(fixed, -1, -1):
         found = _cut(plans, steps)
         if isinstance(found, Cut) and all(t.dtype not in FLOATING for _, t in found.type.items() if kind_of(t).pictured):
             return found
         why = why or (found if isinstance(found, str) else "the last deterministic step makes floats, four times as large as bytes")
     raise NoCutError(f"nothing to prepare: {why}", "put the deterministic steps first, `decode` among them")
-
-
-def _after(spec: PipelineSpec, plans: Mapping[str, Plan], at: str) -> Cut:
-    ids = ids_of(spec.transforms)
-    places = [i for i, (step, own) in enumerate(zip(spec.transforms, ids, strict=True)) if at in (own, step.op)]
-    if not places:
-        raise NoCutError(f"there is no step `{at}`", f"the steps are {', '.join(f'`{own}`' for own in ids) or 'none'}")
-    steps = places[-1] + 1
-    if steps > _fixed(spec, plans):
-        first = ids[_fixed(spec, plans)]
-        message = f"the results of `{first}` are not the same in every epoch and on every split"
-        raise NoCutError(message, f"cut before it: `--at` names a step before `{first}`")
-    found = _cut(plans, steps)
-    if isinstance(found, str):
-        raise NoCutError(f"nothing can be stored after `{at}`: {found}", "leave `--at` out: then the last possible place is used")
-    return found
 
 
 def _fixed(spec: PipelineSpec, plans: Mapping[str, Plan]) -> int:
@@ -193,3 +194,164 @@ def _together(types: list[ElementType]) -> ElementType | str:
             return f"`{name}` has different numbers of channels on the splits"
         features[name] = first.with_(shape=shape, uniform=False)
     return ElementType(tuple(features.items()))
+
+
+def changed_files(options: Options, spec: PipelineSpec, plans: Mapping[str, Plan], cut: Cut) -> str | None:
+    """Describes why the original files cannot be stored; `None` if they can."""
+    if options.shorter_side is not None:
+        return f"images are shrunk to a shorter side of {options.shorter_side} pixels"
+    for stage in (stage for own in cut.stages.values() for stage in own):
+        if not isinstance(stage, (Decode, Enter, Measure)):
+            return f"`{stage.uses()[0].id}` comes before the cut, and changes `{stage.feature}`"
+    read = [node.out for plan in plans.values() for node in plan.nodes if isinstance(node, Read)]
+    for name, t in cut.type.items():
+        if kind_of(t).levels and kind_of(t).pictured and (name in spec.source.decoders() or not all(own[name].encoded for own in read)):
+            return f"`{name}` is not stored in files that `decode` reads"
+    return None
+
+
+def check_shrinking(spec: Spec, plans: Mapping[str, Plan], cut: Cut, options: Options) -> None:
+    """Raises `PG576` if the steps after the cut need the size of images that are not shrunk."""
+    side = options.shorter_side
+    if side is None or _fits(spec, cut, options) or not _fits(spec, cut, replace(options, shorter_side=None)):
+        return
+    ids = ids_of(spec.model.transforms)
+    last = ids[cut.steps - 1] if cut.steps else "decode"
+    sizes = {times(t.shape[:2]) for _, t in cut.type.items() if kind_of(t).pictured and None not in t.shape[:2]}
+    size = " or ".join(sorted(sizes)) or "a fixed size of"
+    message = f"the steps after `{last}` need its size of {size} pixels, and `--shorter-side {side}` changes it"
+    help_ = [f"leave `--shorter-side` out: the store has images in the size of `{last}`"]
+
+    def fits_behind(step: str) -> bool:
+        try:
+            return _fits(spec, find_cut(spec.model, plans, step), options)
+        except NoCutError:
+            return False
+
+    earlier = next(filter(fits_behind, reversed(ids[: cut.steps - 1])), None)
+    if earlier is not None:
+        help_.append(f"or use `--at {earlier}`, which shrinks them before `{ids[ids.index(earlier) + 1]}`")
+    elif not any(step.op == "decode" for step in spec.model.transforms):
+        help_.append(f"or begin with the step `- decode` and use `--at decode`, which shrinks them before `{ids[0]}`")
+    label = spec.loaded.locate.label(("transforms", max(0, cut.steps - 1)))
+    raise SpecError([make("PG576", message, label, help=tuple(help_))])
+
+
+def _fits(spec: Spec, cut: Cut, options: Options) -> bool:
+    try:
+        fitting(rest_of(spec.model, spec.hash, cut, options, {}))
+    except SpecError:
+        return False
+    return True
+
+
+SPEC = "prepared.pipegen.yaml"
+_DONE = frozenset({"pipegen", "name", "params", "source", "splits", "transforms", "errors"})
+"""Sections that are written separately, or done by the store."""
+_OF_TEST = re.compile(r"tests\[(\d+)\]")
+_DECODE: dict[str, Any] = {"decode": {"scaled": "never"}}
+"""The decoder of a store's files, at full size."""
+
+
+def rest_of(spec: PipelineSpec, spec_hash: str, cut: Cut, options: Options, pixels: Mapping[str, Pixels]) -> dict[str, Any]:
+    """Makes the spec of the steps after a cut of a spec, as plain values; `pixels` has the form of the pixels of each feature."""
+    features = {name: _feature(t, options, pixels.get(name)) for name, t in cut.type.items() if not kind_of(t).numbers_items}
+    source: dict[str, Any] = {"path": ".", "of": spec_hash, "splits": list(spec.split_names()), "features": features}
+    if options.changes():
+        source["changes"] = options.changes()
+    values: dict[str, Any] = {"pipegen": 1, **({"name": spec.name} if spec.name else {}), "source": {"prepared": source}}
+    for section in type(spec).model_fields:
+        if section in _DONE or section not in spec.model_fields_set:
+            continue
+        value = getattr(spec, section)
+        if section == "tests":
+            values[section] = [{test.op: test.model_dump(mode="json", exclude_unset=True)} for test in value]
+        elif section == "views" and isinstance(value, dict):
+            values[section] = {name: view.model_dump(mode="json", exclude_unset=True) for name, view in value.items()}
+        else:
+            values[section] = value.model_dump(mode="json", exclude_unset=True) if hasattr(value, "model_dump") else value
+    values.get("runtime", {}).pop("cache", None)
+    values.get("sampling", {}).pop("subset", None)  # the store has only those examples
+    values = {name: value for name, value in values.items() if value not in ([], {})}
+    if values.get("epoch") == "pass":
+        del values["epoch"]
+    first = [] if options.format == "raw" or options.keeps_files else [_DECODE]
+    values["transforms"] = [*first, *_steps(spec, 0 if options.keeps_files else cut.steps)]
+    return values
+
+
+def fitting(values: dict[str, Any]) -> dict[str, Any]:
+    """Drops tests that need the original data, such as those of a column of its table. Raises `SpecError` if anything else in the spec
+    is wrong."""
+    try:
+        load(values, allowed=CHECKED)
+    except SpecError as error:
+        places = [_OF_TEST.match(finding.labels[0].path) if finding.labels else None for finding in error.diagnostics]
+        if None in places:
+            raise
+        odd = {int(place[1]) for place in places if place is not None}
+        tests = [test for i, test in enumerate(values["tests"]) if i not in odd]
+        values = {**values, "tests": tests}
+        return fitting(values if tests else {name: value for name, value in values.items() if name != "tests"})
+    return values
+
+
+def _steps(spec: PipelineSpec, done: int) -> list[dict[str, Any]]:
+    """Lists the steps after the first `done`; sets the ids of random steps that would get another one."""
+    ids = ids_of(spec.transforms)[done:]
+    left = spec.transforms[done:]
+    found = []
+    for step, own, now in zip(left, ids, ids_of(left), strict=True):
+        arguments = step_kwargs(step)
+        found.append({step.op: arguments if own == now or not step.random else {**arguments, "id": own}})
+    return found
+
+
+def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[str, Any]:
+    """Describes a feature for the source `prepared`."""
+    kind = kind_of(t)
+    files = kind.pictured and options.format != "raw"
+    home = t.beside or t.instances
+    whole = next((other.name for other in kinds() if home is not None and other.each == t.kind), t.kind)
+    found: dict[str, Any] = {"kind": whole, "dtype": "string" if files else t.dtype} | ({"with": home} if home is not None else {})
+    shape = list(t.shape)
+    if kind.pictured and options.shorter_side is not None:
+        shape = [None, None, shape[2]]
+    if files:
+        found |= {"channels": t.shape[2]} | ({"bits": 16} if t.dtype == "uint16" else {})
+    if not files or None not in shape[:2]:
+        found["shape"] = shape
+    if pixels is not None and pixels.canvas:
+        found["canvas"] = list(pixels.canvas[:2])
+    standing = INTEGER_RANGES.get(t.dtype) if kind.levels else None
+    if t.interval is not None and t.interval != standing and not files:
+        found["range"] = [t.interval.low, t.interval.high]
+    for name in ("of", "classes", "ignore"):
+        if getattr(t, name) and not (name == "of" and t.beside is not None and not kind.needs_image):
+            found[name] = getattr(t, name)
+    return found | ({"places": t.most} if t.most else {}) | kind.arguments_of(t)
+
+
+def as_text(values: dict[str, Any], about: Iterable[str]) -> str:
+    """Formats a spec as YAML, with comments before it."""
+    return "".join(f"# {line}\n" for line in about) + to_yaml(values, _Plain, width=120)
+
+
+class _Plain(Dumper):
+    """A dumper that writes short lists and maps in one line."""
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+        simple = all(not isinstance(item, (list, dict)) for item in sequence)
+        return super().represent_sequence(tag, sequence, flow_style=simple)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def same_meaning(spec: PipelineSpec, rest: PipelineSpec, done: int) -> None:
+    """Raises `InternalError` if the remaining steps of two specs are not the same, with the same ids."""
+    left = list(zip(spec.transforms, ids_of(spec.transforms), strict=True))[done:]
+    now = list(zip(rest.transforms, ids_of(rest.transforms), strict=True))[len(rest.transforms) - len(left) :]
+    before, after = ([(s.op, s.meaning(), i if s.random else "") for s, i in steps] for steps in (left, now))
+    if before != after:
+        raise InternalError("the spec of the remaining steps does not round-trip")

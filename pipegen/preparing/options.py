@@ -28,7 +28,7 @@ def not_here(out: str) -> str | None:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of preparing; see the arguments of `pipegen.prepare`. `preparing/cut_sizes.py` chooses an encoding that is `None`."""
+    """The options of preparing; see the arguments of `pipegen.prepare`. `Work` chooses an encoding that is `None`."""
 
     format: Format = "raw"
     at: str | None = None

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import shutil
+import zlib
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, OpError, SpecError
 from pipegen.files import remove_parts, write_whole
-from pipegen.ops.sources.prepared_store.layout import ABOUT, RECORDS, SHARDS, damaged_files, read_about
+from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.prepared_store.layout import (
+    ABOUT,
+    PAGE,
+    RECORDS,
+    SHARDS,
+    StoreAbout,
+    column_file,
+    damaged_files,
+    read_about,
+    write_about,
+)
 from pipegen.ops.sources.stores.field_types import MissingLibrary
-from pipegen.preparing.finish import finish, rest_values, steps_before
+from pipegen.phases.compilation import load
+from pipegen.preparing.cut import SPEC, as_text, fitting, rest_of, same_meaning
 from pipegen.preparing.options import Options, Prepared
-from pipegen.preparing.rest import SPEC
 from pipegen.preparing.shard_formats import SHARD_FORMATS
 from pipegen.preparing.work import Work
+from pipegen.spec.allowed import CHECKED
 from pipegen.spec.units import format_bytes
 
 if TYPE_CHECKING:
@@ -28,6 +45,8 @@ if TYPE_CHECKING:
     from pipegen.phases.specs import FittedSpec
     from pipegen.preparing.beam import Beam
 
+
+Array = np.ndarray[Any, Any]
 
 _KEY = "key"
 _COMPARED = 64
@@ -54,44 +73,39 @@ def prepare(
     """
     work = Work(fitted, folder, options)
     _check_libraries(work, runner)
-    _check_folder(work)
-    for inner in (RECORDS, SHARDS):
-        (folder / inner).mkdir(parents=True, exist_ok=True)
     tell = progress or (lambda _done: None)
-    with _alone(folder):
-        _claim(work)
+    with _claimed(work):
         for place in (folder, folder / RECORDS, folder / SHARDS):
             remove_parts(place, older=0)
         work.measure(tell)
         missing = [number for number in range(len(work.shards)) if work.done(number) is None]
         _check_room(work)
-        rest_values(work)  # its errors are reported before anything is written
+        # Its errors are reported before anything is written.
+        rest = fitting(rest_of(work.model, work.fitted.spec.hash, work.cut, work.options, work.pixels))
         if missing and runner is not None:
             runner.run(work, missing, tell)
-        elif missing:
-            _write(work, missing, tell)
+        else:
+            total = sum(work.manifest.num_examples(split) for split in work.manifest.splits)
+            before = total - sum(work.shards[number].count for number in missing)
+            for number in missing:
+                work.write(number, lambda count, before=before: tell(before + count))  # type: ignore[misc]
+                before += work.shards[number].count
         done = [work.done(number) for number in range(len(work.shards))]
         if None in done:
             raise DataError(f"shard {done.index(None)} of {folder} was not written")
         shards = [shard for shard in done if shard is not None]
-        left_out = _left_out(work, shards)
+        left_out = sum(len(shard.left_out) for shard in shards)
+        most = work.model.errors.skip.max_fraction if work.model.errors.skip is not None else 0.0
+        if left_out and left_out > most * work.manifest.num_examples("train"):
+            said = f"{left_out:,} records of the training split are damaged, and `errors.decode.skip.max_fraction` is {most:g}"
+            raise DataError(said)
         if missing or not (folder / ABOUT).exists():
             (folder / ABOUT).unlink(missing_ok=True)
-            finish(work, shards, fitted.spec.loaded.file or "a spec in Python")
-    compared = verified(work) if verify else None
-    return _said(work, shards, len(missing), left_out, compared)
-
-
-def _write(work: Work, missing: Sequence[int], tell: Callable[[int], None]) -> None:
-    """Writes shards one after another, and reports the number of examples done."""
-    done = work.manifest_total - sum(work.shards[number].count for number in missing)
-    for number in missing:
-        work.write(number, lambda count, before=done: tell(before + count))  # type: ignore[misc]
-        done += work.shards[number].count
+            _finish(work, shards, rest)
+    return _said(work, shards, len(missing), left_out, verified(work) if verify else None)
 
 
 def _check_libraries(work: Work, runner: Beam | None) -> None:
-    """Checks that the libraries of the format and of the runner are installed."""
     checks = {f"--format {work.options.format}": SHARD_FORMATS[work.options.format].check}
     checks |= {"--runner beam": runner.check} if runner is not None else {}
     for option, check in checks.items():
@@ -102,38 +116,34 @@ def _check_libraries(work: Work, runner: Beam | None) -> None:
             raise SpecError([make("PG575", f"`{option}` needs {error}", label, help=(error.help,))]) from None
 
 
-def _check_folder(work: Work) -> None:
-    """Checks that the folder is free, or holds a store."""
-    folder = work.folder
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise FileExistsError(errno.EEXIST, "it is a file", str(folder))
-    if any(folder.iterdir()) and not (folder / SHARDS).is_dir():
-        raise FileExistsError(errno.EEXIST, "it is a folder with other files", str(folder))
-
-
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Locks the folder against other processes; the system releases the lock when the process ends."""
+def _claimed(work: Work) -> Iterator[None]:
+    """Makes the folder, and locks it against other processes; the system releases the lock when the process ends.
+
+    Records the key of the work, so that only the same work is resumed. Without any shard, it starts again.
+    """
+    folder, file = work.folder, work.folder / SHARDS / _KEY
+
+    def taken(why: str) -> FileExistsError:
+        return FileExistsError(errno.EEXIST, why, str(folder))
+
+    if folder.exists() and not folder.is_dir():
+        raise taken("it is a file")
+    if folder.exists() and any(folder.iterdir()) and not (folder / SHARDS).is_dir():
+        raise taken("it is a folder with other files")
+    for inner in (RECORDS, SHARDS):
+        (folder / inner).mkdir(parents=True, exist_ok=True)
     with open(folder / SHARDS / "lock", "w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise FileExistsError(errno.EEXIST, "another process is preparing into it", str(folder)) from None
+            raise taken("another process is preparing into it") from None
+        if not file.exists() or file.read_text() != work.key:
+            if next(file.parent.glob("[0-9]*.json"), None) is not None:
+                raise taken("it holds a store of another spec, other data or other options; take another folder")
+            work.forget()
+            write_whole(file, work.key)
         yield
-
-
-def _claim(work: Work) -> None:
-    """Records the key of the work, so that only the same work is resumed. Without any shard, it starts again."""
-    file = work.folder / SHARDS / _KEY
-    if file.exists() and file.read_text() == work.key:
-        return
-    if next(file.parent.glob("[0-9]*.json"), None) is not None:
-        said = "it holds a store of another spec, other data or other options; take another folder"
-        raise FileExistsError(errno.EEXIST, said, str(work.folder))
-    work.forget()
-    write_whole(file, work.key)
 
 
 def _check_room(work: Work) -> None:
@@ -171,23 +181,13 @@ def verified(work: Work) -> int:
     return count
 
 
-def _left_out(work: Work, shards: list[Shard]) -> int:
-    """Counts the damaged records that were left out; raises `DataError` if they are more than the spec allows."""
-    left = sum(len(shard.left_out) for shard in shards)
-    most = work.model.errors.skip.max_fraction if work.model.errors.skip is not None else 0.0
-    if left and left > most * work.manifest.num_examples("train"):
-        raise DataError(f"{left:,} records of the training split are damaged, and `errors.decode.skip.max_fraction` is {most:g}")
-    return left
-
-
 def _said(work: Work, shards: list[Shard], written: int, left_out: int, compared: int | None) -> Prepared:
     left = [*(step.op for step in work.model.transforms[work.done_steps :]), *(["views"] if work.model.views != 1 else [])]
-    rest = " → ".join(left) or "nothing"
     return Prepared(
         folder=work.folder,
         spec=work.folder / SPEC,
-        steps=steps_before(work),
-        rest=rest,
+        steps=_steps_before(work),
+        rest=" → ".join(left) or "nothing",
         examples=sum(shard.count for shard in shards),
         bytes=sum(size for shard in shards for size in shard.bytes.values()),
         shards=len(shards),
@@ -197,3 +197,82 @@ def _said(work: Work, shards: list[Shard], written: int, left_out: int, compared
         left_out=left_out,
         verified=compared,
     )
+
+
+def _finish(work: Work, shards: Sequence[Shard], rest: dict[str, Any]) -> None:
+    """Writes everything beside the shards that were written, the description last; `rest` is the spec of the remaining steps."""
+    columns = {**_listed(work, shards), **_stored(work, shards)}
+    sums = {}
+    for name, values in columns.items():
+        content = io.BytesIO()
+        np.save(content, values, allow_pickle=False)
+        write_whole(column_file(work.folder, name), content.getvalue())
+        sums[name] = zlib.crc32(content.getbuffer())
+    about = StoreAbout(
+        key=work.key,
+        of=work.fitted.spec.hash,
+        steps=_steps_before(work),
+        changes=work.options.in_words(),
+        splits={split: sum(shard.count for shard in shards if shard.split == split) for split in work.manifest.splits},
+        classes=work.described.classes,
+        class_names=tuple(work.manifest.listing.class_names),
+        label=work.described.label,
+        pixels=work.pixels,
+        columns=sums,
+        rows=work.rows,
+        shards=tuple(shards),
+        suffix=work.format.suffix,
+    )
+    source = work.fitted.spec.loaded.file or "a spec in Python"
+    changes = [f"Unlike there, {said}." for said in work.options.in_words()]
+    comments = [f"Written by `pipegen prepare` from {source}: {_steps_before(work)} is done."]
+    comments += changes or ["Splits, ids, draws and pixels are the same, bit for bit."]
+    write_whole(work.folder / SPEC, as_text(rest, comments))
+    same_meaning(work.model, load(work.folder / SPEC, allowed=CHECKED).model, work.done_steps)
+    write_about(work.folder, about)
+
+
+def _steps_before(work: Work) -> str:
+    """The steps before the cut, in words."""
+    if work.options.keeps_files:
+        return "reading"
+    first = [] if any(step.op == "decode" for step in work.model.transforms[: work.cut.steps]) else ["decode"]
+    encoded = any(t.encoded for t in (plan.read[name] for plan in work.fitted.plans.values() for name in work.pictured))
+    steps = [*(first if encoded else []), *(step.op for step in work.model.transforms[: work.cut.steps])]
+    return " → ".join(steps) or "reading"
+
+
+def _listed(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
+    """Makes the columns of the listing: ids and names of the records."""
+    manifest = work.manifest
+    ids, keys = [], []
+    for split in manifest.splits:
+        left_out = [number for shard in shards if shard.split == split for number in shard.left_out]
+        kept: Array = np.delete(np.arange(manifest.num_examples(split)), left_out)
+        ids.append(np.asarray(manifest.ids(split), np.uint64)[kept])
+        keys.append(Strings.hold(list(manifest.keys(split))).take(kept))
+    names = Strings.join(keys)
+    return {"@ids": np.concatenate(ids), "@keys": np.asarray(names.blob), "@bounds": np.asarray(names.bounds)}
+
+
+def _stored(work: Work, shards: Sequence[Shard]) -> dict[str, Array]:
+    """Joins the columns of the shards, and counts the bytes of each record."""
+    parts: dict[str, list[Array]] = {}
+    ends: Counter[str] = Counter()
+    total = []
+    for number, shard in enumerate(shards):
+        if not shard.count:
+            continue
+        sizes: Array = np.full(shard.count, sum(own.row for own in work.pixels.values()), np.int64)
+        with np.load(work.columns_file(number), allow_pickle=False) as stored:
+            for name in stored.files:
+                values = stored[name]
+                if name.startswith("@place."):
+                    sizes += values[:, 1]
+                    held = RECORDS if work.format.suffix else name.partition(".")[2]  # the file of whole records, or of the feature
+                    values = values.astype(np.int64) + np.array([[ends[held], 0]])
+                parts.setdefault(name, []).append(values)
+        for held, size in shard.bytes.items():
+            ends[held] += -(-size // PAGE) * PAGE
+        total.append(sizes)
+    return {name: np.concatenate(values) for name, values in parts.items()} | {"@bytes": np.concatenate(total)}

@@ -137,7 +137,9 @@ def message_of(record: Record, described: Described) -> bytes:
             features |= {f"{name}/height": _integers([height]), f"{name}/width": _integers([width])}
             features[f"{name}/channels"] = _integers([t.shape[2] if t.shape else t.file_channels])
         elif kind_of(t).counts:
-            key, text = keys_of_label(name, described)
+            key, text = name, f"{name}/text"
+            if name == "label" and "image" in described.pixels:
+                key, text = "image/class/label", "image/class/text"
             features[key] = _integers(described.class_indices(name, value))
             features[text] = _texts([one.encode() for one in described.class_texts(name, value)])
         elif t.dtype in FLOATING:
@@ -165,13 +167,6 @@ def _of_detectors(record: Record, described: Described) -> dict[str, tf.train.Fe
     if "crowd" in riders and record.values["crowd"].ndim == 1:
         found[f"{_OBJECT}is_crowd"] = _integers([int(one) for one in record.values["crowd"]])
     return found
-
-
-def keys_of_label(name: str, described: Described) -> tuple[str, str]:
-    """The keys of a label's class index and of the name of its class."""
-    if name == "label" and "image" in described.pixels:
-        return "image/class/label", "image/class/text"
-    return name, f"{name}/text"
 
 
 def _texts(values: list[bytes]) -> tf.train.Feature:

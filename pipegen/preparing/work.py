@@ -1,4 +1,4 @@
-"""The work of preparing, a shard at a time; any process with the spec and the data can write a shard.
+"""The work of preparing, a shard at a time, by the spec's own plan; any process with the spec and the data can write a shard.
 
 A shard counts once the file that describes it exists, which is written last. So after a kill or a power cut, complete shards stay, and
 others are written again.
@@ -9,38 +9,172 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import tensorflow as tf
 
 from pipegen.backend.datasets.engine import Engine
+from pipegen.backend.process.devices import untuned
+from pipegen.backend.process.traced_functions import plain_map
 from pipegen.cache.store import key_of, plain
 from pipegen.diagnostics.catalog import make
 from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
+from pipegen.ops.families.decoder import Decode
+from pipegen.ops.families.item_stages import MoveEach
 from pipegen.ops.kinds.registry import kind_of, several_labels
 from pipegen.ops.lowering.python_calls import reason
-from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Shard, checksum, shard_files
+from pipegen.ops.lowering.resizing import side_size
+from pipegen.ops.registry import transforms
+from pipegen.ops.sources.prepared_store.layout import PAGE, SHARDS, Pixels, Shard, checksum, shard_files
+from pipegen.ops.stage import StepRef
+from pipegen.ops.step_bases import ElementTransform
 from pipegen.phases.compilation import bind, collect_data, of_first_view
 from pipegen.phases.specs import FittedSpec
 from pipegen.phases.user_functions import allowed_modules, with_functions
-from pipegen.preparing.compute import Computation
-from pipegen.preparing.cut import Cut, NoCutError, find_cut
-from pipegen.preparing.cut_sizes import ChangedFilesError, check_shrinking, largest, refusal, stored_pixels, with_encoding
+from pipegen.plan.nodes import Element, Read
+from pipegen.plan.stages import Apply
+from pipegen.preparing.cut import Cut, NoCutError, changed_files, check_shrinking, find_cut
+from pipegen.preparing.options import OF_RECORDS, QUALITY
 from pipegen.preparing.shard_formats import SHARD_FORMATS, Described, Record
 from pipegen.terminal import log
+from pipegen.types import ElementType, valid_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pipegen.ops.sources.prepared_store.layout import Pixels
+    from pipegen.backend.features import Features
+    from pipegen.ops.stage import Stage
     from pipegen.phases.specs import Spec
+    from pipegen.plan.nodes import Plan
     from pipegen.preparing.options import Options
     from pipegen.preparing.shard_formats import ShardFormat
+    from pipegen.types import FeatureType
+
+    Compute = Callable[[tf.Tensor], Features]
+    """From the number of a record in its split to its stored values."""
+
+
+class Computation:
+    """The computation of the stored values of one split by the stages of its plainest plan before the cut, where an example has a type."""
+
+    def __init__(self, engine: Engine, plan: Plan, stages: tuple[Stage, ...], type_: ElementType, options: Options) -> None:
+        self._executor = engine.executor_of(plan, plan.split)
+        self._read = next(node for node in plan.nodes if isinstance(node, Read))
+        self._stages, self._type, self._options = stages, type_, options
+        self._draws = plan.index.num_draws
+        self.threads = self._executor.setting.threads
+        self.locate = self._executor.records.locate
+
+    def examples(self, first: int, count: int, pixels: dict[str, Pixels]) -> tf.data.Dataset:
+        """Computes `count` examples from `first` on: `NAME` is a row of bytes or an encoded file, and `@size.NAME` its height and width;
+        for a ragged feature, `NAME` has the items without padding, and `@count.NAME` their number."""
+        side, homes = self._options.shorter_side, [name for name, t in self._type.items() if kind_of(t).ragged and t.beside is None]
+
+        def stored(record: tf.Tensor) -> Features:
+            read = self._stored(record)
+            done = self._plain(read)
+            found = {name: done[name] for name in (*self._type, *map(valid_name, homes))}
+            found |= {} if side is None else self._shrunk(done, side)
+            # Ragged features lose their padding.
+            there = {home: found.pop(valid_name(home)) for home in homes}
+            found |= {n: tf.boolean_mask(found[n], there[t.beside or n]) for n, t in self._type.items() if kind_of(t).ragged}
+            found |= {f"@count.{home}": tf.math.count_nonzero(own) for home, own in there.items()}
+            for name, how in pixels.items():
+                image = found[name]
+                if how.form != "files":
+                    found[f"@size.{name}"] = tf.shape(image)[:2]
+                if self._options.keeps_files and kind_of(self._type[name]).levels:
+                    # The image was decoded all the same, to find damaged files.
+                    found[name] = read[name]
+                    continue
+                found[name] = _row(image, how.canvas) if how.form == "rows" else _encoded(image, self._type[name], self._options)
+            return found
+
+        return self._map(first, count, stored)
+
+    def sizes(self, first: int, count: int) -> tf.data.Dataset:
+        """Computes the height and width of images before the cut, int32 `(2,)` each; reads only the headers of files if that suffices."""
+        pictured = [name for name, t in self._type.items() if kind_of(t).pictured]
+        stages = [stage for stage in self._stages if stage.feature in pictured]
+        decodes = {stage.feature: stage.ref.step for stage in stages if isinstance(stage, Decode) and stage.like is None}
+        alone = len(stages) == len(decodes) == len(pictured)
+
+        def measured(record: tf.Tensor) -> Features:
+            if alone:
+                stored = self._stored(record)
+                sizes = {name: decodes[name].stored_size(stored[name]) for name in pictured}
+            else:
+                done = self._plain(self._stored(record))
+                sizes = {name: tf.shape(done[name])[:2] for name in pictured}
+            return {name: tf.ensure_shape(size, [2]) for name, size in sizes.items()}
+
+        return self._map(first, count, measured)
+
+    def _map(self, first: int, count: int, function: Compute) -> tf.data.Dataset:
+        # Only a few examples are prefetched, so that memory does not grow with the data.
+        records = tf.data.Dataset.range(first, first + count)
+        return plain_map(records, function, self.threads).prefetch(self.threads).with_options(untuned())
+
+    def _stored(self, record: tf.Tensor) -> Features:
+        return self._executor.compute([self._read])({"@record": record, "@draws": tf.zeros([self._draws], tf.float64)})
+
+    def _plain(self, read: Features) -> Features:
+        return self._executor.compute([Element(ElementType(()), self._stages)])(read)
+
+    def _shrunk(self, done: Features, side: int) -> Features:
+        """Shrinks images to a shorter side of at most `side` pixels, with the features aligned with them."""
+        found: Features = {}
+        for image, x in self._type.items():
+            if not kind_of(x).pictured:
+                continue
+            stages: list[Stage] = [Apply(image, _use(side, x).of(ElementTransform))]
+            size, before = tf.shape(done[image])[:2], {image: done[image], "@draws": done["@draws"]}
+            for name, t in self._type.items() if x.of is None else ():  # the items on the image move with it
+                if kind_of(t).needs_image and kind_of(t).ragged and t.of == image:
+                    use, riders = (_use(side, x),), self._type.riders(name)
+                    stages.append(MoveEach(name, t.kind, use, (None, None), (None, None), t.details, riders, t.beside))
+            touched = dict.fromkeys(name for stage in stages for name in stage.touches())
+            before |= {name: done[name] for name in touched} | {f"@size/{stage.feature}": size for stage in stages[1:]}
+
+            def small(before: Features = before, touched: Iterable[str] = touched) -> list[tf.Tensor]:
+                return [tf.identity(before[name]) for name in touched]
+
+            def shrunk(before: Features = before, touched: Iterable[str] = touched, stages: Sequence[Stage] = stages) -> list[tf.Tensor]:
+                after = self._executor.compute([Element(ElementType(()), tuple(stages))])(before)
+                return [after[name] for name in touched]
+
+            values = tf.cond(tf.reduce_min(size) > side, shrunk, small)
+            found |= dict(zip(touched, values, strict=True))
+        return found
+
+
+def _use(side: int, x: FeatureType) -> StepRef:
+    """Makes a use of the step that shrinks images to a shorter side."""
+    given: dict[str, Any] = {"shorter_side": side, "antialias": True}
+    return StepRef(transforms()["resize"](**given).on(x), "resize", (), 0, gated=False)
+
+
+def _row(image: tf.Tensor, canvas: tuple[int, ...]) -> tf.Tensor:
+    """Puts an image into the upper left corner of a canvas, as bytes."""
+    height, width = tf.unstack(tf.shape(image)[:2])
+    whole = tf.pad(image, [[0, canvas[0] - height], [0, canvas[1] - width], [0, 0]])
+    if image.dtype != tf.uint8:
+        whole = tf.bitcast(whole, tf.uint8)
+    return tf.reshape(whole, [-1])
+
+
+def _encoded(image: tf.Tensor, x: FeatureType, options: Options) -> tf.Tensor:
+    """Encodes an image as JPEG, or losslessly as PNG if JPEG cannot hold it, such as a mask."""
+    if not options.lossy or kind_of(x).categorical or image.dtype != tf.uint8 or image.shape[-1] not in (1, 3):
+        return tf.io.encode_png(image)
+    return tf.io.encode_jpeg(image, quality=options.quality, chroma_downsampling=True, optimize_size=True)
+
 
 SHARD_BYTES = 1 << 27
 """The approximate bytes of a shard."""
@@ -50,31 +184,31 @@ _ENCODE = (
     "leave `--encoding` out: images are encoded as JPEG then",
     "or use `--encoding png`, which is lossless; or `--at` with a step before those that change the images",
 )
+_SCALED = (
+    "with `decode: {scaled: never}` in the spec, the store is equal to it, bit for bit",
+    "or store less on purpose: `--shorter-side 256` shrinks the images first, which changes the results",
+)
 _ENCODABLE = ("uint8", "uint16")
+_SIDE = 8
+"""The sides of a canvas for images of several sizes are multiples of this, so that rows are aligned."""
 _TRIED = 32
 """Examples of each split by which the size of encoded files is estimated."""
 
 
 class Work:
-    """The work of preparing the data of a spec in a folder.
-
-    Raises:
-        SpecError: `PG572` if nothing can be prepared, `PG576` and `PG577` if not with these options.
-    """
+    """The work of preparing the data of a spec in a folder. Raises `SpecError`: `PG572` if nothing can be prepared, `PG576` and `PG577`
+    if not with these options."""
 
     def __init__(self, fitted: FittedSpec, folder: Path, options: Options) -> None:
         self.fitted, self.folder, self.options = fitted, folder, options
         self.model, self.manifest = fitted.spec.model, fitted.manifest
-        self._locate = fitted.spec.loaded.locate.label
+        self._at = fitted.spec.loaded.locate.label(("transforms",))
         plans = of_first_view(fitted).plans  # with the steps that all views share
         try:
             self.cut: Cut = find_cut(self.model, plans, options.at)
-            _check_encodable(self.cut, options)
-            self.options = options = with_encoding(options, self.model, plans, self.cut)
         except NoCutError as error:
-            raise SpecError([make("PG572", str(error), self._locate(("transforms",)), help=(error.help,))]) from None
-        except ChangedFilesError as error:
-            raise SpecError([make("PG577", f"{error}", self._locate(("transforms",)), help=_ENCODE)]) from None
+            raise SpecError([make("PG572", str(error), self._at, help=(error.help,))]) from None
+        self.options = options = self._with_encoding(plans)
         engine = Engine(fitted, plans)
         self._computations = {
             split: Computation(engine, plan, self.cut.stages[split], self.cut.type, options) for split, plan in plans.items()
@@ -82,6 +216,21 @@ class Work:
         self._left_out: set[str] = set()
         self.pictured = [name for name, t in self.cut.type.items() if kind_of(t).pictured]
         check_shrinking(fitted.spec, plans, self.cut, options)
+
+    def _with_encoding(self, plans: Mapping[str, Plan]) -> Options:
+        """Sets the encoding of images: the original files if the steps before the cut do not change them, else JPEG."""
+        options, of_records = self.options, self.options.format in OF_RECORDS
+        for name, t in self.cut.type.items():
+            if options.format != "raw" and kind_of(t).pictured and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
+                what = f"`{name}` has {t.shape[2]} channels of {t.dtype}, and an image file has 1, 3 or 4 of whole numbers of 8 or 16 bits"
+                raise SpecError([make("PG572", what, self._at, help=("use `--format raw`, or `--at` with an earlier step",))])
+        changed = changed_files(options, self.model, plans, self.cut) if of_records else None
+        if of_records and options.keeps_files and changed is not None:
+            raise SpecError([make("PG577", changed, self._at, help=_ENCODE)])
+        if of_records and options.encoding is not None:
+            return options
+        keeps = of_records and changed is None and options.quality == QUALITY
+        return replace(options, encoding="original" if keeps else "jpeg")
 
     @property
     def done_steps(self) -> int:
@@ -107,20 +256,23 @@ class Work:
         """Measures the images if that is needed, and keeps their largest sizes; raises `PG573` for files that the spec decodes smaller."""
         if not self._needs_sizes or self._sizes_file.exists():
             return
-        most, scaled = largest(self._measured(progress), self.cut, self.options, self.pictured)
-        if scaled is not None and not self.options.changes():
-            split, record = scaled
-            raise refusal(self._computations[split].locate(record), self._locate(("transforms",)))
-        write_whole(self._sizes_file, json.dumps(most))
-
-    def _measured(self, progress: Callable[[int], None]) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-        """Yields each record, and the sizes of its images."""
-        done = 0
+        least, side, done, scaled = self.cut.least, self.options.shorter_side, 0, ""
+        most = {name: [0, 0] for name in self.pictured}
         for split, computation in self._computations.items():
             for record, sizes in self._run(computation, split, 0, self.manifest.num_examples(split), None):
-                yield (split, record), sizes
+                for name in self.pictured:
+                    height, width = (int(of) for of in sizes[name])
+                    if least is not None and height >= 2 * least[0] and width >= 2 * least[1]:
+                        scaled = scaled or computation.locate(record)
+                    if side is not None and min(height, width) > side:
+                        height, width = side_size(height, width, side)
+                    most[name] = [max(most[name][0], height), max(most[name][1], width)]
                 done += 1
                 progress(done)
+        if scaled and not self.options.changes():
+            said = f"the spec decodes large JPEGs, such as {scaled}, at a fraction of their size"
+            raise SpecError([make("PG573", f"{said}, which depends on the steps after the cut", self._at, help=_SCALED)])
+        write_whole(self._sizes_file, json.dumps(most))
 
     def forget(self) -> None:
         """Removes the sizes that were measured for other work."""
@@ -140,9 +292,17 @@ class Work:
     @cached_property
     def pixels(self) -> dict[str, Pixels]:
         """The form of the pixels of each feature, after `measure`."""
-        measured = self.options.format == "raw" and self._needs_sizes
-        most = json.loads(self._sizes_file.read_text()) if measured else {}
-        return stored_pixels(self.cut, self.options, self.pictured, most)
+        if self.options.format != "raw":
+            return dict.fromkeys(self.pictured, Pixels("records" if self.options.format in OF_RECORDS else "files"))
+        most = json.loads(self._sizes_file.read_text()) if self._needs_sizes else {}
+        found = {}
+        for name in self.pictured:
+            t = self.cut.type[name]
+            sides = t.shape[:2]
+            if None in sides or self.options.shorter_side is not None:
+                sides = tuple(-(-side // _SIDE) * _SIDE for side in most[name])
+            found[name] = Pixels("rows", t.dtype, (int(sides[0] or 0), int(sides[1] or 0), int(t.shape[2] or 0)))
+        return found
 
     @cached_property
     def described(self) -> Described:
@@ -173,27 +333,19 @@ class Work:
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
         """Every shard, before it is written."""
-        found = []
-        for split in self.manifest.splits:
-            n = self.manifest.num_examples(split)
-            found += [Shard(split, first, min(self.rows, n - first)) for first in range(0, n, self.rows)]
-        return tuple(found)
+        counts = {split: self.manifest.num_examples(split) for split in self.manifest.splits}
+        firsts = ((split, n, first) for split, n in counts.items() for first in range(0, n, self.rows))
+        return tuple(Shard(split, first, min(self.rows, n - first)) for split, n, first in firsts)
 
     @cached_property
     def files(self) -> list[dict[str, Path]]:
         """The files of each shard, by what they hold."""
         return shard_files(self.folder, self.shards, self.pixels, self.format.suffix)
 
-    @property
-    def manifest_total(self) -> int:
-        """Number of examples of all splits."""
-        return sum(self.manifest.num_examples(split) for split in self.manifest.splits)
-
     def done(self, number: int) -> Shard | None:
         """Reads the description of a complete shard; `None` for others."""
         try:
-            values = json.loads(self.about_shard(number).read_text())
-            shard = Shard(**values)
+            shard = Shard(**json.loads(self.about_shard(number).read_text()))
             whole = all(os.stat(file).st_size == shard.bytes[held] for held, file in self.files[number].items())
         except (OSError, ValueError, TypeError, KeyError):
             return None
@@ -305,14 +457,6 @@ class Work:
             tried = [self.format.num_bytes(record) for record in self.records(split, 0, min(left, _TRIED))]
             total += left * sum(tried) / max(1, len(tried))
         return int(1.1 * total)
-
-
-def _check_encodable(cut: Cut, options: Options) -> None:
-    """Checks that images can be encoded; raises `NoCutError` if not."""
-    for name, t in cut.type.items():
-        if options.format != "raw" and kind_of(t).pictured and (t.dtype not in _ENCODABLE or t.shape[2] not in (1, 3, 4)):
-            what = f"`{name}` has {t.shape[2]} channels of {t.dtype}, and an image file has 1, 3 or 4 of whole numbers of 8 or 16 bits"
-            raise NoCutError(what, "use `--format raw`, or `--at` with an earlier step")
 
 
 def listed(spec: Spec, allow_code: Iterable[str], data: Mapping[str, object] | None = None) -> FittedSpec:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
-from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, look_at
-from pipegen.quality.perceptual import distance, gray, near_pairs
+from pipegen.quality.looks import CHUNK, SEEN, UNREADABLE, NotAPictureError, Pictures, at_once, cut, flat, gray, look_at
 from pipegen.spec.models import Runtime
 
 if TYPE_CHECKING:
@@ -33,6 +32,57 @@ _MIRROR = 1
 _AT_ONCE = 128
 """Pairs of hashes expanded at a time to pairs of records."""
 _HELD = 1_000_000
+_EQUAL = 3
+"""The number of equal bands; one more makes the search finer, but needs more sorts."""
+
+
+def distance(a: Array, b: Array) -> Array:
+    """Counts the bits in which 64-bit hashes differ, uint8."""
+    x = np.bitwise_xor(a, b)
+    ones = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
+    x = x - ((x >> np.uint64(1)) & ones[0])
+    x = (x & ones[1]) + ((x >> np.uint64(2)) & ones[1])
+    x = (x + (x >> np.uint64(4))) & ones[2]
+    return ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.uint8)
+
+
+def near_pairs(hashes: Array, most: int) -> Iterator[Array]:
+    """Finds all pairs of hashes (which have to be unique) at a distance of `most` or less.
+
+    The search uses bands: two hashes at a distance of 8 or less have at least three equal bands of 11, so only hashes with three equal
+    bands are compared (Norouzi, Punjani, Fleet, "Fast exact search in Hamming space with multi-index hashing", 2014).
+
+    Yields:
+        Indices int64 `(n, 2)`, the smaller first, some pairs at a time; each pair once.
+    """
+    count = most + _EQUAL
+    edges = np.linspace(0, 64, count + 1).round().astype(int).tolist()
+    widths = [b - a for a, b in pairwise(edges)]
+    bands = np.stack([(hashes >> np.uint64(a)) & np.uint64((1 << w) - 1) for a, w in zip(edges, widths, strict=False)])
+    for chosen in combinations(range(count), _EQUAL):
+        key: Array = np.zeros(len(hashes), np.uint64)
+        for band in chosen:
+            key = (key << np.uint64(widths[band])) | bands[band]
+        for pairs in _with_equal(key, hashes, most):
+            equal = bands[:, pairs[:, 0]] == bands[:, pairs[:, 1]]
+            before = equal[: chosen[-1]].sum(0) == _EQUAL - 1  # else an earlier choice of bands has found the pair
+            if before.any():
+                yield pairs[before]
+
+
+def _with_equal(key: Array, hashes: Array, most: int) -> Iterator[Array]:
+    """Compares hashes with equal keys: in sorted order, each with the next one, then with the one after that, and so on."""
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first, step = np.arange(len(key)), 1
+    while len(first):
+        first = first[first < len(key) - step]
+        first = first[key[first] == key[first + step]]
+        a, b = order[first], order[first + step]
+        close = distance(hashes[a], hashes[b]) <= most
+        if close.any():
+            yield np.stack([np.minimum(a, b)[close], np.maximum(a, b)[close]], 1)
+        step += 1
 
 
 def find_candidates(looks: Array, home: Array, content: Array, most: int, room: int) -> tuple[Array, int]:
@@ -42,16 +92,11 @@ def find_candidates(looks: Array, home: Array, content: Array, most: int, room: 
     records of a split with equal contents one stands for all. Of a record with many candidates, such as a frame of a film, the nearest
     are kept.
 
-    Args:
-        looks: `LOOK (n,)`.
-        home: The split of each record, whole numbers `(n,)`.
-        content: A number for the content of each record, whole numbers `(n,)`.
-        most: The largest distance in bits.
-        room: The most pairs to return.
+    `looks` are `LOOK (n,)`; `home` and `content` number the split and the content of each record; `most` is the largest distance in bits.
 
     Returns:
-        int64 `(m, 4)`, each pair once: the two records, the smaller first, the distance, and 1 if one is compared by its mirror image; and
-        the number of further pairs.
+        int64 `(m, 4)`, at most `room` pairs, each once: the two records, the smaller first, the distance, and 1 if one is compared by its
+        mirror image; and the number of further pairs.
     """
     _, first = np.unique(np.stack([content, home], 1), axis=0, return_index=True)
     use: Array = first[~flat(looks[first])]
@@ -59,7 +104,12 @@ def find_candidates(looks: Array, home: Array, content: Array, most: int, room: 
     kind: Array = np.repeat(np.arange(len(_HASHES)), len(use))
     hashes: Array = np.concatenate([looks[name][use] for name in _HASHES])
     unique, of = np.unique(hashes, return_inverse=True)
-    every, few = (_members(of.reshape(-1), home[records], alike) for alike in (None, _ALIKE))
+    # The entries of each hash, split by split; and the first few of each split.
+    of, homes = of.reshape(-1), home[records]
+    order: Array = np.lexsort((homes, of))
+    changes: Array = np.diff(of[order], prepend=-1).astype(bool) | np.diff(homes[order], prepend=-1).astype(bool)
+    some = order[_places(np.cumsum(changes)) < _ALIKE]
+    every, few = ((own, np.asarray(np.searchsorted(of[own], np.arange(len(unique) + 1)))) for own in (order, some))
     itself: Array = np.repeat(np.arange(len(unique)), 2).reshape(-1, 2)
     found: list[Array] = [np.zeros((0, 4), np.int64)]
     held = 0
@@ -93,16 +143,6 @@ def _places(values: Array) -> Array:
     return places
 
 
-def _members(of: Array, home: Array, alike: int | None) -> tuple[Array, Array]:
-    """Lists the entries of each hash, or the first `alike` of each split; and the first entry of each hash, with the end."""
-    order: Array = np.lexsort((home, of))
-    if alike is not None:
-        changes: Array = np.diff(of[order], prepend=-1).astype(bool) | np.diff(home[order], prepend=-1).astype(bool)
-        order = order[_places(np.cumsum(changes)) < alike]
-    starts = np.searchsorted(of[order], np.arange(int(of.max(initial=-1)) + 2))
-    return order, np.asarray(starts)
-
-
 def _expanded(near: Array, ours: tuple[Array, Array], theirs: tuple[Array, Array]) -> Iterator[tuple[Array, Array]]:
     """Expands pairs of hashes to pairs of entries, one of `ours` and one of `theirs`, some at a time."""
     (a, a_starts), (b, b_starts) = ours, theirs
@@ -131,12 +171,8 @@ def likeness(pictures: Pictures, pairs: Array, mirrored: Array, workers: int, pr
     All values of RGB are correlated together, so that brightness and contrast do not matter, but colours do; or luma, if one of the two
     has no colour. If the whole images reach 0.98, they are not cropped.
 
-    Args:
-        pictures: The pictures of the records.
-        pairs: int64 `(n, 2)`, numbers of records.
-        mirrored: bool `(n,)`, true to compare the second by its mirror image.
-        workers: Number of threads.
-        progress: Called with the number of pictures read.
+    `pairs` are numbers of records, int64 `(n, 2)`; of those that are `mirrored`, bool `(n,)`, the second is compared by its mirror image.
+    `progress` is called with the number of pictures read.
 
     Returns:
         float64 `(n,)`, -1 to 1; 0 if one cannot be read.
@@ -279,17 +315,12 @@ def find_leaks(
 ) -> Leaks:
     """Finds the records that two splits share.
 
-    Near copies, also mirrored ones, are found by their pHashes (`perceptual.py`) and confirmed by their pixels. Pictures with so little
+    Near copies, also mirrored ones, are found by their pHashes and confirmed by their pixels. Pictures with so little
     contrast that all hashes are alike are compared only by their contents.
 
-    Args:
-        manifest: The records and their splits.
-        splits: The splits to compare with each other; all by default.
-        near: Find copies that are not equal byte by byte, too.
-        runtime: The section with the number of threads, and the cache in which looks are kept.
-        looks: The result of `look_at`, if it is known.
-        progress: Called with the number of records looked at.
-        comparing: Called with the number of candidates read again.
+    Compares some `splits` with each other, by default all; with `near`, finds copies that are not equal byte by byte, too. `runtime` sets
+    the number of threads, and the folder of kept looks; `looks` is the result of `look_at`, if it is known. `progress` is called with the
+    number of records looked at, `comparing` with that of candidates read again.
     """
     runtime = runtime or Runtime()
     names = tuple(splits if splits is not None else manifest.splits)
@@ -340,17 +371,19 @@ class _Search:
     def same(self) -> list[Pair]:
         """Pairs records of equal contents: each record of a split with the first of each other split."""
         found: dict[tuple[int, int], Pair] = {}
-        for homes in map(self._by_split, equal_contents(self._seen, self._content)):
+        for homes in self._groups():
             for ours, theirs in combinations(homes.values(), 2):
                 for x, y in [*((x, theirs[0]) for x in ours), *((ours[0], y) for y in theirs)]:
                     found[x, y] = self._pair(x, y, same=True)
         return list(found.values())
 
-    def _by_split(self, group: list[int]) -> dict[int, list[int]]:
-        homes: dict[int, list[int]] = {}
-        for record in group:
-            homes.setdefault(int(self._home[record]), []).append(record)
-        return homes
+    def _groups(self) -> Iterator[dict[int, list[int]]]:
+        """Yields the records of equal contents, by their split."""
+        for group in equal_contents(self._seen, self._content):
+            homes: dict[int, list[int]] = {}
+            for record in group:
+                homes.setdefault(int(self._home[record]), []).append(record)
+            yield homes
 
     def near(self, runtime: Runtime, progress: Callable[[int], None] | None) -> tuple[list[Pair], int]:
         """Compares the pixels of records that hash alike; returns the pairs, and the number of candidates beyond `MOST`.
@@ -359,8 +392,7 @@ class _Search:
         """
         candidates, left_out = find_candidates(self._looks[self._seen], self._home[self._seen], self._content, LIKELY, MOST)
         candidates[:, :2] = self._seen[candidates[:, :2]]
-        groups = equal_contents(self._seen, self._content)
-        copies = {several[0]: several for group in groups for several in self._by_split(group).values()}
+        copies = {several[0]: several for homes in self._groups() for several in homes.values()}
         best: dict[tuple[int, int], Pair] = {}
         found = likeness(Pictures(self._manifest), candidates[:, :2], candidates[:, 3].astype(bool), threads(runtime), progress)
         for (x, y, far, turned), alike in zip(candidates.tolist(), found.tolist(), strict=True):

@@ -9,6 +9,7 @@ import warnings
 from bisect import bisect_right
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,6 @@ from pipegen.mounts import content_of
 from pipegen.ops.kinds.registry import kind_of
 from pipegen.ops.lowering.library import ready_for
 from pipegen.ops.sources.records.archives import split_path
-from pipegen.quality.perceptual import GRAYS, frequencies, gray, phash, shrink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -73,7 +73,10 @@ class Pictures:
             OSError: If its file cannot be read.
         """
         stored, interval = self._stored(record)
-        return _shrunk_array(stored, interval) if isinstance(stored, np.ndarray) else decode(stored)
+        if not isinstance(stored, np.ndarray):
+            return decode(stored)
+        height, width, _ = stored.shape
+        return Picture(_digest(np.ascontiguousarray(stored).data), width, height, _shrunk(_eight_bits(stored, interval)))
 
     def image(self, record: int) -> Image.Image:
         """Opens the picture of a record; Pillow may read its pixels, and raise errors, later."""
@@ -126,11 +129,7 @@ class _InReader:
         self._interval = type_[levels[0]].interval if type_ is not None and levels else None
 
     def stored(self, record: int) -> tuple[Any, Interval | None]:
-        """Reads the bytes of an encoded picture, or an array.
-
-        Raises:
-            NotAPictureError: If the record has none, or it is damaged.
-        """
+        """Reads the bytes of an encoded picture, or an array; raises `NotAPictureError` if the record has none, or it is damaged."""
         for split, (numbers, places) in self._splits.items():
             at = int(np.searchsorted(numbers, record))
             if self._name is not None and at < len(numbers) and numbers[at] == record:
@@ -152,11 +151,7 @@ class _InReader:
 
 
 def decode(data: bytes) -> Picture:
-    """Decodes an encoded picture.
-
-    Raises:
-        NotAPictureError: If Pillow cannot decode it.
-    """
+    """Decodes an encoded picture; raises `NotAPictureError` if Pillow cannot decode it."""
     if len(data) > _MOST_BYTES:
         raise NotAPictureError("it is larger than 512 MiB")
     try:
@@ -171,12 +166,6 @@ def decode(data: bytes) -> Picture:
         raise
     except Exception as error:  # Pillow raises many types for damaged files
         raise NotAPictureError(str(error)) from error
-
-
-def _shrunk_array(pixels: Array, interval: Interval | None) -> Picture:
-    """Makes the picture of a row of an array `(height, width, channels)`."""
-    height, width, _ = pixels.shape
-    return Picture(_digest(np.ascontiguousarray(pixels).data), width, height, _shrunk(_eight_bits(pixels, interval)))
 
 
 def _eight_bits(pixels: Array, interval: Interval | None) -> Image.Image:
@@ -223,6 +212,41 @@ def preview_of(pictures: Pictures, record: int, side: int) -> tuple[bytes, int, 
     except Exception:  # as in `decode`
         return None
     return stream.getvalue(), *picture.size
+
+
+GRAYS, LOW = 32, 8
+_COSINES = np.cos(np.pi * np.arange(LOW)[:, None] * (2 * np.arange(GRAYS)[None] + 1) / (2 * GRAYS)).astype(np.float64)
+
+
+def gray(small: Array) -> Array:
+    """Computes the luma (Rec. 601) of RGB: float32 `(..., height, width)` from `(..., height, width, 3)`."""
+    return small @ np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def shrink(picture: Array, side: int) -> Array:
+    """Averages an image `(height, width, ...)` in `side` × `side` cells."""
+    height, width = picture.shape[:2]
+    return picture.reshape(side, height // side, side, width // side, *picture.shape[2:]).mean((1, 3))
+
+
+def frequencies(grays: Array) -> Array:
+    """Computes the lowest frequencies of an image, float64 `(8, 8)`: a DCT-II (not normalised) of `(32, 32)`."""
+    return _COSINES @ grays.astype(np.float64) @ _COSINES.T
+
+
+def phash(low: Array) -> tuple[int, int]:
+    """Computes the pHashes of an image and of its mirror image, which change little when it is encoded again.
+
+    They are the signs, about their median, of the 8×8 lowest frequencies of a DCT-II of the image in 32×32 grays (Zauner, "Implementation
+    and benchmarking of perceptual image hash functions", 2010).
+    """
+    return _signs(low), _signs(low * np.where(np.arange(LOW) % 2, -1.0, 1.0))
+
+
+def _signs(low: Array) -> int:
+    bits = (low > np.median(low.ravel()[1:])).ravel()
+    bits[0] = low[0, 0] > 128 * GRAYS * GRAYS  # the mean, which is far from all others
+    return int(np.packbits(bits).view(">u8")[0])
 
 
 T = TypeVar("T")
@@ -347,45 +371,29 @@ class _Kept:
             return known
         self._keys = np.zeros(len(looks), _KEY)
         for record in wanted.tolist():
-            self._keys[record] = _key(self._pictures.source(record))
-        keys, rows = self._read(self._folder)
-        places = {key.tobytes(): i for i, key in enumerate(keys)}
+            # The key of a record without a file is all zeros.
+            name, file = self._pictures.source(record) or ("", "")
+            with suppress(OSError, ValueError):
+                about, hashed = os.stat(file), hashlib.blake2b(os.fsencode(name), digest_size=16).digest()
+                self._keys[record] = tuple(np.frombuffer(hashed, "<u8").tolist()), about.st_size, about.st_mtime_ns
+        try:
+            with open_kept(self._folder, self._name) as stream:
+                content = stream.read()
+        except OSError:
+            return known
+        count, rest = divmod(len(content), _KEY.itemsize + LOOK.itemsize)
+        if rest:  # it is damaged
+            return known
+        places = {key.tobytes(): i for i, key in enumerate(np.frombuffer(content, _KEY, count))}
+        rows: Array = np.frombuffer(content, LOOK, count, count * _KEY.itemsize)
         for i, record in enumerate(wanted.tolist()):
             place = places.get(self._keys[record].tobytes())
             if place is not None and self._keys[record]["changed"]:
                 looks[record], known[i] = rows[place], True
         return known
 
-    def _read(self, folder: Path) -> tuple[Array, Array]:
-        """Reads the keys and the looks of the file; empty without a valid one."""
-        nothing: tuple[Array, Array] = np.zeros(0, _KEY), np.zeros(0, LOOK)
-        try:
-            with open_kept(folder, self._name) as stream:
-                content = stream.read()
-        except OSError:
-            return nothing
-        count, rest = divmod(len(content), _KEY.itemsize + LOOK.itemsize)
-        if rest:
-            return nothing
-        return np.frombuffer(content, _KEY, count), np.frombuffer(content, LOOK, count, count * _KEY.itemsize)
-
     def write(self, looks: Array) -> None:
-        """Keeps the looks of records in files."""
         if self._folder is None or not self._keys["changed"].any():
             return
         seen = ((looks["state"] == SEEN) & (self._keys["changed"] != 0)).nonzero()[0]
         keep_or_warn(self._folder, self._name, (self._keys[seen].tobytes(), looks[seen].tobytes()), "the looks at pictures")
-
-
-def _key(source: tuple[str, str] | None) -> Array:
-    """Makes the key of a look from the name and the file of a record; all zeros without a file."""
-    key: Array = np.zeros((), _KEY)
-    if source is None:
-        return key
-    try:
-        about = os.stat(source[1])
-    except (OSError, ValueError):
-        return key
-    key["path"] = np.frombuffer(hashlib.blake2b(os.fsencode(source[0]), digest_size=16).digest(), "<u8")
-    key["size"], key["changed"] = about.st_size, about.st_mtime_ns
-    return key

@@ -78,7 +78,13 @@ def odd_pictures(looks: Array) -> list[Odd]:
     side = np.minimum(looks["width"], looks["height"])
     pixels = looks["width"].astype(np.float64) * looks["height"]
     shape = looks["width"] / np.maximum(1, looks["height"]).astype(np.float64)
-    size, aspect = (_times(values, seen) for values in (pixels, shape))
+
+    def from_median(values: Array) -> Array:
+        """The absolute logarithm of the ratio to the median."""
+        middle = float(np.median(values[seen])) if seen.any() else 1.0
+        return np.abs(np.log(np.maximum(values, 1e-9) / max(middle, 1e-9)))
+
+    size, aspect = from_median(pixels), from_median(shape)
     found = [
         _ranked("PG735", "flat", seen & plain, looks["contrast"], "contrast {:.0f} of 255"),
         _ranked("PG735", "dark", usual & (light < DARK), light, "mean {:.0f} of 255"),
@@ -88,12 +94,6 @@ def odd_pictures(looks: Array) -> list[Odd]:
         _ranked("PG737", "of an odd aspect", seen & (aspect > math.log(ASPECTS)), -aspect, "{}×{}", looks["width"], looks["height"]),
     ]
     return [odd for odd in found if len(odd.records)]
-
-
-def _times(values: Array, seen: Array) -> Array:
-    """The absolute logarithm of the ratio of values to the median of those in `seen`."""
-    middle = float(np.median(values[seen])) if seen.any() else 1.0
-    return np.abs(np.log(np.maximum(values, 1e-9) / max(middle, 1e-9)))
 
 
 def _ranked(code: str, name: str, which: Array, by: Array, words: str, *shown: Array) -> Odd:
@@ -116,21 +116,6 @@ def classes_of(manifest: Manifest) -> Classes | None:
     return Classes(split, dict(zip(found.names, found.counts, strict=True)), entropy / most if most else 1.0, found.each)
 
 
-def repeated(manifest: Manifest, looks: Array) -> list[tuple[str, list[int]]]:
-    """Groups the records of each split with equal contents, the largest groups first."""
-    found = [(split, group) for split in manifest.splits for group in _groups(looks, manifest.numbers(split))]
-    return sorted(found, key=lambda item: -len(item[1]))
-
-
-def several_labels(manifest: Manifest, looks: Array) -> list[list[int]]:
-    """Groups the records of all splits with equal contents and different classes."""
-    labels = manifest.every_label
-    if labels is None:
-        return []
-    every: Array = np.concatenate([*map(manifest.numbers, manifest.splits)])
-    return [group for group in _groups(looks, np.sort(every)) if len(set(labels[group].tolist())) > 1]
-
-
 def _groups(looks: Array, records: Array) -> list[list[int]]:
     """Groups records with equal contents; skips those that were not seen."""
     records = records[looks["state"][records] == SEEN]
@@ -141,7 +126,8 @@ def _groups(looks: Array, records: Array) -> list[list[int]]:
 class Survey:
     """The results for a spec's data: `LOOK (n,)`, for each record of the listing, and what follows from it.
 
-    `repeats` are groups of records of a split with equal contents, `contradictions` groups of equal contents and different classes.
+    `repeats` are groups of records of a split with equal contents, the largest first; `contradictions` groups of equal contents and
+    different classes.
     """
 
     manifest: Manifest
@@ -158,9 +144,13 @@ def survey(manifest: Manifest, looks: Array, runtime: Runtime, comparing: Callab
     """Makes a survey from the result of `look_at`; for `comparing` see `find_leaks`."""
     leaks = find_leaks(manifest, runtime=runtime, looks=looks, comparing=comparing)
     classes = classes_of(manifest)
-    keys = manifest.every_key
+    keys, labels = manifest.every_key, manifest.every_label
     unread = tuple(keys[record] for record in np.flatnonzero(looks["state"] == UNREADABLE).tolist())
-    again, several = tuple(repeated(manifest, looks)), tuple(several_labels(manifest, looks))
+    of_splits = ((split, group) for split in manifest.splits for group in _groups(looks, manifest.numbers(split)))
+    again = tuple(sorted(of_splits, key=lambda item: -len(item[1])))
+    every: Array = np.sort(np.concatenate([*map(manifest.numbers, manifest.splits)]))
+    groups = _groups(looks, every) if labels is not None else []
+    several = tuple(group for group in groups if labels is not None and len(set(labels[group].tolist())) > 1)
     return Survey(manifest, looks, leaks, tuple(odd_pictures(looks)), again, several, classes, unread)
 
 
@@ -179,8 +169,7 @@ _GROUP = "or keep what belongs together in one split, by `splits.group`"
 
 def findings(spec: PipelineSpec, seen: Survey, locate: Locate) -> list[Diagnostic]:
     """Makes the findings of a survey, those about copies first."""
-    at = locate(("source",))
-    return [*_leaks(spec, seen.leaks, locate), *_unread(seen, at), *_repeats(seen, at), *_oddities(seen, at), *_labels(seen, at)]
+    return [*_leaks(spec, seen.leaks, locate), *_of_pictures(seen, locate(("source",))), *_labels(seen, locate(("source",)))]
 
 
 def briefly(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -203,20 +192,25 @@ def in_full(seen: Survey) -> dict[str, Any]:
     """Converts a survey to plain values, with the key of every record."""
     keys = seen.manifest.every_key
     pair = ("split", "key", "other_split", "other_key", "same", "distance", "likeness", "mirrored", "severity")
-    odd = []
-    for kind in seen.odd:
-        records = [{"key": keys[int(r)], "says": w} for r, w in zip(kind.records, kind.words, strict=True)]
-        odd.append({"code": kind.code, "name": kind.name, "records": records})
+
+    def records(kind: Odd) -> list[dict[str, str]]:
+        return [{"key": keys[int(record)], "says": said} for record, said in zip(kind.records, kind.words, strict=True)]
+
     return {
         "pairs": [{name: getattr(one, name) for name in pair} for one in seen.leaks.pairs],
         "repeats": [{"split": split, "keys": [keys[record] for record in group]} for split, group in seen.repeats],
         "contradictions": [[keys[record] for record in group] for group in seen.contradictions],
-        "odd": odd,
+        "odd": [{"code": kind.code, "name": kind.name, "records": records(kind)} for kind in seen.odd],
         "unreadable": list(seen.unreadable),
     }
 
 
 def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnostic]:
+    def place(split: str, key: str) -> KeyPath:
+        """The key path of the definition of a record's split, in its part of a mix."""
+        part = next((name for name in spec.source.mixed() if key.startswith(f"{name}/")), None)
+        return place_of(spec, split) if part is None else relocate_part(place_of(joined(spec, part), split), part, 0)
+
     kinds: dict[tuple[str, str], list[Pair]] = {}
     for pair in leaks.pairs:
         code = "PG730" if pair.same else "PG732" if pair.severity == "info" else "PG731"
@@ -224,7 +218,7 @@ def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnos
     first = True
     for (code, severity), pairs in kinds.items():
         for pair in pairs:
-            here, there = (locate(_place(spec, split, key)) for split, key in ((pair.split, pair.key), (pair.other_split, pair.other_key)))
+            here, there = locate(place(pair.split, pair.key)), locate(place(pair.other_split, pair.other_key))
             advice = (_LEAVE_OUT, _GROUP) if spec.source.split_names() is None else (_LEAVE_OUT,)
             help_ = advice if first and code != "PG732" else ()
             yield make(code, said(pair), here, there, help=help_, severity=Severity(severity))
@@ -238,12 +232,6 @@ def _leaks(spec: PipelineSpec, leaks: Leaks, locate: Locate) -> Iterator[Diagnos
         yield make("PG742", message, locate(("source",)), help=help_)
 
 
-def _place(spec: PipelineSpec, split: str, key: str) -> KeyPath:
-    """The key path of the definition of a record's split, in its part of a mix."""
-    part = next((name for name in spec.source.mixed() if key.startswith(f"{name}/")), None)
-    return place_of(spec, split) if part is None else relocate_part(place_of(joined(spec, part), split), part, 0)
-
-
 def said(pair: Pair) -> str:
     """Describes what two records have in common."""
     names = f"{pair.key!r} in `{pair.split}` and {pair.other_key!r} in `{pair.other_split}`"
@@ -254,17 +242,13 @@ def said(pair: Pair) -> str:
     return f"{names} {'have similar hashes, but differ' if pair.severity == 'info' else 'are copies of one image'}: {measured}"
 
 
-def _unread(seen: Survey, at: Label) -> Iterator[Diagnostic]:
-    total = seen.leaks.unreadable
-    if not total:
-        return
-    named = f": {quoted(seen.unreadable)}" if seen.unreadable and not seen.manifest.listing.numbered else ""
-    help_ = "`pipegen validate SPEC --data=all` says what is wrong with each file; files that Pillow cannot read are not compared"
-    yield make("PG742", f"{count(total, 'record')} could not be checked{named}", at, help=help_)
-
-
-def _repeats(seen: Survey, at: Label) -> Iterator[Diagnostic]:
+def _of_pictures(seen: Survey, at: Label) -> Iterator[Diagnostic]:
+    """Reports unreadable, repeated and odd pictures."""
     keys, labels = seen.manifest.every_key, seen.manifest.every_label
+    if seen.leaks.unreadable:
+        named = f": {quoted(seen.unreadable)}" if seen.unreadable and not seen.manifest.listing.numbered else ""
+        help_ = "`pipegen validate SPEC --data=all` says what is wrong with each file; files that Pillow cannot read are not compared"
+        yield make("PG742", f"{count(seen.leaks.unreadable, 'record')} could not be checked{named}", at, help=help_)
     if seen.contradictions and labels is not None:
         first = seen.contradictions[0]
         classes = dict.fromkeys(f"`{seen.manifest.class_names[int(labels[record])]}`" for record in first)
@@ -278,10 +262,6 @@ def _repeats(seen: Survey, at: Label) -> Iterator[Diagnostic]:
             more = count(sum(map(len, groups)) - len(groups), f"record of `{split}` repeats", f"records of `{split}` repeat")
             message = f"{more} the content of another record: {quoted([keys[r] for r in groups[0]])}"
             yield make("PG741", message, at, help="a repeated image counts twice, in training and in metrics")
-
-
-def _oddities(seen: Survey, at: Label) -> Iterator[Diagnostic]:
-    keys = seen.manifest.every_key
     for odd in seen.odd:
         examples = ", ".join(f"{keys[int(r)]!r} ({words})" for r, words in zip(odd.records[:3], odd.words, strict=False))
         are = "is" if len(odd.records) == 1 else "are"

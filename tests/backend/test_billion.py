@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pipegen.data.shard_manifest import ShardedManifest
+from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing

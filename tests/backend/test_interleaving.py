@@ -1,4 +1,4 @@
-"""The order of a mix in the graph: exactly what `data/mix_counts.py` says, for every position, step and share."""
+"""The order of a mix in the graph: exactly what `data/rounding.py` says, for every position, step and share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mix_walk import interleave
 
 from pipegen.backend.index.interleaving import WINDOW, Counts, MixedOrder
 from pipegen.backend.index.order import Order
-from pipegen.data.mix_counts import Mixture, mixture, part_seed
+from pipegen.data.rounding import Mixture, mixture, part_seed
 
 pytestmark = pytest.mark.tf
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipegen.data.one_source import Collected
+    from pipegen.data.collect import Collected
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.spec.models import PipelineSpec
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mix_walk import Walk, interleave
 
-from pipegen.data.mix_counts import LONGEST, epoch_examples, mixture
+from pipegen.data.rounding import LONGEST, epoch_examples, mixture
 from pipegen.errors import OpError
 
 LEVELS = [0.0, 0.01, 0.1, 0.2, 0.25, 0.3333, 0.5, 1.0, 2.0, 7.0]

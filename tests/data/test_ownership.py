@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from pipegen.data.collect import collect
-from pipegen.data.remote.block_cache import BLOCK, BlockCache, Remote
-from pipegen.data.remote.file_cache import RemoteCache
+from pipegen.data.remote.caches import BLOCK, BlockCache, Remote, RemoteCache
 from pipegen.files import add_line, is_foreign
 from pipegen.kept import MARKER, ForeignFolderError, claim, is_claimed, keep, make_folder
 from pipegen.spec.load import load

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipegen.data.shard_manifest import ShardedManifest
+from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.listing.base import Listing, Parts

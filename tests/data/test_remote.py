@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipegen.data.remote import block_cache
-from pipegen.data.remote import file_cache as cache_module
-from pipegen.data.remote.block_cache import DroppedError, Remote, fetch
-from pipegen.data.remote.file_cache import FullError, RemoteCache
-from pipegen.data.remote.listing import listed
+from pipegen.data.remote import caches
+from pipegen.data.remote.caches import DroppedError, FullError, Remote, RemoteCache, fetch
+from pipegen.data.remote.localise import listed
 from pipegen.errors import SpecError
 from pipegen.phases.compilation import collect_data, inspect, load
 from pipegen.spec.addresses import Address
@@ -43,7 +41,7 @@ def _emptied(fs: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_cache, "WAITS", 0.0)
+    monkeypatch.setattr(caches, "WAITS", 0.0)
 
 
 def spec(path: Any, cache: Path, source: str = "image_folder", size: str = "1GiB", **own: Any) -> dict[str, Any]:
@@ -121,7 +119,7 @@ def test_patterns_and_single_files(memory: Any, tmp_path: Path) -> None:
 def test_a_dropped_connection_is_tried_again_and_a_part_is_gone_on_with(
     memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block_cache, "FETCHED_AT_ONCE", 1000)
+    monkeypatch.setattr(caches, "FETCHED_AT_ONCE", 1000)
     content = os.urandom(3500)
     memory.pipe("/file", content)
     file, to, seen = Remote("/file", "file", 3500, "ETag:1"), tmp_path / "file", []
@@ -152,8 +150,8 @@ def test_the_cache_keeps_to_its_size(memory: Any, tmp_path: Path) -> None:
 
     def released(name: str) -> None:
         """Does what the end of a process does that reads an address."""
-        path = next(path for path in cache_module._HELD if tmp_path in path.parents and path.read_text() == f"memory/{name}")
-        cache_module._HELD.pop(path).close()
+        path = next(path for path in caches._HELD if tmp_path in path.parents and path.read_text() == f"memory/{name}")
+        caches._HELD.pop(path).close()
 
     def hold(name: str) -> list[str]:
         root = cache.hold(("memory", name), [Remote(f"/{name}/file", "file", 100, "1")], memory, lambda done: None)
@@ -234,18 +232,18 @@ def test_a_folder_without_an_answer_is_asked_for_again(memory: Any, tmp_path: Pa
 
 
 def test_what_a_client_of_the_web_met_is_said_in_place_of_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_cache, "WAITS", 0.0)
+    monkeypatch.setattr(caches, "WAITS", 0.0)
 
     def ask() -> None:
         raise FileNotFoundError("http://x/y") from ConnectionResetError("connection reset by peer")
 
-    with pytest.raises(block_cache.DroppedError, match=r"^connection reset by peer$"):
-        block_cache.patiently(ask)
+    with pytest.raises(caches.DroppedError, match=r"^connection reset by peer$"):
+        caches.patiently(ask)
 
 
 def test_what_a_client_of_the_web_calls_missing_may_be_a_dropped_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a server that has been asked too often, or does not let us read it."""
-    monkeypatch.setattr(block_cache, "WAITS", 0.0)
+    monkeypatch.setattr(caches, "WAITS", 0.0)
     aiohttp = pytest.importorskip("aiohttp")
     about: Any = SimpleNamespace(real_url="http://x/y")
     for cause, tries in (
@@ -266,7 +264,7 @@ def test_what_a_client_of_the_web_calls_missing_may_be_a_dropped_connection(monk
 
         if tries == 1:
             with pytest.raises(PermissionError if getattr(cause, "status", 404) == 403 else FileNotFoundError):
-                block_cache.patiently(ask)
+                caches.patiently(ask)
         else:
-            assert block_cache.patiently(ask) == 7
+            assert caches.patiently(ask) == 7
         assert len(asked) == tries

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipegen.data.remote import block_cache
-from pipegen.data.remote.block_cache import BlockCache, DroppedError, Remote
-from pipegen.data.remote.file_cache import RemoteCache
+from pipegen.data.remote import caches
+from pipegen.data.remote.caches import BlockCache, DroppedError, Remote, RemoteCache
 from pipegen.data.remote.localise import RemoteMount
 from pipegen.errors import DataError, SpecError
 from pipegen.files import part_name
@@ -51,8 +50,8 @@ class Counting:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An empty file system in memory, of blocks of a kilobyte."""
-    monkeypatch.setattr(block_cache, "BLOCK", 1024)
-    monkeypatch.setattr(block_cache, "WAITS", 0.0)
+    monkeypatch.setattr(caches, "BLOCK", 1024)
+    monkeypatch.setattr(caches, "WAITS", 0.0)
     fs = fsspec.filesystem("memory")
     for _ in range(2):
         fs.store.clear()

@@ -19,7 +19,7 @@ from record_files import WRITERS, examples
 
 import pipegen
 from benchmarks.written_stores import WRITERS as STORES
-from pipegen.data.remote import block_cache
+from pipegen.data.remote import caches
 from pipegen.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             patch.setenv(name, "testing")
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
             patch.delenv(name, raising=False)
-        patch.setattr(block_cache, "WAITS", 0.01)
-        patch.setattr(block_cache, "TRIES", 12)
+        patch.setattr(caches, "WAITS", 0.01)
+        patch.setattr(caches, "TRIES", 12)
         server = server_of.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
         server.start()
         port = server.get_host_and_port()[1]

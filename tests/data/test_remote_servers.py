@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dropping import Dropping
 
-from pipegen.data.remote import block_cache
+from pipegen.data.remote import caches
 from pipegen.mounts import content_of
 from pipegen.phases.compilation import collect_data, load
 
@@ -39,8 +39,8 @@ def dropping() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_cache, "WAITS", 0.01)
-    monkeypatch.setattr(block_cache, "TRIES", 12)
+    monkeypatch.setattr(caches, "WAITS", 0.01)
+    monkeypatch.setattr(caches, "TRIES", 12)
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.delenv(name, raising=False)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipegen.data import shards as record_ids
 from pipegen.data import shards as shard_splits
 from pipegen.data.fingerprint import example_ids
-from pipegen.data.shard_manifest import ShardedManifest
+from pipegen.data.manifest import ShardedManifest
 from pipegen.data.shards import assign_shards, mix64, shard_bases
 from pipegen.errors import InternalError, OpError
 from pipegen.ops.sampling_sections import Splits

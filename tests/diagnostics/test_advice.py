@@ -121,7 +121,7 @@ def test_the_advice_of_the_golden_files(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_advice_of_the_pages(whole: bool, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages have data beside their specs, so that what listing says is followed, too."""
     wrong, tmp_path = [], tmp_path_factory.mktemp("pages")  # which stays until the batches below have been run
-    monkeypatch.setattr("pipegen.data.remote.block_cache.WAITS", 0.0)
+    monkeypatch.setattr("pipegen.data.remote.caches.WAITS", 0.0)
     for code in (c for c in CODES if c not in ("PG406", "PG414", "PG241") and (whole or c not in BY_NIGHT)):
         told = spec_page(code)
         tree = None if told.raw or told.absent else compose(told.bad, "spec.yaml", Diagnostics())

@@ -319,7 +319,7 @@ def of_page(code: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     told = spec_page(code)
     monkeypatch.delenv("FLOWERS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
-    monkeypatch.setattr("pipegen.data.remote.block_cache.WAITS", 0.0)
+    monkeypatch.setattr("pipegen.data.remote.caches.WAITS", 0.0)
     if code == "PG487":
         monkeypatch.setattr("pipegen.phases.user_functions.LARGEST", 1000)
     (tmp_path / name).mkdir()

@@ -19,7 +19,7 @@ from pipegen.api.lock import LockCheck, check_specs, lock_specs
 from pipegen.cli.commands import app
 from pipegen.errors import SpecError
 from pipegen.locking import entries
-from pipegen.locking.function_hashes import distribution_of, function_source
+from pipegen.locking.entries import distribution_of, function_source
 from pipegen.phases.compilation import load
 from pipegen.spec.shared_bases import PackageFile
 

@@ -10,9 +10,8 @@ import yaml
 from pipegen.comparing.comparison import compare
 from pipegen.ops.sources.prepared_store.layout import Pixels
 from pipegen.phases.compilation import load
-from pipegen.preparing.cut import Cut, NoCutError, find_cut
+from pipegen.preparing.cut import Cut, NoCutError, as_text, find_cut, rest_of
 from pipegen.preparing.options import Options
-from pipegen.preparing.rest import as_text, rest_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ import pytest
 from quality_pictures import encoded, photos
 
 from benchmarks.leaks import EDITS
-from pipegen.quality.looks import decode
-from pipegen.quality.perceptual import distance, frequencies, gray, near_pairs, phash, shrink
+from pipegen.quality.leaks import distance, near_pairs
+from pipegen.quality.looks import decode, frequencies, gray, phash, shrink
 
 
 def test_the_frequencies_are_those_of_scipy() -> None:

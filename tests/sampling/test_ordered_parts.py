@@ -26,7 +26,7 @@ def drawn(weights: list[list[float]], shares: list[float], epochs: int) -> list[
     from pipegen.backend.index.interleaving import Counts, MixedOrder
     from pipegen.backend.index.order import Order
     from pipegen.backend.reading.sampled import PacedTensors
-    from pipegen.data.mix_counts import mixture
+    from pipegen.data.rounding import mixture
     from pipegen.data.sampling import easiest_first, paced
 
     made = mixture(EPOCH, weights)

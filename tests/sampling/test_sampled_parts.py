@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mix_walk import Walk
 from mixes import build, pixels
 
-from pipegen.data.mix_counts import mixture
+from pipegen.data.rounding import mixture
 from pipegen.data.sampling import balanced, repeated, weighted
 from tests.sampling.counting import groups_of_slots
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from spec_helpers import codes, only
 
-from pipegen.data.ownership import missing_data
+from pipegen.data.named_files import missing_data
 from pipegen.diagnostics.machine_readable import render_github, render_sarif
 from pipegen.diagnostics.text import render_text
 from pipegen.phases.compilation import inspect

@@ -1,6 +1,6 @@
 """The order of the training split of a mix: the part and the example at each position of an epoch.
 
-An epoch has an exact number of examples of each part (`data/mix_counts.py`), spread evenly over it. Positions are permuted within windows
+An epoch has an exact number of examples of each part (`data/rounding.py`), spread evenly over it. Positions are permuted within windows
 of `WINDOW`, so that parts do not align with batches or with the blocks of hosts. The examples of a part, counted over all epochs, run
 through an endless sequence of permutations of the part, its passes. All of it is a function of the epoch and the position, in time linear
 in the number of parts.
@@ -20,7 +20,7 @@ from pipegen.frozen import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipegen.data.mix_counts import Mixture
+    from pipegen.data.rounding import Mixture
 
 WINDOW = 64
 """Positions of a window."""
@@ -58,7 +58,7 @@ class Counts:
 
 
 def _nested(total: tf.Tensor, shares: Sequence[int]) -> tf.Tensor:
-    """Divides totals in the proportion of shares, part by part: int64 `(..., parts)` from `(..., 1)`; see `data/mix_counts.py`."""
+    """Divides totals in the proportion of shares, part by part: int64 `(..., parts)` from `(..., 1)`; see `data/rounding.py`."""
     found, left = [], sum(shares)
     for share in shares:
         # `total * share // left` without overflow: `left` is below 2^32.

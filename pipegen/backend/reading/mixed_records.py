@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pipegen.backend.features import Features
     from pipegen.data.manifest import Manifest
-    from pipegen.data.mix_counts import Mixture
+    from pipegen.data.rounding import Mixture
     from pipegen.data.sampling import Paced, Repeats
     from pipegen.plan.nodes import Plan
     from pipegen.spec.models import Runtime

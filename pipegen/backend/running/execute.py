@@ -24,7 +24,7 @@ from pipegen.backend.reading.graph_caches import MemoryCache, RowCache
 from pipegen.backend.reading.manifest_columns import Column
 from pipegen.backend.reading.mixed_records import MixedRecords, mixed_tensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
-from pipegen.data.mix_counts import part_seed
+from pipegen.data.rounding import part_seed
 from pipegen.data.shares import USUAL
 from pipegen.errors import InternalError
 from pipegen.memory import threads

@@ -28,7 +28,7 @@ from pipegen.cli.init.spec import (
     relative,
     spec_of,
 )
-from pipegen.data.one_source import without_missing
+from pipegen.data.collect import without_missing
 from pipegen.errors import OpError
 from pipegen.ops.lowering.array_formats import WITHOUT_AREA
 from pipegen.ops.registry import sources

@@ -1,8 +1,12 @@
-"""Replaces the addresses in a source by local folders: of fetched files, or of stand-ins (empty files that are mounted)."""
+"""Replaces the addresses in a source by local folders: of fetched files, or of stand-ins (empty files that are mounted).
+
+fsspec or TensorFlow lists the files of an address.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import threading
 import time
@@ -10,26 +14,28 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
-from functools import cache
+from functools import cache, partial
+from glob import has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import unquote
 
 from pydantic import BaseModel
 
-from pipegen.data.remote import block_cache
-from pipegen.data.remote.block_cache import AT_ONCE, RUN, BlockCache, DroppedError, Remote, patiently, version_of
-from pipegen.data.remote.file_cache import FullError, RemoteCache
-from pipegen.data.remote.listing import ACCESS, AGAIN, FolderError, file_system, listed, matching
+from pipegen.data.remote import caches
+from pipegen.data.remote.caches import AT_ONCE, RUN, BlockCache, DroppedError, FullError, Remote, RemoteCache, patiently, version_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.kept import REMOTE, below, make_below, user_folder
 from pipegen.mounts import ChangedError, mount
+from pipegen.ops.sources.folders.glob import compile_glob
 from pipegen.ops.sources.listing.base import Files, Listing, Source
 from pipegen.ops.sources.listing.reader import FileReader
 from pipegen.ops.sources.listing.strings import Strings
+from pipegen.ops.sources.records.paths import expand
 from pipegen.spec.addresses import fetched, replaced
 from pipegen.spec.units import format_bytes
-from pipegen.terminal import masked_address, progress, without_secrets
+from pipegen.terminal import masked, masked_address, progress, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -78,10 +84,9 @@ class RemoteMount:
 
     def add(self, files: Iterable[Remote]) -> None:
         """Adds files in their present versions."""
-        now = time.monotonic()
-        for file in files:
-            self._files[file.key] = file
-            self._checked[file.key] = now
+        added = {file.key: file for file in files}
+        self._files |= added
+        self._checked |= dict.fromkeys(added, time.monotonic())
 
     def files(self) -> list[Remote]:
         """The known files."""
@@ -98,7 +103,7 @@ class RemoteMount:
         except (DroppedError, FileNotFoundError, PermissionError) as error:
             self._confirm(file)
             raise OSError(f"{self.address}/{key} cannot be fetched: {error}") from None
-        if file.size > RUN * block_cache.BLOCK and time.monotonic() - self._checked[key] > CHECKED:
+        if file.size > RUN * caches.BLOCK and time.monotonic() - self._checked[key] > CHECKED:
             self._confirm(file)
         return content
 
@@ -109,7 +114,7 @@ class RemoteMount:
 
     def along(self, key: str, offset: int, length: int) -> bytes:
         file = self._file(key)
-        last, block = getattr(self._read_to, "at", None), block_cache.BLOCK
+        last, block = getattr(self._read_to, "at", None), caches.BLOCK
         self._read_to.at = (key, offset + length)
         if last is not None and last[0] == key and 0 <= offset - last[1] < _FAR * block:
             begin = offset // block // RUN * RUN * block
@@ -164,6 +169,134 @@ class RemoteMount:
         self._checked[file.key] = time.monotonic()
 
 
+_HIDDEN = "."
+_LIBRARIES = {"gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "hf": "huggingface_hub", "hdfs": "pyarrow", "sftp": "paramiko"}
+"""Packages that fsspec needs for a scheme beyond `pipegen[remote]`."""
+
+ACCESS = "set the credentials as its client reads them, such as AWS_PROFILE for `s3://`; keep secrets out of the spec"
+AGAIN = "run it again: what has been fetched is kept"
+
+
+class FolderError(Exception):
+    """A folder of the web taken for a file: the server redirects to an address that ends in `/`, which is the argument."""
+
+
+def file_system(address: Address, field: str, *, by_tensorflow: bool) -> AbstractFileSystem:
+    """Opens the file system that lists and fetches the files of an address; `field` is its argument, for errors.
+
+    TensorFlow is used if `by_tensorflow` is set, else only for `gs://` without a library.
+
+    Raises:
+        OpError: `PG565` for an unsupported scheme, `PG566` if the address cannot be reached, `PG744` if TensorFlow lacks the scheme.
+    """
+    if by_tensorflow or (address.scheme == "gs" and importlib.util.find_spec("gcsfs") is None):
+        from pipegen.ops.lowering.fetched import TensorFlowFiles, speaks
+
+        lacking = speaks(address.text, address.scheme)
+        if lacking:
+            message = f"TensorFlow here does not read `{address.scheme}://` in its graph: {lacking[0]}"
+            raise OpError("PG744", message, field=field, help=lacking[1:])
+        if address.scheme != "gs" or importlib.util.find_spec("gcsfs") is None:
+            return TensorFlowFiles()
+    try:
+        import fsspec
+    except ImportError:
+        raise OpError("PG565", f"reading {address} needs fsspec", field=field, help="pip install 'pipegen[remote]'") from None
+    try:
+        fs, _ = patiently(lambda: fsspec.core.url_to_fs(address.folder))
+    except ImportError as error:
+        library = _LIBRARIES.get(address.scheme)
+        install = f"pip install {library}" if library else "pip install 'pipegen[remote]'"
+        raise OpError("PG565", f"`{address.scheme}://` needs a library: {error}", field=field, help=install) from None
+    except ValueError:
+        known = "`s3://`, `http://`, `https://`, `hf://`, `gs://` and others that fsspec knows"
+        raise OpError("PG565", f"unknown scheme `{address.scheme}://`", field=field, help=f"addresses are {known}") from None
+    except (DroppedError, OSError) as error:
+        raise OpError("PG566", f"{address} cannot be reached: {without_secrets(address.text)(error)}", field=field, help=AGAIN) from None
+    return fs
+
+
+def listed(fs: AbstractFileSystem, address: Address) -> tuple[bool, list[Remote]]:
+    """Lists the files of an address without hidden ones; the first value is true if the address is that of one file."""
+    fs.invalidate_cache()
+    name = fs._strip_protocol(address.folder)
+    if address.is_web and address.pattern and not has_magic(address.pattern):  # a range names its files, without a listing
+        named = [Remote(f"{name}/{key}{address.query}", key, -1, "") for key in expand(address.pattern)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return False, list(pool.map(partial(_sized, fs), named))
+    # On the web, only the slash at its end tells a folder from a file.
+    is_file = address.is_web and not address.text.endswith("/")
+    if not address.pattern and not address.is_web:
+        # A permission to list a folder does not imply one for its facts. fsspec's `isfile` is false after any error, such as a dropped
+        # connection.
+        with suppress(FileNotFoundError, PermissionError):
+            is_file = patiently(lambda: fs.info(name))["type"] == "file"
+    if is_file and not address.pattern:
+        return True, [_sized(fs, Remote(name, address.place[-1], -1, ""))]
+    files = []
+    for full, about in sorted(_found(fs, name).items()):
+        key = unquote(full[len(name.rstrip("/")) :].strip("/"))
+        if not key or any(part in ("..", "") or part.startswith(_HIDDEN) for part in key.split("/")):
+            continue
+        files.append(Remote(full, key, -1 if about.get("size") is None else int(about["size"]), version_of(about)))
+    wanted = set(matching(address.pattern, (file.key for file in files)))
+    return False, [file if file.size >= 0 else _sized(fs, file) for file in files if file.key in wanted]
+
+
+def _found(fs: AbstractFileSystem, name: str) -> dict[str, dict[str, Any]]:
+    """Lists the files below a folder; retries each folder, while fsspec's generic `find` skips folders after an error."""
+    # TensorFlow's, which must not import fsspec, has a `find` that gets all files at once, like some others.
+    finds = fs.protocol == "tensorflow"
+    if not finds:
+        from fsspec import AbstractFileSystem
+        from fsspec.asyn import AsyncFileSystem
+
+        if isinstance(fs, AsyncFileSystem):
+            finds = type(fs)._find is not AsyncFileSystem._find
+        else:
+            finds = not isinstance(fs, AbstractFileSystem) or type(fs).find is not AbstractFileSystem.find
+    if finds:
+        return patiently(lambda: fs.find(name, detail=True))
+    files, folders = {}, [name]
+    while folders:
+        folder = folders.pop()
+        try:
+            listing = patiently(partial(fs.ls, folder, detail=True))
+        except FileNotFoundError:
+            if folder == name:
+                raise
+            continue  # a broken link
+        for about in listing:
+            full = about["name"].rstrip("/")
+            if about["type"] != "directory":
+                files[about["name"]] = about
+            elif full != folder.rstrip("/") and not full.rpartition("/")[2].startswith(_HIDDEN):
+                folders.append(about["name"])
+    return files
+
+
+def matching(pattern: str, keys: Iterable[str]) -> list[str]:
+    """Selects the relative paths that match a pattern; all without one."""
+    if not pattern:
+        return list(keys)
+    globs = [compile_glob(one) for one in expand(pattern)]
+    deep = "/" in pattern
+    return [key for key in keys if (deep or "/" not in key) and any(glob.match(key) is not None for glob in globs)]
+
+
+def _sized(fs: AbstractFileSystem, file: Remote) -> Remote:
+    """Asks for the size and version of one file."""
+    try:
+        about = patiently(lambda: fs.info(file.name))
+    except FileNotFoundError:
+        raise FileNotFoundError(2, "no such file", masked(file.name)) from None
+    if str(about.get("url", "")).partition("?")[0].endswith("/"):
+        raise FolderError(masked(file.name))
+    if about.get("size") is None:
+        raise DroppedError(f"the server does not report the size of {masked(file.key)}")
+    return file._replace(size=int(about["size"]), version=version_of(about))
+
+
 def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -> None:
     """Fills a folder with stand-ins: sparse files with the names and sizes of remote ones, and times that depend on their versions.
 
@@ -181,7 +314,8 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
             elif key in due:
                 here[key] = os.lstat(root / key)
     for key, file in due.items():
-        written = _written(file.version)
+        # The hash of the version, as nanoseconds.
+        written = int.from_bytes(hashlib.blake2b(file.version.encode(), digest_size=4).digest(), "little") * 1_000_000_000
         if key in here and (here[key].st_size, here[key].st_mtime_ns) == (file.size, written):
             continue
         path = root / key
@@ -191,11 +325,6 @@ def stand_in(root: Path, files: Sequence[Remote], ours: Callable[[str], bool]) -
         with open(path, "wb") as stream:
             stream.truncate(file.size)
         os.utime(path, ns=(written, written))
-
-
-def _written(version: str) -> int:
-    """Hashes a version to a time of writing in nanoseconds."""
-    return int.from_bytes(hashlib.blake2b(version.encode(), digest_size=4).digest(), "little") * 1_000_000_000
 
 
 S = TypeVar("S", bound=BaseModel)
@@ -223,9 +352,13 @@ class Localised(Generic[S]):
         readers = {
             split: FetchedFileReader() if type(reader) is FileReader and not direct else reader for split, reader in listing.readers.items()
         }
-        beside = {name: Files(files.keys, self._paths(files.paths), files.sizes) for name, files in listing.beside.items()}
+
+        def named(paths: Strings) -> Strings:
+            return Strings.hold([self.named(path) for path in paths])
+
+        beside = {name: Files(files.keys, named(files.paths), files.sizes) for name, files in listing.beside.items()}
         notes = tuple(replace(note, message=self.named(note.message)) for note in listing.notes)
-        paths = None if listing.paths is None else self._paths(listing.paths)
+        paths = None if listing.paths is None else named(listing.paths)
         missing = tuple(group.renamed(self.named) for group in listing.missing)
         return replace(listing, root=self.named(listing.root), paths=paths, beside=beside, readers=readers, notes=notes, missing=missing)
 
@@ -239,9 +372,6 @@ class Localised(Generic[S]):
                 one.message = self.named(one.message)
                 one.help = tuple(self.named(line) if type(line) is str else line for line in one.lines)
             raise
-
-    def _paths(self, paths: Strings) -> Strings:
-        return Strings.hold([self.named(path) for path in paths])
 
 
 def localised(source: S, runtime: Runtime) -> Localised[S]:
@@ -326,9 +456,8 @@ class _Place:
             make_below(self._kept, root)
             stand_in(root, files, lambda key: not single and bool(matching(self.address.pattern, [key])))
         blocks = _block_cache(self._kept, self.runtime.remote_cache.size)
-        known = mounts.get(str(root))
         made = RemoteMount(at, fs, blocks, self._wholes, place, direct=self.mode == "none")
-        made.add([*(known.files() if known is not None else ()), *files])
+        made.add([*(mounts[str(root)].files() if str(root) in mounts else ()), *files])
         mounts[str(root)] = made
         mount(str(root), made)
         return root
@@ -339,11 +468,7 @@ class _Place:
 
     @property
     def _kept(self) -> Path:
-        """The folder of fetched files.
-
-        Raises:
-            OpError: `PG566` without one.
-        """
+        """The folder of fetched files; raises `PG566` without one."""
         folder = self.runtime.remote_cache.path
         kept = Path(folder) if folder is not None else user_folder(REMOTE)
         if kept is None:

@@ -1,7 +1,10 @@
-"""Remote files, fetched whole or block by block with retries; blocks are kept in small files that processes share.
+"""Remote files, fetched whole or block by block with retries, in a folder of limited size that processes share.
 
 fsspec reads the remote files. Its caches of blocks and of whole files are not used: they have no limit to their size, no lock between
 processes and no retries, and note which blocks are there when a file is closed, so that a killed process loses them.
+
+Blocks are small files in `blocks/`. `files/` mirrors the remote folders, so that readers of folders can read it; `about/` has the version
+of each of its files. One process at a time changes the files of an address, while others wait.
 """
 
 from __future__ import annotations
@@ -19,15 +22,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pipegen.files import is_part, open_lock, put_in_place, write_whole
-from pipegen.kept import make_folder
+from pipegen.kept import below, make_below, make_folder
 from pipegen.terminal import log, masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+    from contextlib import AbstractContextManager
 
     from fsspec import AbstractFileSystem
 
@@ -55,6 +59,15 @@ class Remote(NamedTuple):
     key: str
     size: int
     version: str
+
+    @property
+    def described(self) -> str:
+        """The version and size as JSON, to be kept beside its contents."""
+        return json.dumps({"version": self.version, "size": self.size})
+
+    def is_described(self, about: Path) -> bool:
+        """Compares the version and size with kept ones; raises `OSError` or `ValueError` if these cannot be read."""
+        return bool(json.loads(about.read_text()) == {"version": self.version, "size": self.size})
 
 
 class DroppedError(Exception):
@@ -84,9 +97,13 @@ def patiently(ask: Callable[[], Any]) -> Any:
         except Exception as error:  # clients raise errors of their own for a dropped connection
             # fsspec's HTTP client turns every failure into FileNotFoundError with only the address.
             met = error.__cause__ or error if isinstance(error, FileNotFoundError) else error
-            if _status(met) in _REFUSED:
+            # 500 stands for a dropped connection, 0 for an error of another client than aiohttp.
+            status = int(getattr(met, "status", 500)) if type(met).__module__.partition(".")[0] == "aiohttp" else 0
+            if status in _REFUSED:
                 raise PermissionError(_line(met)) from error
-            if isinstance(error, FileNotFoundError) and not _is_no_answer(met):
+            # Else the connection dropped, or the server fails or has too much to do.
+            final = status < 500 and status not in _LATER and not isinstance(met, (TimeoutError, asyncio.TimeoutError, ConnectionError))
+            if isinstance(error, FileNotFoundError) and final:
                 raise
             if attempt == TRIES:
                 raise DroppedError(_line(met)) from error
@@ -94,17 +111,6 @@ def patiently(ask: Callable[[], Any]) -> Any:
                 log.warning("no response (%s); retry %d of %d", _line(met), attempt + 1, TRIES)
             time.sleep(WAITS * 2 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311 - nothing secret
     raise AssertionError
-
-
-def _is_no_answer(cause: BaseException) -> bool:
-    """Decides if an error comes from a dropped connection, or a failing or overloaded server."""
-    status = _status(cause)
-    return status >= 500 or status in _LATER or isinstance(cause, (TimeoutError, asyncio.TimeoutError, ConnectionError))
-
-
-def _status(error: BaseException) -> int:
-    """The HTTP status of an error of aiohttp, 500 if the connection dropped; 0 for other errors."""
-    return int(getattr(error, "status", 500)) if type(error).__module__.partition(".")[0] == "aiohttp" else 0
 
 
 def _line(error: BaseException) -> str:
@@ -117,11 +123,13 @@ def fetch(fs: AbstractFileSystem, file: Remote, to: Path, progress: Callable[[in
     Raises:
         DroppedError: If the connection drops again and again, or the file changes meanwhile.
     """
-    begun, about = to.with_name(f"{to.name}.part"), to.with_name(f"{to.name}.part.json")
-    done = _done(begun, about, file)
+    begun, about, done = to.with_name(f"{to.name}.part"), to.with_name(f"{to.name}.part.json"), 0
+    with suppress(OSError, ValueError):
+        if file.version and file.is_described(about) and begun.stat().st_size < file.size:
+            done = begun.stat().st_size // FETCHED_AT_ONCE * FETCHED_AT_ONCE
     if not done:
         begun.unlink(missing_ok=True)  # it may be of another version
-        about.write_text(json.dumps({"version": file.version, "size": file.size}))
+        about.write_text(file.described)
     progress(done)
     with open(begun, "r+b" if done else "wb") as stream:
         stream.truncate(done)
@@ -150,17 +158,6 @@ def _requested(fs: AbstractFileSystem, file: Remote, start: int, end: int) -> by
     if len(found) not in (end - start, file.size):
         raise OSError(f"received {len(found):,} of {end - start:,} bytes")
     return found
-
-
-def _done(part: Path, about: Path, file: Remote) -> int:
-    """Counts the bytes of this version in a part."""
-    try:
-        known = json.loads(about.read_text())
-        here = part.stat().st_size
-    except (OSError, ValueError):
-        return 0
-    fits = known == {"version": file.version, "size": file.size} and bool(file.version) and here <= file.size
-    return here // FETCHED_AT_ONCE * FETCHED_AT_ONCE if fits and here < file.size else 0
 
 
 try:
@@ -311,7 +308,7 @@ class BlockCache:
             os.close(stream)
 
     def _keep(self, name: str, blocks: dict[int, bytes]) -> None:
-        """Writes blocks; if the disk is full, they are fetched again when needed."""
+        """Writes blocks, and makes room if there are too many; if the disk is full, they are fetched again when needed."""
         if not self.size:
             return
         with suppress(OSError):
@@ -321,22 +318,18 @@ class BlockCache:
                 if os.path.islink(os.path.dirname(path)):
                     continue  # it leads out of the cache
                 write_whole(path, block, durable=False)  # training waits for it; a block lost in a power cut is fetched again
-            self._count(sum(map(len, blocks.values())))
-
-    def _count(self, more: int) -> None:
-        """Adds to the bytes that all processes have written, and makes room if they are too many."""
-        with locked(self._locks, "blocks-room"):
-            used = self._used() + more if self._counted else self._evict(self._limit())
-            self._counted = True
-            if used > self._limit():
-                used = self._evict(int(self._limit() * (1 - FREED)))
-            (self._folder / "used").write_text(str(used))
+            with locked(self._locks, "blocks-room"):
+                # The bytes that all processes have written.
+                used = self._used() + sum(map(len, blocks.values())) if self._counted else self._evict(self._limit())
+                self._counted = True
+                if used > self._limit():
+                    used = self._evict(int(self._limit() * (1 - FREED)))
+                (self._folder / "used").write_text(str(used))
 
     def _used(self) -> int:
-        try:
+        with suppress(OSError, ValueError):
             return int((self._folder / "used").read_text())
-        except (OSError, ValueError):
-            return self._evict(self._limit())
+        return self._evict(self._limit())
 
     def _limit(self) -> int:
         """The most bytes of blocks beside the whole files, which are counted now and then."""
@@ -348,13 +341,16 @@ class BlockCache:
     def _evict(self, limit: int) -> int:
         """Removes blocks until the rest has at most `limit` bytes; returns the bytes of the rest."""
         found, now = [], time.time()
-        for path, is_begun in self._blocks():
+        # Follows no links, and leaves the files of others alone.
+        walked = os.walk(self._folder) if not os.path.islink(self._folder) else ()
+        own = ((folder, names) for folder, _, names in walked if _FOLDER.fullmatch(os.path.relpath(folder, self._folder)))
+        for path, name in ((os.path.join(folder, name), name) for folder, names in own for name in names):
             with suppress(OSError):
                 about = os.lstat(path)
-                if not is_begun:
-                    found.append((about.st_mtime_ns, about.st_size, path))
-                elif now - about.st_mtime > _LEFT:
+                if is_part(name) and now - about.st_mtime > _LEFT:
                     os.unlink(path)
+                elif not is_part(name) and _BLOCK.fullmatch(name):
+                    found.append((about.st_mtime_ns, about.st_size, path))
         used = sum(size for _, size, _ in found)
         for _, size, path in sorted(found) if used > limit else ():
             if used <= limit:
@@ -363,14 +359,6 @@ class BlockCache:
                 os.unlink(path)
             used -= size
         return used
-
-    def _blocks(self) -> Iterator[tuple[str, bool]]:
-        """Yields the files of this cache, with true for parts of blocks; follows no links."""
-        if os.path.islink(self._folder):
-            return
-        for folder, _, names in os.walk(self._folder):
-            if _FOLDER.fullmatch(os.path.relpath(folder, self._folder)):
-                yield from ((os.path.join(folder, name), is_part(name)) for name in names if is_part(name) or _BLOCK.fullmatch(name))
 
     def _name(self, fs: AbstractFileSystem, file: Remote) -> str:
         known = f"{fs.protocol}\0{file.name}\0{file.version}\0{file.size}"
@@ -394,3 +382,126 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
             found.append([])
         found[-1].append(number)
     return found
+
+
+FILES_AT_ONCE = 16
+"""Files fetched at a time."""
+_HELD: dict[Path, IO[str]] = {}
+"""Open lock files of the addresses that this process reads; no process removes files of an address while its lock is held."""
+
+
+class FullError(Exception):
+    """The files of an address do not fit; the arguments are their bytes, the limit, and the bytes that processes are reading."""
+
+
+class RemoteCache:
+    """Keeps whole remote files in a folder, made if needed: at most `size` bytes."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._folder, self._files, self._about = folder, folder / "files", folder / "about"
+        self._locks = folder / "locks"
+        self._size, self._blocks = size, BlockCache(folder, size)
+
+    def hold(self, place: Sequence[str], files: Sequence[Remote], fs: AbstractFileSystem, progress: Callable[[int], None]) -> Path:
+        """Fetches the files that are missing or stale, and returns the folder of all.
+
+        `place` are the folders below the cache that stand for the files' address. `progress` is called with the bytes that are cached now,
+        from one thread at a time.
+
+        Raises:
+            FullError: If they need more than the limit of the cache.
+            DroppedError: If one cannot be fetched.
+        """
+        need = sum(file.size for file in files)
+        if need > self._size:
+            raise FullError(need, self._size, 0)
+        root = self._files.joinpath(*place)
+        self._claim(place)
+        with self.locked(*place):
+            stale = [file for file in files if not self._is_here(place, file)]
+            done = need - sum(file.size for file in stale)
+            progress(done)
+            if stale:
+                with self.locked("size"):
+                    self._make_room(need, done, {root / file.key for file in files}, place)
+                total = [done]
+
+                def more(count: int) -> None:
+                    total[0] += count
+                    progress(total[0])
+
+                with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+                    list(pool.map(lambda file: self._fetch(place, file, fs, more), stale))
+            for file in files:
+                os.utime(self._about_of(place, file.key))
+        return root
+
+    def _fetch(self, place: Sequence[str], file: Remote, fs: AbstractFileSystem, more: Callable[[int], None]) -> None:
+        about, path = self._about_of(place, file.key), self._files.joinpath(*place, file.key)
+        for each in (about, path):
+            if not below(self._folder, each):
+                raise OSError(f"a link on the way to {each} leads out of the cache")
+            make_below(self._folder, each.parent)
+        about.unlink(missing_ok=True)
+        fetch(fs, file, path, more)
+        write_whole(about, file.described)
+
+    def _is_here(self, place: Sequence[str], file: Remote) -> bool:
+        """Looks for this version of a file; without versions, sizes are compared."""
+        with suppress(OSError, ValueError):
+            here = self._files.joinpath(*place, file.key).stat().st_size
+            return file.is_described(self._about_of(place, file.key)) and here == file.size
+        return False
+
+    def _about_of(self, place: Sequence[str], key: str) -> Path:
+        return self._about.joinpath(*place, f"{key}.json")
+
+    def _claim(self, place: Sequence[str]) -> None:
+        """Marks an address as being read, until this process ends."""
+        make_folder(self._locks)
+        path = self._locks / f"{hashlib.sha256('/'.join(place).encode()).hexdigest()[:32]}.read"
+        if path not in _HELD and fcntl is not None:
+            stream = os.fdopen(open_lock(path), "r+")  # open for as long as the process lives
+            fcntl.flock(stream, fcntl.LOCK_SH)
+            stream.truncate(0)
+            stream.write("/".join(place))
+            stream.flush()
+            _HELD[path] = stream
+
+    def _read_elsewhere(self) -> list[str]:
+        """Lists the folders of addresses that processes are reading."""
+        found = []
+        for path in self._locks.glob("*.read") if fcntl is not None else ():
+            with open(path) as stream:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    found.append(f"{self._files}/{stream.read()}/")
+        return found
+
+    def _make_room(self, need: int, done: int, kept: set[Path], place: Sequence[str]) -> None:
+        """Removes the least recently used files until `need` bytes fit, of which `done` exist; spares `kept` and files being read.
+        Raises `FullError` if they do not fit even then."""
+        known = []
+        for about in self._about.rglob("*.json") if self._about.exists() else ():
+            path = self._files / about.relative_to(self._about).with_suffix("")
+            with suppress(OSError):
+                known.append((about.stat().st_mtime_ns, path.stat().st_size, path, about))
+        free = self._size - sum(size for _, size, _, _ in known) - (need - done)
+        own, others = f"{self._files.joinpath(*place)}/", self._read_elsewhere()
+        in_use = tuple(folder for folder in others if folder != own)
+        for _, size, path, about in sorted(known):
+            if free >= 0:
+                break
+            ours = below(self._folder, path.parent) and below(self._folder, about)
+            if path not in kept and not str(path).startswith(in_use) and ours:
+                about.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
+                free += size
+        if free < 0:
+            raise FullError(need, self._size, self._size - need - free)
+        self._blocks.make_room(self._size - free)
+
+    def locked(self, *place: str) -> AbstractContextManager[None]:
+        """Waits for other processes that change files of a place, and keeps them waiting meanwhile."""
+        return locked(self._locks, hashlib.sha256("-".join(place).encode()).hexdigest()[:32])

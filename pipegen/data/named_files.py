@@ -1,27 +1,124 @@
-"""Lists of records to leave out: files of relative paths, one a line; `#` starts a comment line."""
+"""The files and folders that a spec names: claims on them, missing ones, lists of records to leave out, and the places of findings.
+
+A list is a file of relative paths, one a line; `#` starts a comment line.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
+from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pipegen.diagnostics.catalog import make
+from pipegen.diagnostics.diagnostic import Label, Severity
 from pipegen.errors import OpError
-from pipegen.files import read_regular
-from pipegen.ops.sources.listing.wording import close_names, count, quoted
+from pipegen.files import is_foreign, read_regular
+from pipegen.kept import ForeignFolderError, claim
+from pipegen.ops.sources.listing.wording import close_names, count, nearest_folder, quoted
+from pipegen.spec.addresses import addresses_in
+from pipegen.spec.models import DiskCache
+from pipegen.spec.rebase import ADDRESS, SNAPSHOT, places
+from pipegen.spec.source_map import format_path
+from pipegen.spec.trust import REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from pipegen.diagnostics.diagnostic import Diagnostic
     from pipegen.ops.sampling_sections import Splits
     from pipegen.ops.sources.listing.base import Listing
     from pipegen.spec.locate import Locate
     from pipegen.spec.models import PipelineSpec
+    from pipegen.spec.source_map import KeyPath
+
+
+def claim_places(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
+    """Marks the folders of a spec's caches as pipegen's; yields a finding for each that holds something else."""
+    folders: list[tuple[tuple[str, ...], str]] = []
+    if isinstance(spec.runtime.cache, DiskCache):
+        folders.append((("runtime", "cache", "disk"), spec.runtime.cache.disk))
+    if spec.runtime.remote_cache.path is not None and addresses_in(spec.source):
+        folders.append((("runtime", "remote_cache", "path"), spec.runtime.remote_cache.path))
+    for path, folder in folders:
+        try:
+            claim(Path(folder))
+        except ForeignFolderError as foreign:
+            message = f"{folder!r} is not a folder of pipegen: it holds {foreign}"
+            help_ = "name a folder that does not exist yet, or an empty one; pipegen writes to it and deletes from it"
+            yield make("PG674", message, locate(path), help=help_)
+    skip = spec.errors.skip
+    if skip is not None and skip.report is not None and is_foreign(skip.report):
+        message = f"{skip.report!r} exists, and is not a report of damaged records"
+        help_ = "name a file that does not exist yet: pipegen adds only to reports that it began"
+        yield make("PG674", message, locate(REPORT), help=help_)
+    elif skip is not None and skip.report is not None:
+        above = next(folder for folder in Path(skip.report).absolute().parents if folder.exists())
+        if not above.is_dir():
+            message = f"{skip.report!r} cannot be written: {str(above)!r} is not a folder"
+            yield make("PG674", message, locate(REPORT), help="name a file below a folder")
+
+
+def path_only(path: tuple[str | int, ...], text: str = "", *, key: bool = False) -> Label:  # noqa: ARG001
+    """Makes a label of a key path alone, without a place in a file."""
+    return Label(None, text, format_path(path))
+
+
+def argument(spec: PipelineSpec, field: str | None) -> tuple[str | int, ...]:
+    """The key path of an argument of the source; `field` is dotted if it is nested, and `parts.SPLIT` lies in `splits`."""
+    if field is not None and field.startswith("parts.") and spec.splits.method == "folder":
+        return ("splits", *field.split("."))
+    return ("source", spec.source.op, *(field.split(".") if field else ()))
+
+
+def place_within(spec: PipelineSpec, field: str, section: str = "") -> tuple[str | int, ...]:
+    """The key path of an error's `field`: in a feature of the source, else in the section."""
+    if field.startswith("features."):
+        return argument(spec, field)
+    return (*filter(None, [section]), *field.split("."))
+
+
+def finding_of(error: OpError, label: Label) -> Diagnostic:
+    """Turns an error into a finding."""
+    return make(error.code, error.message, label, help=error.lines)
+
+
+_WILD = re.compile(r"[*?\[]")
+
+
+def missing_data(raw: dict[str, Any], locate: Locate) -> list[Diagnostic]:
+    """Reports paths of a source that do not exist on this machine; `raw` is the spec as plain values, with absolute paths."""
+    found = []
+    for path, value in source_paths(raw.get("source"), ("source",)):
+        parts = value.split("/")
+        plain = next((i for i, part in enumerate(parts) if _WILD.search(part)), len(parts))
+        place = "/".join(parts[:plain]) or "/"
+        try:
+            if "://" in place or os.path.lexists(place):
+                continue
+            from pipegen.ops.sources.records.archives import split_path  # not loaded if nothing is missing
+
+            if split_path(place) is not None:  # a place in an archive
+                continue
+        except ValueError:
+            continue
+        what = "folder" if value.endswith("/") or not os.path.splitext(place)[1] else "file"
+        message = f"there is no {what} {place!r} on this machine"
+        found.append(make("PG401", message, locate(path), help=nearest_folder(place), severity=Severity.INFO))
+    return found
+
+
+def source_paths(node: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yields the paths among the arguments of a source, with their places."""
+    for holder, key, here in places(node, at):
+        value = holder[key]
+        if key not in (ADDRESS, SNAPSHOT):
+            several = value if isinstance(value, list) else [value]
+            yield from ((here, one) for one in several if isinstance(one, str) and one)
+
 
 _LARGEST = 2**26
 """The most bytes of a list."""
@@ -44,14 +141,8 @@ def excluded_keys(
 ) -> tuple[frozenset[str], list[Diagnostic]]:
     """Reads the keys that the `exclude` of a section names; reports an unreadable file or unknown entries as `PG413`.
 
-    Args:
-        spec: The spec.
-        listings: The records of each part of a mix by name (keys are `PART/KEY` then), or of a single source by "". In `splits`,
-            records that lie many in a file are `FILE#ROW`.
-        base: The folder of relative paths.
-        locate: Finds the places that findings point at.
-        section: `errors` or `splits`.
-        gone: Unknown entries that are fine, since they were left out before.
+    `listings` has the records of each part of a mix by name (keys are `PART/KEY` then), or of a single source by "". In `splits`, records
+    that lie many in a file are `FILE#ROW`. Unknown entries that are `gone` are fine, since they were left out before.
     """
     path = str(base / (getattr(spec, section).exclude or ""))
     lines, unreadable = read_list(spec, base, locate, section)
@@ -66,7 +157,9 @@ def excluded_keys(
     if not unknown:
         return keys, []
     message = f"{count(len(unknown), 'entry', 'entries')} of {path!r} {'is not a record' if len(unknown) == 1 else 'are not records'}"
-    if not _is_list(lines, entries, listings.values()):
+    endings = {os.path.splitext(key)[1].lower() for listing in listings.values() for key in listing.keys} - {""}
+    of_records = all(os.path.splitext(_ROW.sub("", entry))[1].lower() in endings and entry.isprintable() for entry in entries)
+    if not of_records and lines[0] not in (EXCLUDE_HEADER, COPIES_HEADER):
         # The spec may name any file of this machine, and its author may read this finding: the file's lines stay secret.
         at = next(i for i, line in enumerate(lines, 1) if line.strip() == unknown[0].strip())
         help_ = f"the first is line {at}; the file does not look like a list of records, so its lines are not shown"
@@ -85,7 +178,7 @@ def _known(listing: Listing, part: str, asked: Iterable[str], section: str) -> s
     start = below(part, "")
     own = {text.removeprefix(start) for text in asked if text.startswith(start)}
     if section == "splits" and listing.shards is not None:
-        from pipegen.data.shard_manifest import record_numbers
+        from pipegen.data.manifest import record_numbers
 
         return {*record_numbers(listing, own)}
     named = chain(listing.keys, *(group.keys for group in listing.missing if group.records is None))
@@ -141,14 +234,6 @@ def read_values(splits: Splits, base: Path) -> None:
         said = repr(value) if second not in splits.files else f"value {splits.values()[second].index(value) + 1} of its file"
         message = f"`{second}` lists {said}, and so does `{first}`"
         raise OpError("PG301", message, field=f"parts.{second}", help="a record is in one part: list each value once")
-
-
-def _is_list(lines: list[str], entries: Iterable[str], listings: Iterable[Listing]) -> bool:
-    """Decides if a file is a list of records: pipegen wrote it, or every entry has the extension of some record."""
-    if lines[0] in (EXCLUDE_HEADER, COPIES_HEADER):
-        return True
-    endings = {os.path.splitext(key)[1].lower() for listing in listings for key in listing.keys}
-    return all(os.path.splitext(_ROW.sub("", entry))[1].lower() in endings - {""} and entry.isprintable() for entry in entries)
 
 
 def _likely(entry: str, listings: Mapping[str, Listing], section: str) -> str:
