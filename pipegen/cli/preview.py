@@ -43,7 +43,7 @@ def preview(
         if not output.lower().endswith(".png"):
             raise CannotRun(f"the contact sheet is a PNG, but {output} does not end in .png", "use `-o FILE.png`")
         check_parent(output)
-    from pipegen.passes.drop_unused import without_unused
+    from pipegen.passes.dropping import without_unused
 
     allowed = allowed_code(allow_code)
     loaded = load_spec(spec, sets, stage)
