@@ -434,9 +434,8 @@ N = TypeVar("N", bound=Statistics)
 def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     """Hashes what decides the statistics of a training split: 32 hexadecimal digits.
 
-    They cover the source, the data's fingerprint, the training records and the times of their files, every step before, and the versions
-    of pipegen and TensorFlow. Later steps, the batch and the augmentation do not matter. The plan is the one that measures, before any
-    pass.
+    They cover the source, the data's fingerprint, the training records and the times of their files, every step before, and the versions of
+    pipegen and TensorFlow. Later steps, the batch and the augmentation do not matter. The plan is the one that measures, before any pass.
     """
     keys = hashlib.sha256()
     for part in _trained_on(manifest):

@@ -103,15 +103,14 @@ def _functions(function: p.Function, plan: p.Physical) -> list[dict[str, Any]]:
         entry["stages"] = [stage_text(stage) for stage in function.node.stages]
     if isinstance(function, p.SwitchBucket):  # all buckets have nearly the same functions
         return [entry, *(described for own in function.functions[0] for described in _functions(own, plan))]
-    own = [] if isinstance(function, p.ReadCache) else [_node(node, plan) for node in inside(function)]
-    return [entry, *own]
-
-
-def _node(node: Read | Element, plan: p.Physical) -> dict[str, Any]:
-    entry = {"function": type(node).__name__.lower(), **_facts(node, plan)}
-    if isinstance(node, Element):
-        return entry | {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
-    return entry | {"text": "stored bytes" if any(t.encoded for type_ in node.stored for _, t in type_.items()) else "rows"}
+    found = [entry]
+    for node in () if isinstance(function, p.ReadCache) else inside(function):
+        found.append({"function": type(node).__name__.lower(), **_facts(node, plan)})
+        if isinstance(node, Element):
+            found[-1] |= {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
+        else:
+            found[-1]["text"] = "stored bytes" if any(t.encoded for type_ in node.stored for _, t in type_.items()) else "rows"
+    return found
 
 
 def _function(function: p.Function) -> str:  # noqa: C901 - one line for each function of a closed set

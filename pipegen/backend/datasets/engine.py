@@ -36,7 +36,6 @@ from pipegen.ops.lowering.python_calls import reason
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_combining
-from pipegen.plan.cache_kinds import IN_MEMORY, ON_DISK, CacheKind
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -125,9 +124,8 @@ class Engine:
 
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
         counts = epoch_counts(self.spec, self.manifest, plan.split)
-        found = [one for examples in counts for one in last_batch(self.spec, plan.split, examples, shard[1], self._locate)]
-        errors = [finding for finding in found if finding.severity is Severity.ERROR]
-        if errors:
+        found = (one for examples in counts for one in last_batch(self.spec, plan.split, examples, shard[1], self._locate))
+        if errors := [finding for finding in found if finding.severity is Severity.ERROR]:
             raise SpecError(errors)
 
     def check_last(self, split: str, at: Position) -> None:
@@ -181,17 +179,13 @@ class Engine:
         )
 
     def _cache(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return _CACHES[node.kind](self, plan, split, records, node)
-
-    def _in_memory(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        """Returns the cache in memory of a plan: stages of a training that cache the same share one."""
+        """Makes the cache of a plan; stages of a training that cache the same in memory share one."""
+        if not node.kind.in_memory:
+            return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
         make = partial(MemoryCache, node.out, len(records), records.features)
         if self._shared is None:
             return make()
         return self._shared.cache((cache_key(self.spec, plan, self.manifest.fingerprint), split, *node.out), make)
-
-    def _on_disk(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
 
     def store(self, plan: Plan) -> Store:
         """Returns the cache on disk of a plan, opened once for all splits that share it.
@@ -224,18 +218,18 @@ class Engine:
             if key not in self._datasets:
                 executor = self.executor(split)
                 device = self._device(executor.plan)
-                if split == "train":
-                    other = self._moved if last_combining(executor.plan.nodes) is not None else None
-                    feed = None if sends else self._feed(executor)
-                    self._datasets[key] = training_dataset(executor, self.train_progress(), device, other, feed, sends=sends)
-                else:
+                if split != "train":
                     self._datasets[key] = fixed_dataset(executor, device=device, sends=sends)
-            return self._datasets[key]
+                    return self._datasets[key]
 
-    def _moved(self) -> tuple[Executor, Feed | None]:
-        """Returns the executor and the feed for training epochs begun with another batch size."""
-        executor = self.executor("train", moved=True)
-        return executor, self._feed(executor)
+                def other() -> tuple[Executor, Feed | None]:
+                    moved = self.executor("train", moved=True)
+                    return moved, self._feed(moved)
+
+                feed, combines = None if sends else self._feed(executor), last_combining(executor.plan.nodes) is not None
+                given = executor, self.train_progress(), device, other if combines else None, feed
+                self._datasets[key] = training_dataset(*given, sends=sends)
+            return self._datasets[key]
 
     def _feed(self, executor: Executor) -> Feed | None:
         """Returns the feed that has other machines make the batches of an executor, if the spec names a service."""
@@ -329,10 +323,3 @@ class Engine:
 def _needs_another(plan: Plan, at: Position) -> bool:
     """Compares the alignment of combined groups to the batches of an epoch with the usual one."""
     return bool(at.origin % GROUP) and last_combining(plan.nodes) is not None
-
-
-_CACHES: dict[CacheKind, Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {
-    IN_MEMORY: Engine._in_memory,
-    ON_DISK: Engine._on_disk,
-}
-"""The function that makes a cache, for each kind."""

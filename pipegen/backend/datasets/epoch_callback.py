@@ -194,7 +194,8 @@ class ResumeCallback(keras.callbacks.Callback):
         Raises:
             StateError: If weights were restored whose position cannot be found.
         """
-        now, told = self._iterations(), self._told()
+        now, told = self._iterations(), self._kept.keras().get("epoch", initial_epoch(self.model))
+        told = None if told is None else int(told)  # the epoch that weights were restored for; `None` if Keras has restored none
         earlier = self._earlier()
         if earlier is None:
             return self._find_unrecorded(now, told)
@@ -271,11 +272,6 @@ class ResumeCallback(keras.callbacks.Callback):
         if self._saved is None or KEY not in self._saved:
             return None
         return self._saved, Record.from_json(self._saved[KEY])
-
-    def _told(self) -> int | None:
-        """The epoch that weights were restored for; `None` if Keras has restored none."""
-        told = self._kept.keras().get("epoch", initial_epoch(self.model))
-        return int(told) if told is not None else None
 
     def _iterations(self) -> int:
         """Counts the runs of the optimizer: one a batch, even while it accumulates gradients; -1 without an optimizer."""

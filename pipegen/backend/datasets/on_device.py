@@ -98,8 +98,11 @@ class OnDevice:
         """Puts kernels at the start of the model's steps, whose functions are traced again."""
         model = self._model
         first = next(iter(stages.values()))
-        if first is not None:
-            self._build(first)
+        if first is not None:  # built on a complete batch, before Keras sees one of the host
+            made = tf.function(first.apply, autograph=False).get_concrete_function(*first.element_spec)
+            with model.distribute_strategy.scope():
+                build_symbolically(model, made.structured_outputs)
+
         try:
             for name, stage in stages.items():
                 if stage is not None:
@@ -112,19 +115,9 @@ class OnDevice:
                     delattr(model, name)
             _forget_functions(model)
 
-    def _build(self, stage: DeviceStage) -> None:
-        """Builds the model on a complete batch, before Keras sees one of the host."""
-        features, params = stage.element_spec
-        made = tf.function(stage.apply, autograph=False).get_concrete_function(features, params)
-        with self._model.distribute_strategy.scope():
-            build_symbolically(self._model, made.structured_outputs)
-
 
 def _with_kernels(step: Any, stage: DeviceStage) -> Any:
-    def begin(data: Any) -> Any:
-        return step(stage.apply(*data))
-
-    return begin
+    return lambda data: step(stage.apply(*data))
 
 
 def _forget_functions(model: keras.Model) -> None:

@@ -75,7 +75,9 @@ class RequestedBatches:
             if self._last is None or self._last.epoch != at.epoch:
                 self._executor.records.reader.check()
             self._last = at
-            self._leave_out(self._asked.index(at) if at in self._asked else len(self._asked))
+            with suppress(Exception):  # of a batch that was started ahead in vain; the queue is empty after one
+                for _ in range(self._asked.index(at) if at in self._asked else len(self._asked)):
+                    self._take()
             if at not in self._asked:
                 self._ask(at)
             if follows:
@@ -89,12 +91,6 @@ class RequestedBatches:
     def _ask(self, at: Position) -> None:
         self._queue.enqueue(tf.constant(at, tf.int64))
         self._asked.append(at)
-
-    def _leave_out(self, count: int) -> None:
-        """Drops batches that were started ahead in vain."""
-        with suppress(Exception):  # not of the requested batch; the queue is empty after one
-            for _ in range(count):
-                self._take()
 
     def _take(self) -> Any:
         at = self._asked.popleft()

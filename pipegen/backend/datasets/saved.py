@@ -62,7 +62,11 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
 
     default = tf.constant(os.fsencode(root or ""))
     traced = tf.function(below, autograph=False, input_signature=[_NUMBER, _NUMBER, _PATH])
-    _refuse_python(traced.get_concrete_function())
+    graph = traced.get_concrete_function().graph.as_graph_def()
+    nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+    found = next((node.name for node in nodes if node.op in _PYTHON), None)
+    if found is not None:
+        raise InternalError(f"`{found}` calls Python in a graph to be saved")
     module = tf.Module()
     module.batches, module.columns = tf.function(batches, autograph=False), list(columns.values())
     made = module.batches.get_concrete_function(_NUMBER, _NUMBER)
@@ -70,12 +74,3 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     policy = tf.saved_model.experimental.VariablePolicy.SAVE_VARIABLE_DEVICES  # the CPU, since datasets run there
     tf.saved_model.save(module, folder, options=tf.saved_model.SaveOptions(experimental_variable_policy=policy))
     return made.structured_outputs.element_spec
-
-
-def _refuse_python(function: Any) -> None:
-    """Raises an `InternalError` if a graph calls Python."""
-    graph = function.graph.as_graph_def()
-    nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
-    found = next((node.name for node in nodes if node.op in _PYTHON), None)
-    if found is not None:
-        raise InternalError(f"`{found}` calls Python in a graph to be saved")
