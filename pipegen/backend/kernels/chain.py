@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from pipegen.backend.features import Params
 from pipegen.backend.kernels.batch_parts import block_size, finished, in_blocks
-from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand, parameters
+from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
 from pipegen.backend.process.traced_functions import available, compiled
@@ -160,9 +160,6 @@ def lower_plainly(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
     return kernel
 
 
-_Functions = tuple[list[Callable[..., Any]], Callable[..., Any]]
-
-
 class Chain:
     """The stages of a kernel and their inputs."""
 
@@ -187,9 +184,10 @@ class Chain:
             features = features | {name: _pad(features[name], n, batch) for name in self.memories if name in features}
         return {name: made(stage, features) for name, (stage, made) in self.memories.items()}
 
-    def parameters(self, features: Features) -> tuple[Params, ...]:
-        """Computes the parameters that XLA must not compute; empty for other stages."""
-        return self._of(features, quantised=False)
+    def parameters(self, features: Features, *, quantised: bool = False) -> tuple[Params, ...]:
+        """Computes the parameters that XLA must not compute, or the quantised ones; empty for other stages."""
+        each = zip(self.stages, self.quantised, strict=True)
+        return tuple(LOWERINGS[type(st)].parameters(st, features) if own == quantised else () for st, own in each)
 
     def with_drawn(self, params: tuple[Params, ...], draws: tf.Tensor) -> tuple[Params, ...]:
         """Adds the quantised parameters, which depend on the draws alone.
@@ -205,15 +203,12 @@ class Chain:
 
     @cached_property
     def _drawn(self) -> Any:
-        return tf.function(self._draw, autograph=False)
+        def draw(draws: tf.Tensor) -> tuple[Params, ...]:
+            # They read only the shapes of images.
+            given = {"@draws": draws, **{name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}}
+            return self.parameters(given, quantised=True)
 
-    def _draw(self, draws: tf.Tensor) -> tuple[Params, ...]:
-        # They read only the shapes of images.
-        given = {"@draws": draws, **{name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}}
-        return self._of(given, quantised=True)
-
-    def _of(self, features: Features, *, quantised: bool) -> tuple[Params, ...]:
-        return tuple(parameters(st, features) if own == quantised else () for st, own in zip(self.stages, self.quantised, strict=True))
+        return tf.function(draw, autograph=False)
 
     def phases(self) -> list[Callable[..., Any]]:
         """Lists the functions before the body: the phases of the stages that are the first on their feature."""
@@ -244,7 +239,7 @@ class Chain:
         done: Features = in_blocks(block, size, into, given)
         return done
 
-    def compile(self, batch: int, depth: int, memories: Features) -> _Functions:
+    def compile(self, batch: int, depth: int, memories: Features) -> tuple[list[Callable[..., Any]], Callable[..., Any]]:
         """Starts to compile the phases and `body` for one batch size.
 
         With `memories`, which has their types, nothing is compiled ahead. If the results of a phase are too large, there are no phases,

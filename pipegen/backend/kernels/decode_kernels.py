@@ -14,30 +14,26 @@ from pipegen.plan import stages as s
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features, Found
-    from pipegen.ops.families.decoder import DecodeTransform
     from pipegen.ops.lowering.decoding import Survey
-    from pipegen.ops.stage import StepRef
     from pipegen.ops.step_bases import CropTransform
 
 
 def decode(stage: Decode, features: Features, found: Found | None) -> None:
     """Decodes a file; fails if its size is not that of the image it is aligned with."""
     decoder, contents = stage.ref.step, features[stage.feature]
-    if stage.like is not None:
-        features[stage.feature] = _of_one_size(stage, *stage.like, features)
-    elif found is None:
-        features[stage.feature] = decoder.decode(contents, stage.needed)
-    else:
-        features[stage.feature] = decoder.decode_surveyed(contents, found, stage.needed)
-
-
-def _of_one_size(stage: Decode, name: str, other: StepRef[DecodeTransform], features: Features) -> tf.Tensor:
-    image = other.step.fitted(stage.ref.step.decode(features[stage.feature]), features[name])
+    if stage.like is None:
+        whole = found is None
+        features[stage.feature] = (
+            decoder.decode(contents, stage.needed) if whole else decoder.decode_surveyed(contents, found, stage.needed)
+        )
+        return
+    name, other = stage.like
+    image = other.step.fitted(decoder.decode(contents), features[name])
     own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])
     message = tf.strings.format(f"its size is {{}}, but that of `{name}`, which it is aligned with, is {{}} (height, width)", (own, wanted))
     same = tf.debugging.Assert(tf.reduce_all(own == wanted), [message])
     with tf.control_dependencies([same] if same is not None else []):
-        return tf.identity(image)
+        features[stage.feature] = tf.identity(image)
 
 
 def decode_window(stage: DecodeWindow, features: Features, found: Found | None) -> None:

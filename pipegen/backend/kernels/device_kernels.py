@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -28,7 +28,14 @@ class DeviceKernel:
         self._chain = chain = Chain(node, entry)
         self._lowerings = [LOWERINGS[type(stage)] for stage in chain.stages]
         self._phases = [compiled(phase) for phase in (*chain.phases(), chain.body)]
-        self._structure = self._traced()
+
+        def parameters() -> tuple[Params, ...]:
+            draws = tf.zeros([_ROWS, chain.width + 1], tf.float64)
+            features = {name: tf.zeros([_ROWS, *t.shape], tf.as_dtype(t.dtype)) for name, t in chain.entry.items()}
+            return chain.with_drawn(chain.parameters(features | {"@draws": draws}), draws)
+
+        traced: Any = tf.function(parameters, autograph=False).get_concrete_function()
+        self._structure = traced.structured_outputs
         self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
         """True for parameters shared by all examples, which are repeated for each."""
 
@@ -59,15 +66,3 @@ class DeviceKernel:
                 params = phase(inputs, params)
             done: Features = body(inputs, params)
         return features | done
-
-    def _traced(self) -> Any:
-        """Returns the nested types of the parameters of `_ROWS` examples."""
-        chain = self._chain
-
-        def parameters() -> tuple[Params, ...]:
-            draws = tf.zeros([_ROWS, chain.width + 1], tf.float64)
-            features = {name: tf.zeros([_ROWS, *t.shape], tf.as_dtype(t.dtype)) for name, t in chain.entry.items()}
-            return chain.with_drawn(chain.parameters(features | {"@draws": draws}), draws)
-
-        traced: Callable[[], Any] = tf.function(parameters, autograph=False).get_concrete_function()
-        return traced.structured_outputs  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
-from pipegen.backend.index.combined_groups import combine, combining_params, near_partners, partners_at, paste
+from pipegen.backend.index.combined_groups import combine, combining_params, paste
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels import moving
@@ -49,10 +49,22 @@ def neighbourhood_params(stage: Neighbourhood, features: Features) -> Params:
 def neighbourhood_phases(stage: Neighbourhood) -> tuple[Phase, ...]:
     """The step's phases, without the flag for acting; for a displacement also one that finds what each pixel reads."""
     step: Any = stage.ref.step
-    own: list[Callable[..., Params]] = list(step.phases())
-    if isinstance(step, DisplacementTransform):
-        own.append(partial(_places, step))
-    return tuple(partial(_phase, phase, stage) for phase in own)
+
+    def places(image: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> Params:
+        """The rows, columns and weights that `read` takes, from displacements in 1/256 pixel."""
+        height, width = sides(image)
+        half = 128 if step.interpolation == "nearest" else 0
+        x = right + 256 * tf.range(width)[None, None, :] + half
+        y = down + 256 * tf.range(height)[None, :, None] + half
+        index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # static sides are below 2^15
+        return around(x, y, (height, width), outside(step.fill)[0], step.interpolation, index)
+
+    def phase(own: Callable[..., Params], image: tf.Tensor, params: Params) -> Params:
+        image = _entering(stage, image)
+        return (*own(image, *params[:-1]), params[-1]) if stage.ref.conditional else own(image, *params)
+
+    own = [*step.phases(), places] if isinstance(step, DisplacementTransform) else step.phases()
+    return tuple(partial(phase, one) for one in own)
 
 
 def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.Tensor:
@@ -73,25 +85,10 @@ def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.T
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
-def _phase(phase: Callable[..., Params], stage: Neighbourhood, image: tf.Tensor, params: Params) -> Params:
-    image = _entering(stage, image)
-    return (*phase(image, *params[:-1]), params[-1]) if stage.ref.conditional else phase(image, *params)
-
-
 def _entering(stage: Neighbourhood, image: tf.Tensor) -> tf.Tensor:
     """Casts an image for a step: to bytes if it works only on those, else to float64 if every bit counts."""
     image = stage.ref.step.entering(image)
     return tf.cast(image, tf.float64) if stage.exact and not stage.ref.step.on_bytes else image
-
-
-def _places(step: DisplacementTransform, image: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> Params:
-    """The rows, columns and weights that `read` takes, from displacements in 1/256 pixel."""
-    height, width = sides(image)
-    half = 128 if step.interpolation == "nearest" else 0
-    x = right + 256 * tf.range(width)[None, None, :] + half
-    y = down + 256 * tf.range(height)[None, :, None] + half
-    index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # static sides are below 2^15
-    return around(x, y, (height, width), outside(step.fill)[0], step.interpolation, index)
 
 
 @dataclass(frozen=True)
@@ -242,7 +239,12 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
-    Combine: Lowering(combine, combining_params, sent=near_partners, received=partners_at),
+    Combine: Lowering(
+        combine,
+        combining_params,
+        sent=lambda params, rows: (params[0] - rows[:, None], *params[1:]),
+        received=lambda params, rows: (params[0] + rows[:, None], *params[1:]),
+    ),
     item_stages.Paste: Lowering(batch=paste),
     item_stages.PasteInstances: Lowering(batch=moving.paste_instances),
     item_stages.PasteItems: Lowering(batch=moving.paste_items),

@@ -90,7 +90,11 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
             try:
                 apply_element(stage, features)
             except _FAILURES as error:
-                return _describe(executor, records.locate(record, (_at_fault(stage, features),)), stage, error)
+                path, why = records.locate(record, (_at_fault(stage, features),)), reason(error)
+                ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, Decodes) else "process"
+                if isinstance(stage, DecodeWindow) and "crop" in why and "exceeds" in why:
+                    ref, verb = stage.crop, "crop"
+                return f"cannot {verb} {path}{_place(executor, ref)}: {why}; {executor.damage.advice}"
     return None
 
 
@@ -103,13 +107,6 @@ def _at_fault(stage: Stage, features: Features) -> str:
         except _FAILURES:
             return name
     return stage.feature
-
-
-def _describe(executor: Executor, path: str, stage: Stage, error: Exception) -> str:
-    ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, Decodes) else "process"
-    if isinstance(stage, DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
-        ref, verb = stage.crop, "crop"
-    return f"cannot {verb} {path}{_place(executor, ref)}: {reason(error)}; {executor.damage.advice}"
 
 
 def _place(executor: Executor, ref: StepRef | None) -> str:

@@ -19,10 +19,10 @@ from pipegen.backend.kernels.chain import lower_kernel
 from pipegen.backend.kernels.device_kernels import DeviceKernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.reading.damage import AS_ERRORS, Treatment
+from pipegen.backend.reading.damage import AS_ERRORS, Treatment, shaped
 from pipegen.backend.reading.graph_caches import MemoryCache, RowCache
 from pipegen.backend.reading.manifest_columns import Column
-from pipegen.backend.reading.mixed_records import MixedRecords, mixed_tensors, tensors_of
+from pipegen.backend.reading.mixed_records import MixedRecords, MixedTensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
 from pipegen.data.mix_counts import part_seed
 from pipegen.data.shares import USUAL
@@ -215,12 +215,13 @@ class Executor:
                         apply_branch(stage, features, self.branch(stage))
                     else:
                         apply_element(stage, features, (found or {}).get(stage.feature))
-            for name, t in node.out.items():
-                features[name].set_shape(t.shape)
+            shaped(features, node.out)
 
     def _read_of_part(self, node: Read, features: Features) -> Features:
         """Reads one record of a mix, and runs the steps of its part."""
-        tensors = mixed_tensors(self.tensors)
+        tensors = self.tensors
+        if not isinstance(tensors, MixedTensors):
+            raise InternalError("a plan of several parts was given the records of one source")
 
         def one(part: int, own: tf.Tensor) -> list[tf.Tensor]:
             done = dict(features)
@@ -231,9 +232,7 @@ class Executor:
             return [done[name] for name, _ in node.out.items()]
 
         values = dict(zip(node.out, tensors.of_part(features["@record"], one), strict=True))
-        for name, t in node.out.items():
-            values[name].set_shape(t.shape)
-        return values
+        return shaped(values, node.out)
 
     def nodes_of(self, record: int) -> list[Read | Element]:
         """Lists the nodes that one record goes through before the batch; in a mix, those of its part."""
