@@ -212,7 +212,9 @@ def open_store(folder: Path, about: About) -> Store:
                 files.append(inside.open(name, os.O_RDWR | os.O_CREAT))
                 if os.fstat(files[-1]).st_size < size:
                     os.truncate(files[-1], size)
-            _describe(inside, about)
+            if _about_in(inside) is None:
+                now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+                inside.put(ABOUT, [json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode()])
     except OSError as error:
         _close(files)
         if isinstance(error, NotRegularError):  # another user may have put it there
@@ -254,13 +256,6 @@ def remove_store(own: Path, about: About) -> None:
     remove_parts(own, older=0)
     with suppress(OSError):
         own.rmdir()
-
-
-def _describe(inside: Inside, about: About) -> None:
-    """Writes the description of a cache, unless it exists."""
-    if _about_in(inside) is None:
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        inside.put(ABOUT, [json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode()])
 
 
 def read_about(folder: Path) -> About | None:
@@ -437,24 +432,18 @@ def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     They cover the source, the data's fingerprint, the training records and the times of their files, every step before, and the versions of
     pipegen and TensorFlow. Later steps, the batch and the augmentation do not matter. The plan is the one that measures, before any pass.
     """
-    keys = hashlib.sha256()
-    for part in _trained_on(manifest):
-        keys.update(part)
-    draws = [spec.seed, [ref.id for ref in plan.index.draws]] if plan.index.draws else None
-    return key_of(spec, manifest.fingerprint, plan.stages(), train=keys.hexdigest(), draws=draws)
-
-
-def _trained_on(manifest: Manifest) -> Iterator[bytes]:
-    """Yields the keys of the training records and the times of their files: with names and sizes alone, two data sets can look alike."""
-    held, listing = manifest.in_shards("train"), manifest.listing
+    keys, held, listing = hashlib.sha256(), manifest.in_shards("train"), manifest.listing
     if held is not None:
         texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
-        yield b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes()
+        keys.update(b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes())
     else:
         texts = [manifest.keys("train"), *([manifest.files("train"), *manifest.beside("train").values()] if not listing.numbered else [])]
     order = texts[0].order()
+    # With the times of files: with names and sizes alone, two data sets can look alike.
     for key, *files in zip(*(texts if order is None else [column.take(order) for column in texts]), strict=True):
-        yield encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n"
+        keys.update(encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n")
+    draws = [spec.seed, [ref.id for ref in plan.index.draws]] if plan.index.draws else None
+    return key_of(spec, manifest.fingerprint, plan.stages(), train=keys.hexdigest(), draws=draws)
 
 
 def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Iterator as Walk
 from typing import TYPE_CHECKING, Any
 
 from pipegen.backend.datasets.pipeline_dataset import Explains
-from pipegen.backend.process.devices import GeneratedInTurn
+from pipegen.backend.process.devices import InTurn
 from pipegen.compat.checks import UnsupportedArgument
 from pipegen.compat.generator_arguments import overridden
 
@@ -100,7 +100,7 @@ class Iterator(Explains):
     def __iter__(self) -> Walk[Any]:
         import tensorflow as tf
 
-        return GeneratedInTurn(self._given_batches()) if tf.executing_eagerly() else super().__iter__()
+        return InTurn(self._given_batches()) if tf.executing_eagerly() else super().__iter__()
 
     def __next__(self) -> Any:
         return self.next()

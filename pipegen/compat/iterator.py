@@ -16,6 +16,7 @@ from pipegen.compat.flow_specs import Described, check_subset
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
 from pipegen.compat.held_objects import with_function, with_matrix
 from pipegen.compat.images import Saving
+from pipegen.physical.extent import Position
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -242,7 +243,7 @@ class CompiledIterator(Iterator):
             ValueError: For an index out of range.
         """
         self._check_index(index)
-        return self._handed_over(self.pipeline._engine.requested(self._split)(self._epoch(), index))
+        return self._handed_over(self.pipeline._engine.requested(self._split).at(Position(self._epoch(), index)))
 
     def _epoch(self) -> int:
         return int(self.pipeline._engine.train_progress().position()[0]) if self._split == "train" and self.n else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import wraps
 from typing import Literal, TypeVar
@@ -117,29 +117,25 @@ def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Co
         InternalError: If a pass breaks the plan or changes the output.
     """
     if plan.buckets:
-        return _joined_again([run_passes(own, passes, context) for own in plan.buckets])
+        each = [run_passes(own, passes, context) for own in plan.buckets]
+        records = []
+        for own in zip(*(done.records for done in each), strict=True):
+            before, after = (for_buckets(plans) for plans in ([r.before for r in own], [r.after for r in own]))
+            notes = dict.fromkeys(note for record in own for note in record.notes)
+            records.append(replace(own[0], before=before, after=after, notes=tuple(notes)))
+        return Compiled(for_buckets([done.plan for done in each]), records)
     verify(plan, "build")
     done = Compiled(plan)
     for step in passes:
-        notes: list[str] = []
-        after = step.run(done.plan, context, notes.append)
+        said: list[str] = []
+        after = step.run(done.plan, context, said.append)
         if after != done.plan:  # most passes change nothing, and the plan is verified already
             verify(after, step.name)
             if not same_output(done.plan, after):
                 raise InternalError(f"{step.name} changed the output from {done.plan.out} to {after.out}")
-        done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, done.plan, after, tuple(notes)))
+        done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, done.plan, after, tuple(said)))
         done.plan = after
     return done
-
-
-def _joined_again(each: Sequence[Compiled]) -> Compiled:
-    """Joins the plans of several buckets after each pass."""
-    records = []
-    for own in zip(*(done.records for done in each), strict=True):
-        first, notes = own[0], dict.fromkeys(note for record in own for note in record.notes)
-        before, after = (for_buckets(plans) for plans in ([r.before for r in own], [r.after for r in own]))
-        records.append(replace(first, before=before, after=after, notes=tuple(notes)))
-    return Compiled(for_buckets([done.plan for done in each]), records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,6 @@ class DeviceStage:
     The features are the inputs of the first kernel on the device, mostly uint8 images. The parameters are a few numbers an example, drawn
     on the host. So fewer bytes go to the accelerator, and its kernels cost the host no time.
 
-    Args:
-        pipe: The pipeline.
-        split: The split.
-
     Raises:
         ValueError: If no step can run on a device.
     """

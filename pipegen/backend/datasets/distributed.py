@@ -27,13 +27,7 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
 
     The parts of the replicas, concatenated in order, are the global batch. Unlike a dataset distributed by the strategy, it counts each
     batch when it is handed over, so epochs need no `pipe.callback()`. A batch that does not divide among the replicas is split as evenly
-    as possible. It is a dataset by type: Keras' `fit` accepts nothing else.
-
-    Args:
-        pipe: The pipeline.
-        split: The split.
-        strategy: The strategy.
-        sends: Whether the last kernels are left to the replicas.
+    as possible. It is a dataset by type: Keras' `fit` accepts nothing else. With `sends` the last kernels are left to the replicas.
 
     Raises:
         ValueError: For a strategy whose replicas do not step together, or for a batch that does not divide among the replicas of several
@@ -74,12 +68,13 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
                 f"Keras 3's `fit` does not run under {type(self._strategy).__name__} (keras-team/keras#20585): write a training loop, or "
                 "train with Keras on JAX and `DataParallel`"
             )
-        return _Parts(ahead(self._loop.batches(), self._parts), self._alike)
 
-    def _parts(self, batch: Any) -> Any:
-        """Splits a batch of this worker into values per replica, each on its replica's device."""
-        rows = int(tf.nest.flatten(batch)[0].shape[0])
-        return self._values(batch, lambda local: rows_of(rows, local, len(self._devices)))
+        def parts(batch: Any) -> Any:
+            """Splits a batch of this worker into values per replica, each on its replica's device."""
+            rows = int(tf.nest.flatten(batch)[0].shape[0])
+            return self._values(batch, lambda local: rows_of(rows, local, len(self._devices)))
+
+        return _Parts(ahead(self._loop.batches(), parts), self._alike)
 
     def _alike(self, parts: Any) -> Any:
         """Returns the last part for every replica: to find the shapes of a batch, Keras averages the replicas' parts."""
@@ -104,7 +99,7 @@ class _Parts(NotingIterator):
         self._alike = alike
 
     def _take(self) -> Any:
-        return self._alike(next(self._generator)[0]) if builds_model() else super()._take()
+        return self._alike(next(self._elements)[0]) if builds_model() else super()._take()
 
 
 def _workers(strategy: tf.distribute.Strategy) -> tuple[int, tuple[int, int] | None]:

@@ -247,36 +247,39 @@ class Engine:
         counts = [vars(feed.fed) for feed in self._feeds.values()]
         return Fed(**{name: sum(count[name] for count in counts) for name in vars(Fed())})
 
-    def fixed(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None, *, sends: bool = False) -> PipelineDataset:
+    def fixed(
+        self,
+        split: str,
+        at: Position,
+        shard: tuple[int, int] | None,
+        device: str | None,
+        *,
+        sends: bool = False,
+        unlayered: Plan | None = None,
+    ) -> PipelineDataset:
         """Makes a dataset of one epoch from a position on, without a variable; see `fixed_dataset`.
 
+        `unlayered` is a plan without the steps that a layer of the model does, which is compiled once and without a cache.
+
         Raises:
             ValueError: For an unknown share or device.
         """
         if shard is not None:
             check_given_share(self.spec, shard)
+        plan = self._plans[split] if unlayered is None else unlayered
+        moved = bool(at.origin % GROUP) and last_combining(plan.nodes) is not None  # groups are not aligned to batches as usual
         with self._once():
-            executor = self.executor(split, shard, moved=_needs_another(self._plans[split], at))
+            if unlayered is None:
+                executor = self.executor(split, shard, moved=moved)
+            else:
+                key = split, shard or self.shard, moved
+                if key not in self._unlayered:
+                    count, size = self.manifest.num_examples(split), self.manifest.mean_bytes(split) or None
+                    self._check_last_batch(plan, key[1])
+                    compiled = optimise(self.spec, plan, num_examples=count, file_bytes=size, cache=False).plan
+                    self._unlayered[key] = self.executor_of(compiled, split, key[1], moved=moved)
+                executor = self._unlayered[key]
             return fixed_dataset(executor, at, resolve_device(device) if device else None, sends=sends)
-
-    def fixed_unlayered(
-        self, plan: Plan, split: str, at: Position, shard: tuple[int, int] | None = None, device: str | None = None
-    ) -> PipelineDataset:
-        """Like `fixed`, for a plan without the steps that a layer of the model does, compiled once and without a cache.
-
-        Raises:
-            ValueError: For an unknown share or device.
-        """
-        if shard is not None:
-            check_given_share(self.spec, shard)
-        with self._once():
-            key = split, shard or self.shard, _needs_another(plan, at)
-            if key not in self._unlayered:
-                count, size = self.manifest.num_examples(split), self.manifest.mean_bytes(split) or None
-                self._check_last_batch(plan, key[1])
-                compiled = optimise(self.spec, plan, num_examples=count, file_bytes=size, cache=False).plan
-                self._unlayered[key] = self.executor_of(compiled, split, key[1], moved=key[2])
-            return fixed_dataset(self._unlayered[key], at, resolve_device(device) if device else None)
 
     def requested(self, split: str) -> RequestedBatches:
         """Returns the random access to batches of a split, the same object each time."""
@@ -318,8 +321,3 @@ class Engine:
             where, advice = f"{executor.records.locate(record)}{place_of_decode(executor)}", executor.damage.advice
             found = f"cannot decode {where}: {reason(error)}; {advice}"
         return DataError(found)
-
-
-def _needs_another(plan: Plan, at: Position) -> bool:
-    """Compares the alignment of combined groups to the batches of an epoch with the usual one."""
-    return bool(at.origin % GROUP) and last_combining(plan.nodes) is not None

@@ -33,10 +33,8 @@ class ResumeCallback(keras.callbacks.Callback):
     After each epoch, Keras' logs have `wait_share`, the share of the training steps' time spent waiting for batches, and
     `examples_per_second`. A distribution strategy fetches batches itself, so both are left out.
 
-    Args:
-        pipe: The pipeline.
-        directory: Folder of the model's checkpoints, such as `BackupAndRestore`'s, for the record of the run. Without it nothing is
-            stored, and the epoch is `fit`'s.
+    `directory` is the folder of the model's checkpoints, such as `BackupAndRestore`'s, for the record of the run. Without it nothing is
+    stored, and the epoch is `fit`'s.
     """
 
     _pipegen_counts_epochs = True
@@ -335,10 +333,7 @@ class StageCallback(ResumeCallback):
     with stages to follow, the checkpoint is moved aside, with the current weights and the first epoch of the next stage; afterwards it is
     moved back. If the process is killed in between, the next one finds the moved checkpoint.
 
-    Args:
-        whole: The pipeline.
-        stage: The stage of `fit`; by default the one of its last epoch.
-        directory: As for `ResumeCallback`.
+    `stage` is that of `fit`, by default the one of its last epoch; `directory` is as for `ResumeCallback`.
     """
 
     _pipe: OwnerInStage
@@ -453,9 +448,7 @@ class StageCallback(ResumeCallback):
     def _timeline(self) -> Timeline:
         return self._whole.timeline
 
-    @property
-    def _fitted(self) -> Timeline:
-        return self._whole.timeline
+    _fitted = _timeline
 
     def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
         return self._resized(state)

@@ -25,10 +25,6 @@ class OnDevice:
 
     Only the weights of the model change: `model.save` and `model.fit(pipe.train)` work as before.
 
-    Args:
-        pipe: The pipeline.
-        model: A compiled model, on Keras' TensorFlow backend.
-
     Raises:
         ValueError: For another backend, a model that is not compiled, or a training split without steps for a device.
     """

@@ -60,16 +60,12 @@ class RequestedBatches:
         self._close = weakref.finalize(self, _close, queue)
         self._asked: deque[Position] = deque()
 
-    def __call__(self, epoch: int, step: int) -> Any:
-        """Computes the batch of an epoch and a step, which must exist, as the model receives it.
+    def at(self, at: Position) -> Any:
+        """Computes the batch at a position, which must exist, as the model receives it, also in an epoch begun with another batch size.
 
         Raises:
             DataError: For a record that cannot be read.
         """
-        return self.at(Position(epoch, step))
-
-    def at(self, at: Position) -> Any:
-        """Computes the batch at a position, also in an epoch begun with another batch size."""
         with self._lock:
             follows = self._last == at._replace(step=at.step - 1)
             if self._last is None or self._last.epoch != at.epoch:

@@ -267,19 +267,10 @@ class Chain:
 
 
 class _Program:
-    """A function that XLA compiles for arguments of exactly these types.
+    """A function that XLA compiles for arguments of exactly these types, nested tensors or specs; `structure` has those of its results.
 
-    Args:
-        function: The function; XLA can compile it.
-        args: Its arguments as nested tensors or specs.
-        fills: Whether its first argument is a list with a tensor for each result, whose memory it may fill, or None.
-        checked: Whether to check that XLA supports each operation: tests do for those of our own steps.
-
-    Attributes:
-        structure: The types of its results, nested.
-
-    Raises:
-        ValueError: If XLA does not support an operation.
+    With `fills`, its first argument is a list with a tensor for each result, whose memory it may fill, or None. With `checked`, an
+    operation that XLA does not support raises a `ValueError`; tests check those of our own steps.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, fills: bool = False, checked: bool = True) -> None:
@@ -296,17 +287,11 @@ class _Program:
         self.structure = self._concrete.structured_outputs
 
     def start(self, depth: int = 0, *, ahead: bool = True) -> Callable[..., Any]:
-        """Starts to compile machine code.
+        """Returns the function, which takes the number of the call (it selects the memory) and the arguments.
 
-        It is compiled on a thread of its own while other kernels are traced and the first examples are decoded; an earlier call waits for
-        it.
-
-        Args:
-            depth: Number of results in use at a time, if their memory is reused; else 0.
-            ahead: Whether to start now, with zeros for arguments. For memories they would be too large.
-
-        Returns:
-            The function, which takes the number of the call (it selects the memory) and the arguments.
+        With `ahead`, it is compiled on a thread of its own while other kernels are traced and the first examples are decoded, with zeros
+        for arguments: for memories they would be too large. `depth` is the number of results in use at a time, if their memory is reused;
+        else 0.
         """
         outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(self.structure)]
         run: Callable[..., list[tf.Tensor]] = self._in_fresh_memory

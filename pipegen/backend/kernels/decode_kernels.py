@@ -22,9 +22,8 @@ def decode(stage: Decode, features: Features, found: Found | None) -> None:
     """Decodes a file; fails if its size is not that of the image it is aligned with."""
     decoder, contents = stage.ref.step, features[stage.feature]
     if stage.like is None:
-        whole = found is None
         features[stage.feature] = (
-            decoder.decode(contents, stage.needed) if whole else decoder.decode_surveyed(contents, found, stage.needed)
+            decoder.decode(contents, stage.needed) if found is None else decoder.decode_surveyed(contents, found, stage.needed)
         )
         return
     name, other = stage.like

@@ -61,12 +61,12 @@ def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
     if stage.copies():
         return ()
     if stage.projective:
-        return (
-            lambda image, params: w.project(params[0], size=_size(image, stage), fill=fill[0], interpolation=interpolation),
-            lambda image, params: w.around(
-                *params, w.sides(image), fill[0], interpolation, tf.int16 if _narrow(stage, image) else tf.int32
-            ),
-        )
+
+        def around(image: tf.Tensor, params: Params) -> Params:
+            index = tf.int16 if _narrow(stage, image) else tf.int32
+            return w.around(params[0], params[1], w.sides(image), fill[0], interpolation, index)
+
+        return lambda image, params: w.project(params[0], size=_size(image, stage), fill=fill[0], interpolation=interpolation), around
     if not stage.keeps_lines():
         return (partial(_locate, stage, near=w.stays_near([ref.step.reach() for ref in stage.refs])),)
 

@@ -138,16 +138,10 @@ def replace_damaged(
     quarantine: Quarantine,
     path: Callable[[tf.Tensor], tf.Tensor],
 ) -> Features:
-    """Computes the features of a record, or those of the next good record that may replace it.
+    """Computes the features of a record, of type `out`, or those of the next good record that may replace it.
 
-    Args:
-        compute: From `@record` and `@draws` of a record to its features.
-        features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
-        out: The type of the result of `compute`.
-        alternates: From epoch and slot to the records to try, their cycles and their occurrences as replacements.
-        draw: From a record, a cycle and an occurrence to draws.
-        quarantine: The list of damaged records.
-        path: From a record to the name of its place.
+    `alternates` gives, from epoch and slot, the records to try, their cycles and their occurrences as replacements; `draw` the draws of a
+    record, a cycle and an occurrence; `path` the name of a record's place.
     """
     record, draws = features["@record"], features["@draws"]
     first, good = attempt(compute, record, draws, out)

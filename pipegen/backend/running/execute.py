@@ -143,13 +143,9 @@ class Executor:
         return divided(self.plan)
 
     def kernel(self, node: Kernel, entry: ElementType, batch: int | None = None, depth: int = 0) -> Callable[[Features], Features]:
-        """Returns the lowered kernel of a node, compiled once.
+        """Returns the lowered kernel of a node, compiled once, for the rows of a full batch, by default this host's.
 
-        Args:
-            node: The node.
-            entry: The input type.
-            batch: Rows of a full batch; by default this host's.
-            depth: Number of results in use at a time, if they reuse the memory of earlier ones; else 0.
+        `depth` is the number of results in use at a time, if they reuse the memory of earlier ones; else 0.
         """
         key = id(node), bool(depth)
         if key not in self._kernels:
