@@ -176,11 +176,6 @@ class Store:
             entry = self._entry(row)
             yield row, entry is not None and entry[0] == self._checksum_on_disk(row, entry[1])
 
-    def whole(self) -> bool:
-        """Checks that every file has its full size."""
-        sizes = _sizes(self.about).values()
-        return all(os.fstat(number).st_size >= size for number, size in zip(self._files, sizes, strict=True))
-
     def _entry(self, row: int) -> tuple[int, int] | None:
         data = _read(self._files[0], _ENTRY.size, row * _ENTRY.size)
         if data is None:
@@ -221,7 +216,8 @@ def open_store(folder: Path, about: About) -> Store:
             raise
         with suppress(OSError):
             store = read_store(own, about)
-            if store.whole():  # a read-only cache still serves its rows
+            sizes = zip(store._files, _sizes(about).values(), strict=True)
+            if all(os.fstat(number).st_size >= size for number, size in sizes):  # a read-only cache still serves its rows
                 store.refused = error
                 return store
         raise

@@ -95,9 +95,15 @@ class ResumeCallback(keras.callbacks.Callback):
         """Ends a resumed epoch with its data."""
         self._rate.step()
         self._executions += 1
-        if self._executions == 1:
-            self._look_at_first()
         record = self._begun()
+        if self._executions == 1:  # finds out if the optimizer counts, and if the batch is the pipeline's
+            seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
+            seen = self._unless_behind(seen, record.batches + 1)
+            if seen.counts is False:
+                seen = replace(seen, has_inner_save=self._kept.newer(KERAS_WEIGHTS))
+            if seen != record:
+                self._record = record = seen
+                self._save(late=True)
         if self._offset and self._offset + self._executions * record.execution >= record.per_epoch and not self.model.stop_training:
             self.model.stop_training = _ENDS_EPOCH
 
@@ -129,17 +135,6 @@ class ResumeCallback(keras.callbacks.Callback):
                 "with `steps_per_epoch`, Keras continues after a resumed epoch with an iterator of `pipe.train` that is at its end: leave "
                 "out `steps_per_epoch`, or pass `pipe.train.repeat()`"
             )
-
-    def _look_at_first(self) -> None:
-        """Finds out, at the first batch of an epoch, if the optimizer counts and if the batch is the pipeline's."""
-        record = self._begun()
-        seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
-        seen = self._unless_behind(seen, record.batches + 1)
-        if seen.counts is False:
-            seen = replace(seen, has_inner_save=self._kept.newer(KERAS_WEIGHTS))
-        if seen != record:
-            self._record = seen
-            self._save(late=True)
 
     def _unless_behind(self, record: Record, batches: int) -> Record:
         """Marks the record as uncounted if the pipeline has handed over fewer batches: `fit` trains on other data, or on a part of it."""

@@ -113,7 +113,10 @@ class OnDevice:
 
 
 def _with_kernels(step: Any, stage: DeviceStage) -> Any:
-    return lambda data: step(stage.apply(*data))
+    def begin(data: Any) -> Any:
+        return step(stage.apply(*data))
+
+    return begin
 
 
 def _forget_functions(model: keras.Model) -> None:

@@ -141,13 +141,10 @@ class Batches:
         self.commit = progress.note if progress is not None and self.counts else None
         self.sharing = ShareCheck(executor.order.shard, executor.steps if progress is not None else 0)
         self.numbered = self._made(entering(), form)
+        self.element_spec: Any = self.numbered.element_spec[2]
+        """Shapes and dtypes of a batch."""
         self.marked = self.numbered if self.counts else self._handed(self.numbered, form)
         self.latest: weakref.ref[EpochIterator] | None = None
-
-    @property
-    def element_spec(self) -> Any:
-        """Shapes and dtypes of a batch."""
-        return self.numbered.element_spec[2]
 
     @Once
     def unmarked(self) -> tf.data.Dataset:

@@ -15,8 +15,7 @@ from pipegen.backend.index.draws import Draws, MixedDraws
 from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
 from pipegen.backend.kernels.batch_parts import apply_branch
-from pipegen.backend.kernels.chain import lower_kernel
-from pipegen.backend.kernels.device_kernels import DeviceKernel
+from pipegen.backend.kernels.chain import DeviceKernel, lower_kernel
 from pipegen.backend.kernels.lower import apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.reading.damage import AS_ERRORS, Treatment, shaped
@@ -94,6 +93,8 @@ class Executor:
         python, replaces = reader.python(records.features, records.ram_budget), damage.quarantine is not None
         self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, *reader.keeps(), reader.fetches)
         self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
+        self.steps = self.order.steps
+        """Steps in an epoch."""
         self.wide = widened(plan, self.order)
         """Rows of a batch up to the last kernel that combines examples, if its block is widened to whole groups."""
         self.tensors = tensors_of(records)
@@ -114,11 +115,6 @@ class Executor:
         if not node.kind.in_memory:
             raise InternalError(f"a plan has a cache {node.kind.where}, but no function to open it")
         return MemoryCache(node.out, len(self.records), self.records.features)
-
-    @property
-    def steps(self) -> int:
-        """Steps in an epoch."""
-        return self.order.steps
 
     @cached_property
     def _buckets(self) -> Column:

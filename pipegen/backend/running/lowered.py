@@ -67,8 +67,7 @@ class Lowered:
         functions = self._plan.functions
         self._index = run.function(next(f for f in functions if isinstance(f, p.Index)))
         own = next((f for f in functions if isinstance(f, p.SliceOwnRows)), None)
-        self.own: Function = run.function(own) if own is not None else dict
-        """Drops the examples that were added to a batch to complete its groups of combined examples."""
+        self._own: Function = run.function(own) if own is not None else dict
         self._stages: dict[str, Function] = {}
         whole = {id(stage) for node in executor.plan.nodes if isinstance(node, Kernel) for stage in node.stages}
         for name, stage in stage_names(executor.plan):
@@ -85,6 +84,10 @@ class Lowered:
     def read(self, features: Features) -> Features:
         """Reads the stored features of an example by its `@record`; for rows of arrays, also of a batch."""
         return features | self._x.tensors.read(features["@record"], self._read.out)
+
+    def own(self, features: Features) -> Features:
+        """Drops the examples that were added to a batch to complete its groups of combined examples."""
+        return self._own(features)
 
     def __getitem__(self, name: str) -> Function:
         if name not in self._stages:
