@@ -334,7 +334,7 @@ _ROWS = 11
 
 
 class DeviceKernel:
-    """A compiled kernel in two halves: the host computes its parameters, tensors `(n, ...)`, and a device runs it, on any part of a batch."""
+    """A compiled kernel in two halves: the host computes its parameters, tensors `(n, ...)`; a device runs it, on any part of a batch."""
 
     def __init__(self, node: Kernel, entry: ElementType) -> None:
         self._chain = chain = Chain(node, entry)

@@ -8,8 +8,8 @@ One example is a batch of one, so the unoptimised and the optimised plan share t
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -18,10 +18,8 @@ from pipegen.backend.index.combined_groups import combine, combining_params, pas
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels import moving
-from pipegen.backend.kernels.batch_parts import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour
-from pipegen.backend.kernels.decode_kernels import crop, decode, decode_window
 from pipegen.backend.kernels.geometry_kernels import compose_matrix, resample, warp, warp_params, warp_phases
 from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import around, outside, read, sides
@@ -30,13 +28,71 @@ from pipegen.frozen import dataclass
 from pipegen.ops.families import item_stages
 from pipegen.ops.families.chains import BlendChains
 from pipegen.ops.families.combining import Combine
-from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
+from pipegen.ops.families.crops import CanvasCrop, ChooseWindow, window_name
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from pipegen.ops.lowering.decoding import Survey
+    from pipegen.ops.step_bases import CropTransform
+
+
+def decode(stage: Decode, features: Features, found: Found | None) -> None:
+    """Decodes a file; fails if its size is not that of the image it is aligned with."""
+    decoder, contents = stage.ref.step, features[stage.feature]
+    if stage.like is None:
+        features[stage.feature] = (
+            decoder.decode(contents, stage.needed) if found is None else decoder.decode_surveyed(contents, found, stage.needed)
+        )
+        return
+    name, other = stage.like
+    image = other.step.fitted(decoder.decode(contents), features[name])
+    own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])
+    message = tf.strings.format(f"its size is {{}}, but that of `{name}`, which it is aligned with, is {{}} (height, width)", (own, wanted))
+    same = tf.debugging.Assert(tf.reduce_all(own == wanted), [message])
+    with tf.control_dependencies([same] if same is not None else []):
+        features[stage.feature] = tf.identity(image)
+
+
+def decode_window(stage: DecodeWindow, features: Features, found: Found | None) -> None:
+    """Decodes a window of a file."""
+    crop, decoder, contents, draws = stage.crop.step, stage.decode.step, features[stage.feature], features["@draws"]
+
+    def window(height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        # Inside the function, so that an example with a surveyed window slices no draws.
+        return step_of(stage.crop, draws).window(own_draws(stage.crop, draws), height, width)
+
+    if found is None:
+        pixels = decoder.decode_window(contents, window, stage.needed, whole=stage.whole)
+    else:
+        pixels = decoder.decode_surveyed(contents, found, stage.needed, window, whole=stage.whole)
+    features[stage.feature] = crop.finish(pixels)
+
+
+def crop(stage: s.Crop, features: Features) -> None:
+    """Cuts a window out of an image."""
+    step: CropTransform = stage.ref.step
+    image = features[stage.feature]
+    shape = tf.shape(image)
+    window = features.get(window_name(stage.ref))
+    if window is None:
+        draws = features["@draws"]
+        window = step_of(stage.ref, draws).window(own_draws(stage.ref, draws), shape[0], shape[1])
+    features[stage.feature] = step.finish(step.cut(image, window))
+
+
+def survey(stage: Decode | DecodeWindow, examples: list[Features]) -> Survey | None:
+    """Surveys several examples at once, if the decoder can."""
+    contents = [features[stage.feature] for features in examples]
+    window = None
+    if isinstance(stage, DecodeWindow):
+        draws = tf.stack([features["@draws"] for features in examples])
+        window = partial(step_of(stage.crop, draws).window, own_draws(stage.crop, draws))
+    return stage.decode.step.survey(contents, stage.needed, window)
 
 
 def neighbourhood_params(stage: Neighbourhood, features: Features) -> Params:
@@ -172,6 +228,19 @@ def run(stage: Stage, value: tf.Tensor, params: Params) -> tf.Tensor:
 def _apply(stage: s.Apply, features: Features) -> None:
     draws = features["@draws"]
     features[stage.feature] = step_of(stage.ref, draws).apply(features[stage.feature], own_draws(stage.ref, draws))
+
+
+def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features], Features]) -> None:
+    """Runs a stage on one example, in place, if it acts on it: `kernel` is the stage as a function of a batch of one."""
+    name = stage.feature
+    image, draws = features[name], features["@draws"]
+
+    def work() -> tf.Tensor:
+        return kernel({name: image[None], "@draws": draws[None]})[name][0]
+
+    needed = reduce(tf.logical_or, (acts(ref, draws) for ref in stage.uses()))
+    features[name] = tf.cond(needed, work, lambda: tf.identity(image))
+    features[name].set_shape(image.shape)
 
 
 def _branch(stage: s.Branch, features: Features) -> None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
-from pipegen.backend.kernels.decode_kernels import survey
+from pipegen.backend.kernels.lower import survey
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.lowering.graphs import apart, either
 from pipegen.ops.lowering.resizing import usual_sizes

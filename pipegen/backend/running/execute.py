@@ -14,9 +14,8 @@ from pipegen.backend.index.bucketed_order import BucketedOrder
 from pipegen.backend.index.draws import Draws, MixedDraws
 from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
-from pipegen.backend.kernels.batch_parts import apply_branch
 from pipegen.backend.kernels.chain import DeviceKernel, lower_kernel
-from pipegen.backend.kernels.lower import apply_element
+from pipegen.backend.kernels.lower import apply_branch, apply_element
 from pipegen.backend.kernels.reuse import Reuse
 from pipegen.backend.reading.damage import AS_ERRORS, Treatment, shaped
 from pipegen.backend.reading.graph_caches import MemoryCache, RowCache
