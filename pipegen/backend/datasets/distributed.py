@@ -27,7 +27,13 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
 
     The parts of the replicas, concatenated in order, are the global batch. Unlike a dataset distributed by the strategy, it counts each
     batch when it is handed over, so epochs need no `pipe.callback()`. A batch that does not divide among the replicas is split as evenly
-    as possible. It is a dataset by type: Keras' `fit` accepts nothing else. With `sends` the last kernels are left to the replicas.
+    as possible. It is a dataset by type: Keras' `fit` accepts nothing else.
+
+    Args:
+        pipe: The pipeline.
+        split: The split.
+        strategy: The strategy.
+        sends: Whether the last kernels are left to the replicas.
 
     Raises:
         ValueError: For a strategy whose replicas do not step together, or for a batch that does not divide among the replicas of several

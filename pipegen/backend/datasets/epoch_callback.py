@@ -33,8 +33,10 @@ class ResumeCallback(keras.callbacks.Callback):
     After each epoch, Keras' logs have `wait_share`, the share of the training steps' time spent waiting for batches, and
     `examples_per_second`. A distribution strategy fetches batches itself, so both are left out.
 
-    `directory` is the folder of the model's checkpoints, such as `BackupAndRestore`'s, for the record of the run. Without it nothing is
-    stored, and the epoch is `fit`'s.
+    Args:
+        pipe: The pipeline.
+        directory: Folder of the model's checkpoints, such as `BackupAndRestore`'s, for the record of the run. Without it nothing is
+            stored, and the epoch is `fit`'s.
     """
 
     _pipegen_counts_epochs = True

@@ -23,8 +23,13 @@ _INT32 = 2**31 - 1
 class JaxBatches:
     """The batches of a split as JAX arrays: iterable any number of times, each time `len(self)` batches.
 
-    One batch is sent to the devices ahead. An iteration of the training split is an epoch, as with `pipe.train`. `sharding` is that of the
-    first dimension of every array among the devices of all processes; `None` puts this process' share on its first device.
+    One batch is sent to the devices ahead. An iteration of the training split is an epoch, as with `pipe.train`.
+
+    Args:
+        pipe: The pipeline.
+        split: The split.
+        sharding: Sharding of the first dimension of every array among the devices of all processes; `None` puts this process' share on
+            its first device.
 
     Raises:
         ValueError: If the rows of a process are not an equal share, or the last batch does not divide among the devices.

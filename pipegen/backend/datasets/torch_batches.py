@@ -23,6 +23,10 @@ class TorchBatches(IterableDataset[Any]):
 
     Use it with `torch.utils.data.DataLoader(batches, batch_size=None, num_workers=0)` or torchdata's `StatefulDataLoader`, which saves
     its state. An iteration of the training split is an epoch, as with `pipe.train`.
+
+    Args:
+        pipe: The pipeline.
+        split: The split.
     """
 
     def __init__(self, pipe: Owner, split: str) -> None:
