@@ -730,7 +730,7 @@ class Pipeline:
 
         locate = self._compiled.spec.loaded.locate.label
         plain = before_layer(self._compiled.plans[split], self._evaluation, self._layer_config, locate)
-        return self._engine.fixed_unlayered(plain, split, at, shard, device)
+        return self._engine.fixed(split, at, shard, device, unlayered=plain)
 
     # Plans and code
 

@@ -79,7 +79,11 @@ def caches_in(folder: Path) -> list[Held]:
     for path in sorted(p for p in folder.iterdir() if p.is_dir()):
         about = read_about(path)
         if about is not None and about.key == path.name:
-            found.append(Held("cache", path.name, path, *_on_disk(path), about, _filled(path, about)))
+            try:
+                filled = sum(1 for _ in read_store(path, about).filled())
+            except OSError:
+                filled = None
+            found.append(Held("cache", path.name, path, *_on_disk(path), about, filled))
     return sorted(found, key=lambda held: -held.used)
 
 
@@ -139,13 +143,6 @@ def nearest(folder: Path) -> Path:
     return next((p for p in (folder, *folder.parents) if p.exists()), Path.cwd())
 
 
-def _filled(path: Path, about: About) -> int | None:
-    try:
-        return sum(1 for _ in read_store(path, about).filled())
-    except OSError:
-        return None
-
-
 def _on_disk(path: Path) -> tuple[int, float]:
     """The bytes that a folder's files take on the disk, without holes, and the time of the last write."""
     with suppress(OSError), os.scandir(path) as entries:
@@ -178,17 +175,15 @@ def claim_disk(spec: PipelineSpec, plans: Mapping[str, Plan], manifest: Manifest
     need = sum(_missing_bytes(folder, spec, plan, manifest, split) for split, plan in cached.items())
     if need == 0:
         return
-    problem = _problem(folder)
-    if problem is not None:
-        raise SpecError([unusable(folder, problem, locate)])
+    over = nearest(folder)
+    if not over.is_dir() or not os.access(over, os.W_OK | os.X_OK):
+        code = errno.EACCES if over.is_dir() else errno.ENOTDIR
+        raise SpecError([unusable(folder, OSError(code, os.strerror(code)), locate)])
     room = free_bytes(folder) if room is None else room
     if room is not None and need > room:
         message = f"the cache still needs {format_bytes(need)}, and the disk of {folder} has {format_bytes(room)} left"
-        help_ = (
-            "`pipegen cache ls` lists the caches there, and `pipegen cache clear` removes them",
-            "or name a folder on another disk",
-        )
-        raise SpecError([make("PG416", message, locate(_DISK), help=help_)])
+        lists = "`pipegen cache ls` lists the caches there, and `pipegen cache clear` removes them"
+        raise SpecError([make("PG416", message, locate(_DISK), help=(lists, "or name a folder on another disk"))])
 
 
 def unusable(folder: Path, error: OSError, locate: Locate) -> Diagnostic:
@@ -207,13 +202,3 @@ def _missing_bytes(folder: Path, spec: PipelineSpec, plan: Plan, manifest: Manif
     except OSError:
         there = 0
     return (len(members) - there) * about.row
-
-
-def _problem(folder: Path) -> OSError | None:
-    """Finds the error of writing into a folder, which need not exist yet; `None` without one."""
-    over = nearest(folder)
-    if not over.is_dir():
-        return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    if not os.access(over, os.W_OK | os.X_OK):
-        return PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return None

@@ -176,11 +176,6 @@ class Store:
             entry = self._entry(row)
             yield row, entry is not None and entry[0] == self._checksum_on_disk(row, entry[1])
 
-    def whole(self) -> bool:
-        """Checks that every file has its full size."""
-        sizes = _sizes(self.about).values()
-        return all(os.fstat(number).st_size >= size for number, size in zip(self._files, sizes, strict=True))
-
     def _entry(self, row: int) -> tuple[int, int] | None:
         data = _read(self._files[0], _ENTRY.size, row * _ENTRY.size)
         if data is None:
@@ -212,14 +207,17 @@ def open_store(folder: Path, about: About) -> Store:
                 files.append(inside.open(name, os.O_RDWR | os.O_CREAT))
                 if os.fstat(files[-1]).st_size < size:
                     os.truncate(files[-1], size)
-            _describe(inside, about)
+            if _about_in(inside) is None:
+                now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+                inside.put(ABOUT, [json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode()])
     except OSError as error:
         _close(files)
         if isinstance(error, NotRegularError):  # another user may have put it there
             raise
         with suppress(OSError):
             store = read_store(own, about)
-            if store.whole():  # a read-only cache still serves its rows
+            sizes = zip(store._files, _sizes(about).values(), strict=True)
+            if all(os.fstat(number).st_size >= size for number, size in sizes):  # a read-only cache still serves its rows
                 store.refused = error
                 return store
         raise
@@ -254,13 +252,6 @@ def remove_store(own: Path, about: About) -> None:
     remove_parts(own, older=0)
     with suppress(OSError):
         own.rmdir()
-
-
-def _describe(inside: Inside, about: About) -> None:
-    """Writes the description of a cache, unless it exists."""
-    if _about_in(inside) is None:
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        inside.put(ABOUT, [json.dumps({"pipegen_cache": FORMAT, **asdict(about), "created": now}, indent=2).encode()])
 
 
 def read_about(folder: Path) -> About | None:
@@ -434,28 +425,21 @@ N = TypeVar("N", bound=Statistics)
 def statistics_key(spec: PipelineSpec, plan: Plan, manifest: Manifest) -> str:
     """Hashes what decides the statistics of a training split: 32 hexadecimal digits.
 
-    They cover the source, the data's fingerprint, the training records and the times of their files, every step before, and the versions
-    of pipegen and TensorFlow. Later steps, the batch and the augmentation do not matter. The plan is the one that measures, before any
-    pass.
+    They cover the source, the data's fingerprint, the training records and the times of their files, every step before, and the versions of
+    pipegen and TensorFlow. Later steps, the batch and the augmentation do not matter. The plan is the one that measures, before any pass.
     """
-    keys = hashlib.sha256()
-    for part in _trained_on(manifest):
-        keys.update(part)
-    draws = [spec.seed, [ref.id for ref in plan.index.draws]] if plan.index.draws else None
-    return key_of(spec, manifest.fingerprint, plan.stages(), train=keys.hexdigest(), draws=draws)
-
-
-def _trained_on(manifest: Manifest) -> Iterator[bytes]:
-    """Yields the keys of the training records and the times of their files: with names and sizes alone, two data sets can look alike."""
-    held, listing = manifest.in_shards("train"), manifest.listing
+    keys, held, listing = hashlib.sha256(), manifest.in_shards("train"), manifest.listing
     if held is not None:
         texts = [listing.keys.take(held.selected.shards), held.files.take(held.selected.shards)]
-        yield b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes()
+        keys.update(b"" if held.selected.bitmap is None else held.selected.bitmap.bits.tobytes())
     else:
         texts = [manifest.keys("train"), *([manifest.files("train"), *manifest.beside("train").values()] if not listing.numbered else [])]
     order = texts[0].order()
+    # With the times of files: with names and sizes alone, two data sets can look alike.
     for key, *files in zip(*(texts if order is None else [column.take(order) for column in texts]), strict=True):
-        yield encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n"
+        keys.update(encode(key) + b"".join(b"\x00%d" % file_stamp(file) for file in files) + b"\n")
+    draws = [spec.seed, [ref.id for ref in plan.index.draws]] if plan.index.draws else None
+    return key_of(spec, manifest.fingerprint, plan.stages(), train=keys.hexdigest(), draws=draws)
 
 
 def statistics_file(folder: Path, key: str, kind: type[Statistics]) -> Path:

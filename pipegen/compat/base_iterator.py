@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from pipegen.api.building import build_by_place
 from pipegen.backend.datasets.numpy_batches import owned_arrays
 from pipegen.backend.datasets.pipeline_dataset import Explains
-from pipegen.backend.process.devices import GeneratedInTurn
+from pipegen.backend.process.devices import InTurn
 from pipegen.compat.checks import UnsupportedArgument, image_data_format
 from pipegen.compat.flow_specs import Described, check_subset, with_function, with_matrix
 from pipegen.compat.generator_arguments import OF_A_GENERATOR, OF_AN_ITERATOR, as_fitted, check_overrides, does_without, name_of, overridden
 from pipegen.compat.images import Saving
+from pipegen.physical.extent import Position
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -109,7 +110,7 @@ class Iterator(Explains):
     def __iter__(self) -> Walk[Any]:
         import tensorflow as tf
 
-        return GeneratedInTurn(self._given_batches()) if tf.executing_eagerly() else super().__iter__()
+        return InTurn(self._given_batches()) if tf.executing_eagerly() else super().__iter__()
 
     def __next__(self) -> Any:
         return self.next()
@@ -405,7 +406,7 @@ class CompiledIterator(Iterator):
             ValueError: For an index out of range.
         """
         self._check_index(index)
-        return self._handed_over(self.pipeline._engine.requested(self._split)(self._epoch(), index))
+        return self._handed_over(self.pipeline._engine.requested(self._split).at(Position(self._epoch(), index)))
 
     def _epoch(self) -> int:
         return int(self.pipeline._engine.train_progress().position()[0]) if self._split == "train" and self.n else 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from functools import wraps
 from typing import Literal, TypeVar
 
 from pipegen.errors import InternalError
@@ -49,14 +50,39 @@ class PassContext:
     canvases: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
+Rewrite = Callable[[Plan, PassContext, Note], Plan]
+
+
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A rewrite. Its name is a verb phrase, that of its file; the reason is the benefit, in one line."""
+    """A rewrite. Its name is a verb phrase, that of its function; the reason is the benefit, in one line."""
 
     name: str
     rewrite_class: RewriteClass
     reason: str
-    run: Callable[[Plan, PassContext, Note], Plan]
+    run: Rewrite
+
+
+def rewrite(rewrite_class: RewriteClass, reason: str, *, in_parts: bool = False) -> Callable[[Rewrite], Pass]:
+    """Makes a pass of a function, whose docstring shows what becomes of what.
+
+    With `in_parts`, it also rewrites the stages that each part of a mix has alone.
+    """
+    return lambda run: Pass(run.__name__, rewrite_class, reason, _in_parts(run) if in_parts else run)
+
+
+def _in_parts(rewrite: Rewrite) -> Rewrite:
+    @wraps(rewrite)
+    def run(plan: Plan, context: PassContext, note: Note) -> Plan:
+        done = rewrite(plan, context, note)
+
+        def rewritten(part: tuple[Read | Element, ...]) -> tuple[Read | Element, ...]:
+            nodes = rewrite(Plan(plan.split, (done.index, *part)), context, note).nodes
+            return tuple(node for node in nodes if isinstance(node, (Read, Element)))
+
+        return done.with_nodes([replace(n, parts=tuple(map(rewritten, n.parts))) if isinstance(n, Read) else n for n in done.nodes])
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,29 +117,25 @@ def run_passes(plan: Plan, passes: tuple[Pass, ...], context: PassContext) -> Co
         InternalError: If a pass breaks the plan or changes the output.
     """
     if plan.buckets:
-        return _joined_again([run_passes(own, passes, context) for own in plan.buckets])
+        each = [run_passes(own, passes, context) for own in plan.buckets]
+        records = []
+        for own in zip(*(done.records for done in each), strict=True):
+            before, after = (for_buckets(plans) for plans in ([r.before for r in own], [r.after for r in own]))
+            notes = dict.fromkeys(note for record in own for note in record.notes)
+            records.append(replace(own[0], before=before, after=after, notes=tuple(notes)))
+        return Compiled(for_buckets([done.plan for done in each]), records)
     verify(plan, "build")
     done = Compiled(plan)
     for step in passes:
-        notes: list[str] = []
-        after = step.run(done.plan, context, notes.append)
+        said: list[str] = []
+        after = step.run(done.plan, context, said.append)
         if after != done.plan:  # most passes change nothing, and the plan is verified already
             verify(after, step.name)
             if not same_output(done.plan, after):
                 raise InternalError(f"{step.name} changed the output from {done.plan.out} to {after.out}")
-        done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, done.plan, after, tuple(notes)))
+        done.records.append(PassRecord(step.name, step.rewrite_class, step.reason, done.plan, after, tuple(said)))
         done.plan = after
     return done
-
-
-def _joined_again(each: Sequence[Compiled]) -> Compiled:
-    """Joins the plans of several buckets after each pass."""
-    records = []
-    for own in zip(*(done.records for done in each), strict=True):
-        first, notes = own[0], dict.fromkeys(note for record in own for note in record.notes)
-        before, after = (for_buckets(plans) for plans in ([r.before for r in own], [r.after for r in own]))
-        records.append(replace(first, before=before, after=after, notes=tuple(notes)))
-    return Compiled(for_buckets([done.plan for done in each]), records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +174,6 @@ def retyped(items: list[Placed], entry: ElementType) -> list[Placed]:
         placed.append(Placed(item.stage, entry, after))
         entry = after
     return placed
-
-
-def in_parts(rewrite: Callable[[Plan, PassContext, Note], Plan]) -> Callable[[Plan, PassContext, Note], Plan]:
-    """Extends a rewrite of element stages to the stages that each part of a mix has alone."""
-
-    def run(plan: Plan, context: PassContext, note: Note) -> Plan:
-        done = rewrite(plan, context, note)
-
-        def rewritten(part: tuple[Read | Element, ...]) -> tuple[Read | Element, ...]:
-            nodes = rewrite(Plan(plan.split, (done.index, *part)), context, note).nodes
-            return tuple(node for node in nodes if isinstance(node, (Read, Element)))
-
-        def in_read(node: Node) -> Node:
-            return replace(node, parts=tuple(map(rewritten, node.parts))) if isinstance(node, Read) else node
-
-        return done.with_nodes(list(map(in_read, done.nodes)))
-
-    return run
 
 
 def pack(plan: Plan, items: list[Node | Placed]) -> Plan:

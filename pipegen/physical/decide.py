@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from pipegen.errors import InternalError
@@ -71,32 +71,23 @@ def decide(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
     Raises:
         InternalError: If the plan does not have this form.
     """
+    enter = p.Enter(form.enters, form.takes)
     if plan.buckets and not form.sends:
-        made = _for_buckets(plan, form, setting)
+        each = [_Choice(own, form, setting) for own in plan.buckets]
+        if form.takes == "batch" or any(choice.is_together for choice in each):
+            raise InternalError(f"{form.name}: examples of several buckets do not come one by one")
+        for choice in each:
+            choice.chunk = min(own.chunk for own in each)
+        run = each[0].alone(each) if form.takes == "record" else each[0].by_bucket(each, plan.emit)
+        made = p.Physical(form, plan, setting, (enter, *run))
         for number in range(len(plan.buckets)):
             verify(made.of_bucket(number))
         return made
     choice = _Choice(plan, form, setting)
     apart = choice.together if choice.is_together else choice.apart
-    run = {"record": choice.alone, "batch": choice.served}.get(form.takes, apart)
-    made = p.Physical(form, plan, setting, (p.Enter(form.enters, form.takes), *run()))
+    made = p.Physical(form, plan, setting, (enter, *{"record": choice.alone, "batch": choice.served}.get(form.takes, apart)()))
     verify(made)
     return made
-
-
-def _for_buckets(plan: Plan, form: p.Form, setting: p.Setting) -> p.Physical:
-    """Translates a plan with buckets: index, read and stack are shared, the other functions are chosen by the bucket.
-
-    Raises:
-        InternalError: For requests, and if examples do not come one by one.
-    """
-    each = [_Choice(own, form, setting) for own in plan.buckets]
-    first = each[0]
-    if form.takes == "batch" or any(choice.is_together for choice in each):
-        raise InternalError(f"{form.name}: examples of several buckets do not come one by one")
-    for choice in each:
-        choice.chunk = min(own.chunk for own in each)
-    return p.Physical(form, plan, setting, (p.Enter(form.enters, form.takes), *first.by_bucket(each, plan.emit)))
 
 
 def decide_forms(plan: Plan, setting: p.Setting, *, every: bool) -> list[p.Physical]:
@@ -121,6 +112,7 @@ class _Choice:
         self.full = not self.extent.ends_short or self.wide is not None
         """Whether every batch has `rows` rows."""
         self.fills = (form.single or bool(plan.index.buckets)) and not self.full  # with buckets, any batch may be the short one
+        self.before = tuple(n for n in nodes if isinstance(n, (Read, Element)))
         self.shuffle = next((n for n in nodes if isinstance(n, Shuffle)), None)
         if self.shuffle is not None and form.single:
             raise InternalError(f"{form.name}: a shuffle that holds an epoch has no single steps")
@@ -143,12 +135,13 @@ class _Choice:
 
     # Records by themselves
 
-    def alone(self) -> Iterator[p.Operation]:
-        """Runs the nodes on single examples; the form `PROBED` gives only whether that works."""
-        nodes = tuple(n for n in self.plan.nodes if isinstance(n, (Read, Element)))
+    def alone(self, each: Sequence[_Choice] = ()) -> Iterator[p.Operation]:
+        """Runs the nodes, with buckets those of the record's, on single examples; the form `PROBED` gives only whether that works."""
         tried = self.form is p.PROBED
-        functions = (p.Draw(self.plan.index.num_draws), p.Examples(nodes, guard="tell" if tried else "none"))
-        yield p.Map(functions, "record", self.setting.threads if tried else None)
+        made = [p.Examples(own.before, guard="tell" if tried else "none") for own in each or [self]]
+        examples = p.SwitchBucket(self.plan.index.buckets, tuple((own,) for own in made)) if each else made[0]
+        draw = p.Draw(self.plan.index.num_draws, buckets=bool(each))
+        yield p.Map((draw, examples), "record", self.setting.threads if tried else None)
         yield from [p.Stack(TRIED, False)] if tried else []
 
     # Requests
@@ -156,7 +149,7 @@ class _Choice:
     def served(self) -> Iterator[p.Operation]:
         """Maps the examples of a request, then the request as one batch of any size."""
         functions: list[p.Function] = []
-        elements = tuple(n for n in self.plan.nodes if isinstance(n, Element))
+        elements = tuple(n for n in self.before if isinstance(n, Element))
         functions += [p.MapRequest(elements)] if elements else []
         for entry, node in pairwise(self.plan.nodes):
             functions += [p.Kernel(node, entry.out, 0, 0)] if isinstance(node, Kernel) else []
@@ -174,7 +167,9 @@ class _Choice:
         for node in self.plan.nodes[1:]:
             match node:
                 case Read() if batched:
-                    functions.append(p.Rows(node, self._in_place(node)))
+                    # The first stage reads in place from the memory that holds an image, which a derived form does not have.
+                    firsts = {} if self.form.derived else {stage.feature: stage for stage in reversed(tuple(self.plan.stages()))}
+                    functions.append(p.Rows(node, tuple(name for name in node.out if name in firsts and firsts[name].from_memory)))
                 case Read() | Element():
                     waiting.append(node)
                 case Cache():
@@ -193,11 +188,6 @@ class _Choice:
         yield p.Map(tuple(functions), "step", self._threads(self.plan.nodes))
         yield from self._handed_over()
 
-    def _in_place(self, read: Read) -> tuple[str, ...]:
-        """The features that the first stage reads from the memory that holds them, which a derived form does not have."""
-        firsts = {stage.feature: stage for stage in reversed(tuple(self.plan.stages()))}
-        return tuple(name for name in read.out if name in firsts and firsts[name].from_memory and not self.form.derived)
-
     # Examples apart, then batches
 
     def apart(self) -> Iterator[p.Operation]:
@@ -212,7 +202,9 @@ class _Choice:
                     yield from self._run(waiting, "none")
                     waiting = []
             elif isinstance(node, Cache):
-                yield self._cached(node, waiting)
+                fill = p.FillCache(node, self._guarded(waiting), None)
+                read = () if self.gathers else (p.ReadCache(node, fill.examples, whole=False),)  # or later, for a whole batch
+                yield p.Map((fill, *read), "example", self._threads(self.before))
                 cached, waiting = waiting, []
             elif isinstance(node, (Shuffle, Shard, Batch)):
                 yield from self._run(waiting, self.guard)
@@ -258,12 +250,6 @@ class _Choice:
         elif nodes:
             yield p.Map((p.Examples(tuple(nodes), self.chunk),), "chunk" if self.chunk > 1 else "example", threads)
 
-    def _cached(self, node: Cache, waiting: list[Read | Element]) -> p.Map:
-        """Fills the cache; it is read for a whole batch, unless elements follow it."""
-        fill = p.FillCache(node, self._guarded(waiting), None)
-        read = () if self.gathers else (p.ReadCache(node, fill.examples, whole=False),)
-        return p.Map((fill, *read), "example", self._threads([n for n in self.plan.nodes if isinstance(n, Element)]))
-
     def _stacked(self, of: ElementType) -> Iterator[p.Operation]:
         full = self.full or self.fills
         yield p.Stack(self.rows // self.chunk, full)
@@ -276,26 +262,17 @@ class _Choice:
 
     def by_bucket(self, each: Sequence[_Choice], emit: Emit) -> Iterator[p.Operation]:
         """As `apart`, with the functions on examples and batches chosen by the bucket; `self` is the first of `each`."""
-        sizes, tried = self.plan.index.buckets, self.form is p.PROBED
-        before = [tuple(n for n in own.plan.nodes if isinstance(n, (Read, Element))) for own in each]
-        if self.form.takes == "record":
-            examples = p.SwitchBucket(sizes, tuple((p.Examples(nodes, guard="tell" if tried else "none"),) for nodes in before))
-            yield p.Map((p.Draw(self.plan.index.num_draws, buckets=True), examples), "record", self.setting.threads if tried else None)
-            yield from [p.Stack(TRIED, False)] if tried else []
-            return
         yield from self._indexed()
-        examples = p.SwitchBucket(sizes, tuple((p.Examples(nodes, self.chunk, self.guard),) for nodes in before))
-        yield p.Map((examples,), "chunk" if self.chunk > 1 else "example", self._threads(before[0]))
+        sizes = self.plan.index.buckets
+        examples = p.SwitchBucket(sizes, tuple((p.Examples(own.before, self.chunk, self.guard),) for own in each))
+        yield p.Map((examples,), "chunk" if self.chunk > 1 else "example", self._threads(self.before))
         yield from self._stacked(ElementType.any_of([own.plan.batch.out for own in each]))
-        batches = p.SwitchBucket(sizes, tuple(tuple(own._kernels()) for own in each))
+        kernels = [[own._kernel(n, entry.out) for entry, n in pairwise(own.plan.nodes) if isinstance(n, Kernel)] for own in each]
+        batches = p.SwitchBucket(sizes, tuple(tuple(chain(*functions)) for functions in kernels))
         if any(batches.functions):
             yield p.Map((batches,), "batch", self._threads(self.plan.nodes))
         yield p.Map((p.Emit(emit, self.extent.pads),), "batch")
         yield from self._handed_over()
-
-    def _kernels(self) -> Iterator[p.Function]:
-        for entry, node in pairwise(self.plan.nodes):
-            yield from self._kernel(node, entry.out) if isinstance(node, Kernel) else ()
 
     # Shared
 

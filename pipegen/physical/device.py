@@ -13,7 +13,7 @@ from pipegen.plan.nodes import Kernel, Plan
 from pipegen.plan.outputs import received
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pipegen.ops.stage import Stage
     from pipegen.plan.nodes import Node
@@ -96,9 +96,10 @@ def obstacle(plan: Plan) -> str:
     kernels = [node for node in plan.nodes if isinstance(node, Kernel)]
     if not kernels:
         return "no step works on whole batches"
+    stages = [stage for node in kernels for stage in node.stages]
     if not any(node.compiled for node in kernels):
         said = "`runtime: {jit: never}` leaves its steps to plain TensorFlow"
-        return said if any(stage.compilable for stage in _stages(kernels)) else f"XLA cannot compile {_named(kernels[-1])}"
+        return said if any(stage.compilable for stage in stages) else f"XLA cannot compile {_named(kernels[-1])}"
     last = next(node for node in reversed(kernels) if node.compiled)
     if any(stage.from_memory for stage in last.stages):
         return f"{_named(last)} reads images from the memory of the host"
@@ -106,7 +107,7 @@ def obstacle(plan: Plan) -> str:
     if behind:
         known = [node for node in behind if any(stage.uses() for stage in node.stages)] or behind
         return f"XLA cannot compile {_named(known[-1])}, which works on the output of {_named(last)}"
-    combining = ", ".join(dict.fromkeys(f"`{ref.step.op}`" for stage in _stages(kernels) if stage.combines for ref in stage.uses()))
+    combining = ", ".join(dict.fromkeys(f"`{ref.step.op}`" for stage in stages if stage.combines for ref in stage.uses()))
     return f"{combining} combines examples with those of other hosts, unless each host has whole groups of {GROUP}"
 
 
@@ -139,11 +140,6 @@ def _held(stages: tuple[Stage, ...], held: set[str]) -> tuple[Stage, ...]:
 
 def _features(stages: Iterable[Stage]) -> set[str]:
     return {name for stage in stages for name in (*stage.touches(), *stage.needs())}
-
-
-def _stages(kernels: Sequence[Kernel]) -> Iterator[Stage]:
-    for node in kernels:
-        yield from node.stages
 
 
 def _named(node: Kernel) -> str:

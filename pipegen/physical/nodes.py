@@ -1,8 +1,7 @@
 """The nodes of a physical plan, a closed set of frozen dataclasses: operations of `tf.data`, and functions that maps call in turn.
 
-The grain of a dataset is the content of one element: an `epoch` (its number and first step), a `step` (its number), a `record`
-(its number, in a cycle through the data), an `example`, a `chunk` of a few examples, or a `batch`. A request to a served model
-is a batch.
+The grain of a dataset is the content of one element: an `epoch` (its number and first step), a `step` (its number), a `record` (its number,
+in a cycle through the data), an `example`, a `chunk` of a few examples, or a `batch`. A request to a served model is a batch.
 """
 
 from __future__ import annotations

@@ -103,56 +103,50 @@ def _functions(function: p.Function, plan: p.Physical) -> list[dict[str, Any]]:
         entry["stages"] = [stage_text(stage) for stage in function.node.stages]
     if isinstance(function, p.SwitchBucket):  # all buckets have nearly the same functions
         return [entry, *(described for own in function.functions[0] for described in _functions(own, plan))]
-    own = [] if isinstance(function, p.ReadCache) else [_node(node, plan) for node in inside(function)]
-    return [entry, *own]
+    found = [entry]
+    for node in () if isinstance(function, p.ReadCache) else inside(function):
+        found.append({"function": type(node).__name__.lower(), **_facts(node, plan)})
+        if isinstance(node, Element):
+            found[-1] |= {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
+        else:
+            found[-1]["text"] = "stored bytes" if any(t.encoded for type_ in node.stored for _, t in type_.items()) else "rows"
+    return found
 
 
-def _node(node: Read | Element, plan: p.Physical) -> dict[str, Any]:
-    entry = {"function": type(node).__name__.lower(), **_facts(node, plan)}
-    if isinstance(node, Element):
-        return entry | {"text": "", "stages": [stage_text(stage) for stage in node.stages]}
-    return entry | {"text": "stored bytes" if any(t.encoded for type_ in node.stored for _, t in type_.items()) else "rows"}
+_TEXTS: dict[type, str] = {
+    p.PrefetchRemote: "begins to fetch the records",
+    p.Fill: "up to {f.size} rows",
+    p.Cut: "into chunks of {f.chunk}",
+    p.MapRequest: "example of the request",
+    p.Sort: "by slot",
+    p.Trim: "the repeated rows",
+    p.SetBatchSize: "{f.rows} rows",
+    p.Prepare: "parameters of a kernel on the device:",
+    p.SliceOwnRows: "rows of this host",
+}
 
 
-def _function(function: p.Function) -> str:  # noqa: C901 - one line for each function of a closed set
+def _function(function: p.Function) -> str:  # noqa: C901 - a line or two for each function of a closed set
     match function:
         case p.Index():
             return _index(function)
-        case p.PrefetchRemote():
-            return "begins to fetch the records"
         case p.Draw():
             return _drawn(function.draws)
-        case p.Fill():
-            return f"up to {function.size} rows"
-        case p.Cut():
-            return f"into chunks of {function.chunk}"
         case p.Examples():
             chunk = f"{function.chunk} a call" if function.chunk > 1 else "one a call"
             return chunk + (f"; {_GUARDS[function.guard]}" if function.guard != "none" else "")
-        case p.MapRequest():
-            return "example of the request"
         case p.FillCache():
             missing = "missing records" if function.at_once is None else f"missing records, {function.at_once} at a time"
             return missing + (f"; {_GUARDS[function.examples.guard]}" if function.examples.guard != "none" else "")
         case p.ReadCache():
             return "a whole batch from the cache" if function.whole else "an example from the cache"
-        case p.Sort():
-            return "by slot"
         case p.Join():
             return f"{function.size // function.chunk} chunks to a batch"
-        case p.Trim():
-            return "the repeated rows"
-        case p.SetBatchSize():
-            return f"{function.rows} rows"
         case p.Rows():
             in_place = " and ".join(function.in_place)
             return f"of a whole batch, except {in_place}, which the kernel reads in place" if in_place else "of a whole batch"
         case p.Kernel():
             return f"{function.batch} rows" if function.batch else "any number of rows"
-        case p.Prepare():
-            return "parameters of a kernel on the device:"
-        case p.SliceOwnRows():
-            return "rows of this host"
         case p.SwitchBucket():
             return f"one of {len(function.sizes)} buckets; the functions of {times(function.sizes[0])}:"
         case p.Emit():
@@ -163,6 +157,7 @@ def _function(function: p.Function) -> str:  # noqa: C901 - one line for each fu
         case p.Deliver():
             what = "the batch, its epoch and step" if function.numbered else "the batch alone"
             return what + ("; the position is stored" if function.notes else "")
+    return _TEXTS[type(function)].format(f=function)
 
 
 def _index(index: p.Index) -> str:

@@ -44,27 +44,22 @@ def not_optimized() -> Iterator[None]:
     Otherwise TensorFlow optimizes each of them for every new iterator, which takes a fifth of the time of making one. Functions that would
     gain are compiled by XLA. Uses `function_call_options` of the eager context; without it, functions are optimized.
     """
-    now, usual, own = _call_options()
-    if own is not None:
-        now.function_call_options = own
-    try:
-        yield
-    finally:
-        if own is not None:
-            now.function_call_options = usual
-
-
-def _call_options() -> tuple[Any, Any, Any]:
-    """Returns the eager context, its options for calls of functions, and the same without optimization; the last is `None` if unknown."""
+    now: Any = None
     try:
         from tensorflow.python.eager import context
 
-        now = context.context()
-        usual, config = now.function_call_options, now.config
+        here = context.context()
+        usual, config = here.function_call_options, here.config
         config.graph_options.rewrite_options.disable_meta_optimizer = True
-        return now, usual, context.FunctionCallOptions(usual.executor_type, config)
+        here.function_call_options = context.FunctionCallOptions(usual.executor_type, config)
+        now = here
     except (ImportError, AttributeError, TypeError):
-        return None, None, None
+        usual = None
+    try:
+        yield
+    finally:
+        if now is not None:
+            now.function_call_options = usual
 
 
 def function_here(function: Callable[..., Any], signature: Sequence[tf.TensorSpec]) -> Any:

@@ -108,7 +108,7 @@ def test_splits_share_the_columns_of_the_listing(monkeypatch: pytest.MonkeyPatch
         shared[places._paths[""]._columns["rows"]] = members
         assert all(np.shares_memory(column._values, held) for column, held in shared.items())
         records = tf.range(manifest.num_examples(split))
-        assert tensors._indexed("label", records).numpy().tolist() == manifest.labels(split).tolist()
+        assert labels(records).numpy().tolist() == manifest.labels(split).tolist()
         low, high = (half.numpy().astype(np.uint64) for half in tensors.words(records))
         assert (low + (high << np.uint64(32))).tolist() == manifest.ids(split).tolist()
 

@@ -30,10 +30,6 @@ class DeviceStage:
     The features are the inputs of the first kernel on the device, mostly uint8 images. The parameters are a few numbers an example, drawn
     on the host. So fewer bytes go to the accelerator, and its kernels cost the host no time.
 
-    Args:
-        pipe: The pipeline.
-        split: The split.
-
     Raises:
         ValueError: If no step can run on a device.
     """
@@ -105,7 +101,10 @@ class DeviceStage:
         Raises:
             ValueError: Within `strategy.run`, for a part that is not a whole number of groups of combined examples.
         """
-        self._check_part(features)
+        context, rows = tf.distribute.get_replica_context(), next(iter(features.values())).shape[0]
+        is_part = self._combines and context is not None and context.num_replicas_in_sync > 1
+        if is_part and rows is not None and rows % GROUP:
+            raise ValueError(f"examples are combined in groups of {GROUP}, into which {rows} examples on a replica do not divide")
         given, done = list(params), dict(features)
         for kernel in self._kernels:
             done = kernel.apply(done, given[: kernel.count])
@@ -127,11 +126,3 @@ class DeviceStage:
     def __repr__(self) -> str:
         kernels = f"{len(self._kernels)} kernel{'s' if len(self._kernels) > 1 else ''}"
         return f"<DeviceStage of {self._split}: {kernels}, {self.bytes_per_example():,} bytes an example>"
-
-    def _check_part(self, features: Features) -> None:
-        context = tf.distribute.get_replica_context()
-        if not self._combines or context is None or context.num_replicas_in_sync == 1:
-            return
-        rows = next(iter(features.values())).shape[0]
-        if rows is not None and rows % GROUP:
-            raise ValueError(f"examples are combined in groups of {GROUP}, into which {rows} examples on a replica do not divide")

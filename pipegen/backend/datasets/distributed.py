@@ -74,12 +74,13 @@ class DistributedBatches(DerivedDataset, tf.distribute.DistributedDataset):
                 f"Keras 3's `fit` does not run under {type(self._strategy).__name__} (keras-team/keras#20585): write a training loop, or "
                 "train with Keras on JAX and `DataParallel`"
             )
-        return _Parts(ahead(self._loop.batches(), self._parts), self._alike)
 
-    def _parts(self, batch: Any) -> Any:
-        """Splits a batch of this worker into values per replica, each on its replica's device."""
-        rows = int(tf.nest.flatten(batch)[0].shape[0])
-        return self._values(batch, lambda local: rows_of(rows, local, len(self._devices)))
+        def parts(batch: Any) -> Any:
+            """Splits a batch of this worker into values per replica, each on its replica's device."""
+            rows = int(tf.nest.flatten(batch)[0].shape[0])
+            return self._values(batch, lambda local: rows_of(rows, local, len(self._devices)))
+
+        return _Parts(ahead(self._loop.batches(), parts), self._alike)
 
     def _alike(self, parts: Any) -> Any:
         """Returns the last part for every replica: to find the shapes of a batch, Keras averages the replicas' parts."""
@@ -104,7 +105,7 @@ class _Parts(NotingIterator):
         self._alike = alike
 
     def _take(self) -> Any:
-        return self._alike(next(self._generator)[0]) if builds_model() else super()._take()
+        return self._alike(next(self._elements)[0]) if builds_model() else super()._take()
 
 
 def _workers(strategy: tf.distribute.Strategy) -> tuple[int, tuple[int, int] | None]:

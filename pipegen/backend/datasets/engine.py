@@ -36,7 +36,6 @@ from pipegen.ops.lowering.python_calls import reason
 from pipegen.phases.compilation import optimise
 from pipegen.phases.hosts import check_given_share, check_rest, check_share, resolve_share
 from pipegen.physical.decide import last_combining
-from pipegen.plan.cache_kinds import IN_MEMORY, ON_DISK, CacheKind
 from pipegen.plan.nodes import Cache, Prefetch
 from pipegen.spec.spec_hash import spec_hash
 from pipegen.waiting import WATCHERS, for_monitor
@@ -125,9 +124,8 @@ class Engine:
 
     def _check_last_batch(self, plan: Plan, shard: tuple[int, int]) -> None:
         counts = epoch_counts(self.spec, self.manifest, plan.split)
-        found = [one for examples in counts for one in last_batch(self.spec, plan.split, examples, shard[1], self._locate)]
-        errors = [finding for finding in found if finding.severity is Severity.ERROR]
-        if errors:
+        found = (one for examples in counts for one in last_batch(self.spec, plan.split, examples, shard[1], self._locate))
+        if errors := [finding for finding in found if finding.severity is Severity.ERROR]:
             raise SpecError(errors)
 
     def check_last(self, split: str, at: Position) -> None:
@@ -181,17 +179,13 @@ class Engine:
         )
 
     def _cache(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return _CACHES[node.kind](self, plan, split, records, node)
-
-    def _in_memory(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        """Returns the cache in memory of a plan: stages of a training that cache the same share one."""
+        """Makes the cache of a plan; stages of a training that cache the same in memory share one."""
+        if not node.kind.in_memory:
+            return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
         make = partial(MemoryCache, node.out, len(records), records.features)
         if self._shared is None:
             return make()
         return self._shared.cache((cache_key(self.spec, plan, self.manifest.fingerprint), split, *node.out), make)
-
-    def _on_disk(self, plan: Plan, split: str, records: Records, node: Cache) -> RowCache:
-        return DiskCache(self.store(plan), self.manifest.numbers(split), records.paths, records.files(plan.read))
 
     def store(self, plan: Plan) -> Store:
         """Returns the cache on disk of a plan, opened once for all splits that share it.
@@ -224,18 +218,18 @@ class Engine:
             if key not in self._datasets:
                 executor = self.executor(split)
                 device = self._device(executor.plan)
-                if split == "train":
-                    other = self._moved if last_combining(executor.plan.nodes) is not None else None
-                    feed = None if sends else self._feed(executor)
-                    self._datasets[key] = training_dataset(executor, self.train_progress(), device, other, feed, sends=sends)
-                else:
+                if split != "train":
                     self._datasets[key] = fixed_dataset(executor, device=device, sends=sends)
-            return self._datasets[key]
+                    return self._datasets[key]
 
-    def _moved(self) -> tuple[Executor, Feed | None]:
-        """Returns the executor and the feed for training epochs begun with another batch size."""
-        executor = self.executor("train", moved=True)
-        return executor, self._feed(executor)
+                def other() -> tuple[Executor, Feed | None]:
+                    moved = self.executor("train", moved=True)
+                    return moved, self._feed(moved)
+
+                feed, combines = None if sends else self._feed(executor), last_combining(executor.plan.nodes) is not None
+                given = executor, self.train_progress(), device, other if combines else None, feed
+                self._datasets[key] = training_dataset(*given, sends=sends)
+            return self._datasets[key]
 
     def _feed(self, executor: Executor) -> Feed | None:
         """Returns the feed that has other machines make the batches of an executor, if the spec names a service."""
@@ -253,36 +247,39 @@ class Engine:
         counts = [vars(feed.fed) for feed in self._feeds.values()]
         return Fed(**{name: sum(count[name] for count in counts) for name in vars(Fed())})
 
-    def fixed(self, split: str, at: Position, shard: tuple[int, int] | None, device: str | None, *, sends: bool = False) -> PipelineDataset:
+    def fixed(
+        self,
+        split: str,
+        at: Position,
+        shard: tuple[int, int] | None,
+        device: str | None,
+        *,
+        sends: bool = False,
+        unlayered: Plan | None = None,
+    ) -> PipelineDataset:
         """Makes a dataset of one epoch from a position on, without a variable; see `fixed_dataset`.
 
+        `unlayered` is a plan without the steps that a layer of the model does, which is compiled once and without a cache.
+
         Raises:
             ValueError: For an unknown share or device.
         """
         if shard is not None:
             check_given_share(self.spec, shard)
+        plan = self._plans[split] if unlayered is None else unlayered
+        moved = bool(at.origin % GROUP) and last_combining(plan.nodes) is not None  # groups are not aligned to batches as usual
         with self._once():
-            executor = self.executor(split, shard, moved=_needs_another(self._plans[split], at))
+            if unlayered is None:
+                executor = self.executor(split, shard, moved=moved)
+            else:
+                key = split, shard or self.shard, moved
+                if key not in self._unlayered:
+                    count, size = self.manifest.num_examples(split), self.manifest.mean_bytes(split) or None
+                    self._check_last_batch(plan, key[1])
+                    compiled = optimise(self.spec, plan, num_examples=count, file_bytes=size, cache=False).plan
+                    self._unlayered[key] = self.executor_of(compiled, split, key[1], moved=moved)
+                executor = self._unlayered[key]
             return fixed_dataset(executor, at, resolve_device(device) if device else None, sends=sends)
-
-    def fixed_unlayered(
-        self, plan: Plan, split: str, at: Position, shard: tuple[int, int] | None = None, device: str | None = None
-    ) -> PipelineDataset:
-        """Like `fixed`, for a plan without the steps that a layer of the model does, compiled once and without a cache.
-
-        Raises:
-            ValueError: For an unknown share or device.
-        """
-        if shard is not None:
-            check_given_share(self.spec, shard)
-        with self._once():
-            key = split, shard or self.shard, _needs_another(plan, at)
-            if key not in self._unlayered:
-                count, size = self.manifest.num_examples(split), self.manifest.mean_bytes(split) or None
-                self._check_last_batch(plan, key[1])
-                compiled = optimise(self.spec, plan, num_examples=count, file_bytes=size, cache=False).plan
-                self._unlayered[key] = self.executor_of(compiled, split, key[1], moved=key[2])
-            return fixed_dataset(self._unlayered[key], at, resolve_device(device) if device else None)
 
     def requested(self, split: str) -> RequestedBatches:
         """Returns the random access to batches of a split, the same object each time."""
@@ -324,15 +321,3 @@ class Engine:
             where, advice = f"{executor.records.locate(record)}{place_of_decode(executor)}", executor.damage.advice
             found = f"cannot decode {where}: {reason(error)}; {advice}"
         return DataError(found)
-
-
-def _needs_another(plan: Plan, at: Position) -> bool:
-    """Compares the alignment of combined groups to the batches of an epoch with the usual one."""
-    return bool(at.origin % GROUP) and last_combining(plan.nodes) is not None
-
-
-_CACHES: dict[CacheKind, Callable[[Engine, Plan, str, Records, Cache], RowCache]] = {
-    IN_MEMORY: Engine._in_memory,
-    ON_DISK: Engine._on_disk,
-}
-"""The function that makes a cache, for each kind."""

@@ -97,9 +97,15 @@ class ResumeCallback(keras.callbacks.Callback):
         """Ends a resumed epoch with its data."""
         self._rate.step()
         self._executions += 1
-        if self._executions == 1:
-            self._look_at_first()
         record = self._begun()
+        if self._executions == 1:  # finds out if the optimizer counts, and if the batch is the pipeline's
+            seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
+            seen = self._unless_behind(seen, record.batches + 1)
+            if seen.counts is False:
+                seen = replace(seen, has_inner_save=self._kept.newer(KERAS_WEIGHTS))
+            if seen != record:
+                self._record = record = seen
+                self._save(late=True)
         if self._offset and self._offset + self._executions * record.execution >= record.per_epoch and not self.model.stop_training:
             self.model.stop_training = _ENDS_EPOCH
 
@@ -131,17 +137,6 @@ class ResumeCallback(keras.callbacks.Callback):
                 "with `steps_per_epoch`, Keras continues after a resumed epoch with an iterator of `pipe.train` that is at its end: leave "
                 "out `steps_per_epoch`, or pass `pipe.train.repeat()`"
             )
-
-    def _look_at_first(self) -> None:
-        """Finds out, at the first batch of an epoch, if the optimizer counts and if the batch is the pipeline's."""
-        record = self._begun()
-        seen = record.verified(self._iterations() - record.iterations, 1) if record.counts is None else record
-        seen = self._unless_behind(seen, record.batches + 1)
-        if seen.counts is False:
-            seen = replace(seen, has_inner_save=self._kept.newer(KERAS_WEIGHTS))
-        if seen != record:
-            self._record = seen
-            self._save(late=True)
 
     def _unless_behind(self, record: Record, batches: int) -> Record:
         """Marks the record as uncounted if the pipeline has handed over fewer batches: `fit` trains on other data, or on a part of it."""
@@ -194,7 +189,8 @@ class ResumeCallback(keras.callbacks.Callback):
         Raises:
             StateError: If weights were restored whose position cannot be found.
         """
-        now, told = self._iterations(), self._told()
+        now, told = self._iterations(), self._kept.keras().get("epoch", initial_epoch(self.model))
+        told = None if told is None else int(told)  # the epoch that weights were restored for; `None` if Keras has restored none
         earlier = self._earlier()
         if earlier is None:
             return self._find_unrecorded(now, told)
@@ -272,11 +268,6 @@ class ResumeCallback(keras.callbacks.Callback):
             return None
         return self._saved, Record.from_json(self._saved[KEY])
 
-    def _told(self) -> int | None:
-        """The epoch that weights were restored for; `None` if Keras has restored none."""
-        told = self._kept.keras().get("epoch", initial_epoch(self.model))
-        return int(told) if told is not None else None
-
     def _iterations(self) -> int:
         """Counts the runs of the optimizer: one a batch, even while it accumulates gradients; -1 without an optimizer."""
         counter = optimizer_runs(getattr(self.model, "optimizer", None))
@@ -339,10 +330,7 @@ class StageCallback(ResumeCallback):
     with stages to follow, the checkpoint is moved aside, with the current weights and the first epoch of the next stage; afterwards it is
     moved back. If the process is killed in between, the next one finds the moved checkpoint.
 
-    Args:
-        whole: The pipeline.
-        stage: The stage of `fit`; by default the one of its last epoch.
-        directory: As for `ResumeCallback`.
+    `stage` is that of `fit`, by default the one of its last epoch; `directory` is as for `ResumeCallback`.
     """
 
     _pipe: OwnerInStage
@@ -457,9 +445,7 @@ class StageCallback(ResumeCallback):
     def _timeline(self) -> Timeline:
         return self._whole.timeline
 
-    @property
-    def _fitted(self) -> Timeline:
-        return self._whole.timeline
+    _fitted = _timeline
 
     def _timeline_of(self, state: dict[str, Any], record: Record) -> Timeline:
         return self._resized(state)

@@ -39,8 +39,15 @@ class JaxBatches:
         self._sharding = sharding
         self._batch = pipe.spec.model.batch.size
         self._loop = OwnLoop(pipe, split, None if sharding is None else self._share(sharding))
-        if sharding is not None:
-            self._check_last(pipe, sharding)
+        if sharding is None:
+            return
+        model, parts = pipe.spec.model, len(set(_spans(sharding.devices_indices_map((self._batch,)), self._batch)))
+        rest = examples_of_epoch(model, pipe._manifest, split) % self._batch
+        if (split != "train" or model.epoch == "pass") and model.batch.remainder_for(split) == "keep" and rest % parts:
+            raise ValueError(
+                f"the last batch of split `{split}` has {rest} examples, which do not divide among {parts} devices: use "
+                f"`batch: {{remainder: {{{split}: pad}}}}`, which gives the padding a weight of 0"
+            )
 
     def __len__(self) -> int:
         return len(self._loop)
@@ -51,8 +58,12 @@ class JaxBatches:
     def _sent(self, array: Any) -> jax.Array:
         if array.dtype.hasobject:
             raise TypeError("JAX has no string arrays: leave the feature out of `output`, or output its number")
-        if array.dtype.itemsize == 8 and array.dtype.kind == "i" and jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
-            _check_fits(array)
+        narrows = array.dtype.itemsize == 8 and array.dtype.kind == "i" and jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype
+        if narrows and array.size and (array.max() > _INT32 or array.min() < -_INT32 - 1):
+            number = int(array.max() if array.max() > _INT32 else array.min())
+            raise ValueError(
+                f"a batch holds {number}, which JAX would truncate to 32 bits: use `jax.config.update('jax_enable_x64', True)`"
+            )
         if self._sharding is None:
             return jax.device_put(array)
         count = 1 if self._loop.share is None else self._loop.share[1]
@@ -73,26 +84,9 @@ class JaxBatches:
             )
         return first // rows, self._batch // rows
 
-    def _check_last(self, pipe: Owner, sharding: jax.sharding.Sharding) -> None:
-        model, split = pipe.spec.model, self._loop.split
-        parts = len(set(_spans(sharding.devices_indices_map((self._batch,)), self._batch)))
-        rest = examples_of_epoch(model, pipe._manifest, split) % self._batch
-        if (split != "train" or model.epoch == "pass") and model.batch.remainder_for(split) == "keep" and rest % parts:
-            raise ValueError(
-                f"the last batch of split `{split}` has {rest} examples, which do not divide among {parts} devices: use "
-                f"`batch: {{remainder: {{{split}: pad}}}}`, which gives the padding a weight of 0"
-            )
-
 
 def _spans(held: Mapping[Any, Any], rows: int) -> Iterator[tuple[int, int]]:
     """Yields the first row of each device, and one past the last."""
     for index in held.values():
         first, end, _ = index[0].indices(rows)
         yield first, end
-
-
-def _check_fits(array: Any) -> None:
-    """Checks that JAX does not truncate integers: unless its 64-bit mode is on, it converts int64 to int32."""
-    if array.size and (array.max() > _INT32 or array.min() < -_INT32 - 1):
-        number = int(array.max() if array.max() > _INT32 else array.min())
-        raise ValueError(f"a batch holds {number}, which JAX would truncate to 32 bits: use `jax.config.update('jax_enable_x64', True)`")

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipegen.backend.datasets.pipeline_dataset import DerivedDataset
-from pipegen.backend.process.devices import GeneratedInTurn
+from pipegen.backend.process.devices import InTurn
 from pipegen.errors import StateError
 from pipegen.physical.extent import Position
 from pipegen.plan.cost import LARGE
@@ -72,7 +72,7 @@ class NumpyBatches(DerivedDataset):
     def __iter__(self) -> Iterator[Any]:
         if not tf.executing_eagerly():
             return super().__iter__()
-        return GeneratedInTurn(map(owned_arrays, iter(self._pipegen_batches)))
+        return InTurn(map(owned_arrays, iter(self._pipegen_batches)))
 
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def ahead(batches: Iterator[NotedBatch], send: Callable[[Any], Any]) -> Iterator
     yield from sent
 
 
-class NotingIterator(GeneratedInTurn):
+class NotingIterator(InTurn):
     """A thread-safe iterator over batches, each given with a function, which it calls."""
 
     def _take(self) -> Any:

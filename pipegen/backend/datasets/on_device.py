@@ -25,10 +25,6 @@ class OnDevice:
 
     Only the weights of the model change: `model.save` and `model.fit(pipe.train)` work as before.
 
-    Args:
-        pipe: The pipeline.
-        model: A compiled model, on Keras' TensorFlow backend.
-
     Raises:
         ValueError: For another backend, a model that is not compiled, or a training split without steps for a device.
     """
@@ -98,8 +94,11 @@ class OnDevice:
         """Puts kernels at the start of the model's steps, whose functions are traced again."""
         model = self._model
         first = next(iter(stages.values()))
-        if first is not None:
-            self._build(first)
+        if first is not None:  # built on a complete batch, before Keras sees one of the host
+            made = tf.function(first.apply, autograph=False).get_concrete_function(*first.element_spec)
+            with model.distribute_strategy.scope():
+                build_symbolically(model, made.structured_outputs)
+
         try:
             for name, stage in stages.items():
                 if stage is not None:
@@ -111,13 +110,6 @@ class OnDevice:
                 if name in model.__dict__:
                     delattr(model, name)
             _forget_functions(model)
-
-    def _build(self, stage: DeviceStage) -> None:
-        """Builds the model on a complete batch, before Keras sees one of the host."""
-        features, params = stage.element_spec
-        made = tf.function(stage.apply, autograph=False).get_concrete_function(features, params)
-        with self._model.distribute_strategy.scope():
-            build_symbolically(self._model, made.structured_outputs)
 
 
 def _with_kernels(step: Any, stage: DeviceStage) -> Any:

@@ -141,13 +141,10 @@ class Batches:
         self.commit = progress.note if progress is not None and self.counts else None
         self.sharing = ShareCheck(executor.order.shard, executor.steps if progress is not None else 0)
         self.numbered = self._made(entering(), form)
+        self.element_spec: Any = self.numbered.element_spec[2]
+        """Shapes and dtypes of a batch."""
         self.marked = self.numbered if self.counts else self._handed(self.numbered, form)
         self.latest: weakref.ref[EpochIterator] | None = None
-
-    @property
-    def element_spec(self) -> Any:
-        """Shapes and dtypes of a batch."""
-        return self.numbered.element_spec[2]
 
     @Once
     def unmarked(self) -> tf.data.Dataset:
@@ -551,27 +548,16 @@ def training_dataset(
 ) -> PipelineDataset:
     """Makes the dataset of the training split: each iteration is the epoch at `progress`.
 
-    Args:
-        executor: The executor of the split.
-        progress: The training position.
-        device: The device to prefetch to.
-        other: Returns the executor and feed for epochs begun with another batch size, for a plan that combines examples.
-        feed: Batches made by other machines.
-        sends: Whether the last kernels are left to a device.
+    `other` returns the executor and feed for epochs begun with another batch size, for a plan that combines examples; `feed` has batches
+    made by other machines. With `sends` the last kernels are left to a device.
     """
-    return PipelineDataset(_training(_form(TRAINING, device, sends=sends), progress, executor, feed, other))
+    form = _form(TRAINING, device, sends=sends)
 
+    def batches(executor: Executor, feed: Feed | None, moved: Callable[[], Batches] | None = None) -> Batches:
+        given = executor, form, progress.head, progress.next_start, executor.steps
+        return Batches(*given, progress=progress, moved=moved, feed=None if sends else feed)
 
-def _training(
-    form: Form,
-    progress: Progress,
-    executor: Executor,
-    feed: Feed | None,
-    other: Callable[[], tuple[Executor, Feed | None]] | None = None,
-) -> Batches:
-    moved = None if other is None else lambda: _training(form, progress, *other())
-    given = executor, form, progress.head, progress.next_start, executor.steps
-    return Batches(*given, progress=progress, moved=moved, feed=None if form.sends else feed)
+    return PipelineDataset(batches(executor, feed, None if other is None else lambda: batches(*other())))
 
 
 def _form(form: Form, device: str | None, *, sends: bool) -> Form:

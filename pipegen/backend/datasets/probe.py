@@ -16,7 +16,7 @@ from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.mounts import content_of
 from pipegen.passes import PASSES, PassContext, run_passes
-from pipegen.passes.fuse_decode_crop import FUSE_DECODE_CROP
+from pipegen.passes.fusing import fuse_decode_crop
 from pipegen.physical.nodes import PROBED
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Damaged:
 
 def probing_plan(plan: Plan, runtime: Runtime) -> Plan:
     """Compiles a plan that decodes whole files, not only the window that an epoch draws."""
-    passes = tuple(p for p in PASSES if p is not FUSE_DECODE_CROP)
+    passes = tuple(p for p in PASSES if p is not fuse_decode_crop)
     return run_passes(plan, passes, PassContext(runtime.model_copy(update={"cache": "none"}))).plan
 
 
@@ -64,11 +64,16 @@ def probe(engine: Engine, split: str, records: Sequence[int], progress: Callable
     keys = engine.manifest.keys(split)
     done = 0
     with ThreadPoolExecutor(threads(executor.spec.runtime)) as pool:
-        for batch in _readable(executor, records):
+        numbers = tf.constant(list(records), tf.int64)
+        entering = tf.data.Dataset.from_tensor_slices((numbers, tf.zeros_like(numbers)))
+        for batch in handed_over(executor, batches_of(executor, entering, PROBED), PROBED).as_numpy_iterator():
             tried = batch["@record"].tolist()
             inside = pool.map(partial(_inside, executor), tried) if jpeg_damage.available() else repeat(None)
             for record, works, found in zip(tried, batch["@good"].tolist(), inside):  # noqa: B905 - without the extra, `None` repeats
-                problem = found if works else _problem(executor, record)
+                problem = found
+                if not works:  # without the advice for training
+                    problem = find_problem(executor, record, 0) or f"cannot read {executor.records.locate(record)}"
+                    problem = problem.removesuffix(f"; {executor.damage.advice}")
                 if problem is not None:
                     yield Damaged(split, keys[record], problem)
             done += len(tried)
@@ -87,18 +92,3 @@ def _inside(executor: Executor, record: int) -> str | None:
         if said is not None:
             return f"{files[record]} can be decoded but is damaged inside, which training does not notice: {said}"
     return None
-
-
-def _readable(executor: Executor, records: Sequence[int]) -> tf.data.NumpyIterator:
-    """Batches of record numbers, `@record`, and of `@good`, true for readable ones."""
-    numbers = tf.constant(list(records), tf.int64)
-    entering = tf.data.Dataset.from_tensor_slices((numbers, tf.zeros_like(numbers)))
-    return handed_over(executor, batches_of(executor, entering, PROBED), PROBED).as_numpy_iterator()
-
-
-def _problem(executor: Executor, record: int) -> str:
-    """Describes a damaged record, without the advice for training."""
-    problem = find_problem(executor, record, 0)
-    if problem is None:
-        return f"cannot read {executor.records.locate(record)}"
-    return problem.removesuffix(f"; {executor.damage.advice}")

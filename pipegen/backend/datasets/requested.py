@@ -60,22 +60,20 @@ class RequestedBatches:
         self._close = weakref.finalize(self, _close, queue)
         self._asked: deque[Position] = deque()
 
-    def __call__(self, epoch: int, step: int) -> Any:
-        """Computes the batch of an epoch and a step, which must exist, as the model receives it.
+    def at(self, at: Position) -> Any:
+        """Computes the batch at a position, which must exist, as the model receives it, also in an epoch begun with another batch size.
 
         Raises:
             DataError: For a record that cannot be read.
         """
-        return self.at(Position(epoch, step))
-
-    def at(self, at: Position) -> Any:
-        """Computes the batch at a position, also in an epoch begun with another batch size."""
         with self._lock:
             follows = self._last == at._replace(step=at.step - 1)
             if self._last is None or self._last.epoch != at.epoch:
                 self._executor.records.reader.check()
             self._last = at
-            self._leave_out(self._asked.index(at) if at in self._asked else len(self._asked))
+            with suppress(Exception):  # of a batch that was started ahead in vain; the queue is empty after one
+                for _ in range(self._asked.index(at) if at in self._asked else len(self._asked)):
+                    self._take()
             if at not in self._asked:
                 self._ask(at)
             if follows:
@@ -89,12 +87,6 @@ class RequestedBatches:
     def _ask(self, at: Position) -> None:
         self._queue.enqueue(tf.constant(at, tf.int64))
         self._asked.append(at)
-
-    def _leave_out(self, count: int) -> None:
-        """Drops batches that were started ahead in vain."""
-        with suppress(Exception):  # not of the requested batch; the queue is empty after one
-            for _ in range(count):
-                self._take()
 
     def _take(self) -> Any:
         at = self._asked.popleft()

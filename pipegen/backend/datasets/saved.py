@@ -15,7 +15,7 @@ from pipegen.backend.process.devices import options_elsewhere
 from pipegen.backend.reading.manifest_columns import columns_saved, paths_below
 from pipegen.backend.running.walk import Run, plan_elsewhere
 from pipegen.errors import InternalError
-from pipegen.ops.lowering.graphs import made_for
+from pipegen.ops.lowering.graphs import made_for, meanwhile
 from pipegen.physical import nodes as p
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
             fixed = "the data of this graph cannot be moved to another folder: put a link in the old place; got"
             tf.debugging.Assert(root_now == default, [fixed, root_now])
         tf.debugging.Assert(inside, [f"an epoch has {executor.steps} steps, and epochs and steps are counted from 0; got", epoch, step])
-        with made_for("file"), columns_saved(columns), paths_below(os.fsencode(root or ""), root_now):
+        with made_for("file"), meanwhile(columns_saved, columns), meanwhile(paths_below, (os.fsencode(root or ""), root_now)):
             run = Run(executor, plan)
             batches = run.dataset(run.dataset(tf.data.Dataset.from_tensors((epoch, step))), hands_over=True)
         length = tf.data.experimental.assert_cardinality(tf.constant(executor.steps, tf.int64) - step)
@@ -62,7 +62,11 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
 
     default = tf.constant(os.fsencode(root or ""))
     traced = tf.function(below, autograph=False, input_signature=[_NUMBER, _NUMBER, _PATH])
-    _refuse_python(traced.get_concrete_function())
+    graph = traced.get_concrete_function().graph.as_graph_def()
+    nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+    found = next((node.name for node in nodes if node.op in _PYTHON), None)
+    if found is not None:
+        raise InternalError(f"`{found}` calls Python in a graph to be saved")
     module = tf.Module()
     module.batches, module.columns = tf.function(batches, autograph=False), list(columns.values())
     made = module.batches.get_concrete_function(_NUMBER, _NUMBER)
@@ -70,12 +74,3 @@ def save_dataset(executor: Executor, folder: str, root: str | None) -> Any:
     policy = tf.saved_model.experimental.VariablePolicy.SAVE_VARIABLE_DEVICES  # the CPU, since datasets run there
     tf.saved_model.save(module, folder, options=tf.saved_model.SaveOptions(experimental_variable_policy=policy))
     return made.structured_outputs.element_spec
-
-
-def _refuse_python(function: Any) -> None:
-    """Raises an `InternalError` if a graph calls Python."""
-    graph = function.graph.as_graph_def()
-    nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
-    found = next((node.name for node in nodes if node.op in _PYTHON), None)
-    if found is not None:
-        raise InternalError(f"`{found}` calls Python in a graph to be saved")

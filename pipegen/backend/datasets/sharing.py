@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import FrameType
-
 from pipegen.errors import StateError
 from pipegen.frozen import dataclass
 from pipegen.private import keras, tensorflow
@@ -35,9 +33,10 @@ class ShareCheck:
         if self.share[1] == 1 and not 0 < self.steps <= _AHEAD:
             return
         found = list(callers())
-        for caller in found:
-            who = _shards(caller)
-            if who is not None and self.share[1] > 1:
+        for caller in found if self.share[1] > 1 else ():
+            by_strategy = tensorflow.shards_dataset(caller)
+            if by_strategy or keras.shards_dataset(caller):
+                who = "`strategy.experimental_distribute_dataset`" if by_strategy else "Keras' `auto_shard_dataset`"
                 raise RuntimeError(
                     f"{who} would shard these batches among the processes, but they are share {self.share[0]} of {self.share[1]} already: "
                     "use `pipe.distribute(strategy)`, or with Keras on JAX `DataParallel(auto_shard_dataset=False)`, or give each process "
@@ -51,10 +50,3 @@ class ShareCheck:
                 f"a distribution strategy may read all {self.steps} steps of an epoch ahead, and `fit` would then skip the first epoch: "
                 "pass it `pipe.distribute(strategy)`, or add `pipe.callback()` to `callbacks`, which sets the epoch"
             )
-
-
-def _shards(caller: FrameType) -> str | None:
-    """Returns the name of a function that shards a dataset among processes; `None` for other callers."""
-    if tensorflow.shards_dataset(caller):
-        return "`strategy.experimental_distribute_dataset`"
-    return "Keras' `auto_shard_dataset`" if keras.shards_dataset(caller) else None

@@ -67,12 +67,12 @@ def tensors(batch: Any) -> Any:
     Raises:
         TypeError: For strings.
     """
-    return tf.nest.map_structure(_tensor, owned_arrays(batch))
 
+    def one(array: np.ndarray[Any, Any]) -> torch.Tensor:
+        if array.dtype.hasobject:
+            raise TypeError("PyTorch has no string tensors: leave the feature out of `output`, or output its number")
+        if array.dtype == tf.bfloat16.as_numpy_dtype:  # not a dtype of NumPy's own, so `from_numpy` rejects it
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(array)
 
-def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
-    if array.dtype.hasobject:
-        raise TypeError("PyTorch has no string tensors: leave the feature out of `output`, or output its number")
-    if array.dtype == tf.bfloat16.as_numpy_dtype:  # not a dtype of NumPy's own, so `from_numpy` rejects it
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    return tf.nest.map_structure(one, owned_arrays(batch))

@@ -112,18 +112,6 @@ def combining_params(stage: Combine, features: Features) -> Params:
     return partner, step.shares(chosen, height, width) if stage.label else chosen
 
 
-def near_partners(params: Params, rows: tf.Tensor) -> Params:
-    """Replaces the partners' rows in parameters by their distances from the own row."""
-    partner, how = params
-    return partner - rows[:, None], how
-
-
-def partners_at(params: Params, rows: tf.Tensor) -> Params:
-    """Replaces distances in parameters by the partners' rows."""
-    distance, how = params
-    return distance + rows[:, None], how
-
-
 def combine(stage: Combine, value: tf.Tensor, params: Params) -> tf.Tensor:
     """Combines a feature: a pure function."""
     partner, how = params

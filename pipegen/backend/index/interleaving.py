@@ -108,7 +108,10 @@ class MixedOrder(Order):
         epoch = tf.convert_to_tensor(epoch, tf.int64)
         before = self.counts.before(epoch)
         now = self.counts.before(epoch + 1) - before
-        t = self._permuted(tf.zeros_like(position) + epoch, position)
+        number = position // WINDOW
+        first = number * WINDOW
+        last = tf.minimum(first + WINDOW, tf.constant(self.num_examples, tf.int64)) - 1
+        t = first + permute(position - first, keys(self.seed)(tf.zeros_like(position) + epoch, number), last - first)
         left = tf.zeros_like(t) + self.num_examples
         part, place, free = tf.zeros_like(t), tf.zeros_like(t), tf.ones_like(t, tf.bool)
         for i in range(len(self.parts)):
@@ -121,13 +124,6 @@ class MixedOrder(Order):
             free = tf.logical_and(free, tf.logical_not(taken))
             t, left = t - low, left - count
         return part, place
-
-    def _permuted(self, epoch: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
-        """Permutes positions of an epoch within windows: int64 `(n,)`."""
-        number = position // WINDOW
-        first = number * WINDOW
-        last = tf.minimum(first + WINDOW, tf.constant(self.num_examples, tf.int64)) - 1
-        return first + permute(position - first, keys(self.seed)(epoch, number), last - first)
 
     def _passes(self, part: tf.Tensor, place: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         firsts = tf.constant(self.firsts, tf.int64)

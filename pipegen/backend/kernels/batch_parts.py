@@ -1,20 +1,12 @@
-"""Batches processed in parts: a few examples at a time in one program, or one at a time in a branch."""
+"""Batches processed in blocks: a few examples at a time in one program."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
-
-from pipegen.backend.index.draws import acts
-from pipegen.plan import stages as s
-
-if TYPE_CHECKING:
-    from pipegen.backend.features import Features
-
 
 MAPPED = 1 << 25
 """Least bytes of a block that the C library of Linux always maps anew."""
@@ -78,16 +70,3 @@ def in_blocks(function: Callable[..., Any], size: int, into: Sequence[tf.Tensor 
     _, done = tf.while_loop(lambda i, _: i < count, step, (tf.constant(0), begun), maximum_iterations=count)
     stacked = [tf.reshape(blocks.stack(), [count * size, *spec.shape[1:]]) for blocks, spec in zip(done, specs, strict=True)]
     return tf.nest.pack_sequence_as(structure, stacked)
-
-
-def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features], Features]) -> None:
-    """Runs a stage on one example, in place, if it acts on it: `kernel` is the stage as a function of a batch of one."""
-    name = stage.feature
-    image, draws = features[name], features["@draws"]
-
-    def work() -> tf.Tensor:
-        return kernel({name: image[None], "@draws": draws[None]})[name][0]
-
-    needed = reduce(tf.logical_or, (acts(ref, draws) for ref in stage.uses()))
-    features[name] = tf.cond(needed, work, lambda: tf.identity(image))
-    features[name].set_shape(image.shape)

@@ -82,7 +82,8 @@ def canvas_crop_params(stage: CanvasCrop, features: Features) -> Params:
     top, left, height, width = tf.unstack(tf.broadcast_to(window, [n, 4]), axis=-1)
     down, across = _line(top, height, stage.size[0]), _line(left, width, stage.size[1])
     if stage.mirrors:
-        flip = _flips(stage, draws)
+        matrix = product(stage.mirrors, draws, *(tf.constant(float(side), tf.float64) for side in stage.size))
+        flip = matrix[:, 1, 1] < 0, matrix[:, 0, 0] < 0
         down, across = (tuple(tf.where(f[:, None], t[:, ::-1], t) for t in axis) for axis, f in zip((down, across), flip, strict=True))
     left, right, between = across
     # If both columns are the same one, its neighbour must get no weight.
@@ -98,13 +99,6 @@ def _line(start: tf.Tensor, extent: tf.Tensor, count: int) -> tuple[tf.Tensor, t
     first = tf.maximum(tf.cast(below, tf.int32), 0)
     second = tf.minimum(tf.cast(tf.math.ceil(at), tf.int32), extent[:, None] - 1)
     return start[:, None] + first, start[:, None] + second, as_float32(at - below)
-
-
-def _flips(stage: CanvasCrop, draws: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns masks of the outputs that are flipped vertically and horizontally."""
-    height, width = (tf.constant(float(side), tf.float64) for side in stage.size)
-    matrix = product(stage.mirrors, draws, height, width)
-    return matrix[:, 1, 1] < 0, matrix[:, 0, 0] < 0
 
 
 def canvas_words(stage: CanvasCrop, features: Features) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""A chain of stages as one function of a batch, compiled by XLA if possible."""
+"""A chain of stages as one function of a batch, compiled by XLA if possible, and in two halves for a device."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import tensorflow as tf
 
 from pipegen.backend.features import Params
 from pipegen.backend.kernels.batch_parts import block_size, finished, in_blocks
-from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand, parameters
+from pipegen.backend.kernels.lower import LOWERINGS, apply_stage, expand
 from pipegen.backend.kernels.lower import run as run_stage
 from pipegen.backend.kernels.reuse import Places, Reuse, is_large
 from pipegen.backend.process.traced_functions import available, compiled
-from pipegen.ops.lowering.graphs import call
+from pipegen.ops.lowering.graphs import call, made_for
 from pipegen.terminal import is_terminal, log, note
 
 if TYPE_CHECKING:
@@ -160,9 +160,6 @@ def lower_plainly(node: Kernel, scope: Scope = nullcontext) -> KernelFunction:
     return kernel
 
 
-_Functions = tuple[list[Callable[..., Any]], Callable[..., Any]]
-
-
 class Chain:
     """The stages of a kernel and their inputs."""
 
@@ -187,9 +184,10 @@ class Chain:
             features = features | {name: _pad(features[name], n, batch) for name in self.memories if name in features}
         return {name: made(stage, features) for name, (stage, made) in self.memories.items()}
 
-    def parameters(self, features: Features) -> tuple[Params, ...]:
-        """Computes the parameters that XLA must not compute; empty for other stages."""
-        return self._of(features, quantised=False)
+    def parameters(self, features: Features, *, quantised: bool = False) -> tuple[Params, ...]:
+        """Computes the parameters that XLA must not compute, or the quantised ones; empty for other stages."""
+        each = zip(self.stages, self.quantised, strict=True)
+        return tuple(LOWERINGS[type(st)].parameters(st, features) if own == quantised else () for st, own in each)
 
     def with_drawn(self, params: tuple[Params, ...], draws: tf.Tensor) -> tuple[Params, ...]:
         """Adds the quantised parameters, which depend on the draws alone.
@@ -205,15 +203,12 @@ class Chain:
 
     @cached_property
     def _drawn(self) -> Any:
-        return tf.function(self._draw, autograph=False)
+        def draw(draws: tf.Tensor) -> tuple[Params, ...]:
+            # They read only the shapes of images.
+            given = {"@draws": draws, **{name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}}
+            return self.parameters(given, quantised=True)
 
-    def _draw(self, draws: tf.Tensor) -> tuple[Params, ...]:
-        # They read only the shapes of images.
-        given = {"@draws": draws, **{name: tf.zeros([1, *t.shape], tf.as_dtype(t.dtype)) for name, t in self.entry.items()}}
-        return self._of(given, quantised=True)
-
-    def _of(self, features: Features, *, quantised: bool) -> tuple[Params, ...]:
-        return tuple(parameters(st, features) if own == quantised else () for st, own in zip(self.stages, self.quantised, strict=True))
+        return tf.function(draw, autograph=False)
 
     def phases(self) -> list[Callable[..., Any]]:
         """Lists the functions before the body: the phases of the stages that are the first on their feature."""
@@ -244,7 +239,7 @@ class Chain:
         done: Features = in_blocks(block, size, into, given)
         return done
 
-    def compile(self, batch: int, depth: int, memories: Features) -> _Functions:
+    def compile(self, batch: int, depth: int, memories: Features) -> tuple[list[Callable[..., Any]], Callable[..., Any]]:
         """Starts to compile the phases and `body` for one batch size.
 
         With `memories`, which has their types, nothing is compiled ahead. If the results of a phase are too large, there are no phases,
@@ -272,19 +267,10 @@ class Chain:
 
 
 class _Program:
-    """A function that XLA compiles for arguments of exactly these types.
+    """A function that XLA compiles for arguments of exactly these types, nested tensors or specs; `structure` has those of its results.
 
-    Args:
-        function: The function; XLA can compile it.
-        args: Its arguments as nested tensors or specs.
-        fills: Whether its first argument is a list with a tensor for each result, whose memory it may fill, or None.
-        checked: Whether to check that XLA supports each operation: tests do for those of our own steps.
-
-    Attributes:
-        structure: The types of its results, nested.
-
-    Raises:
-        ValueError: If XLA does not support an operation.
+    With `fills`, its first argument is a list with a tensor for each result, whose memory it may fill, or None. With `checked`, an
+    operation that XLA does not support raises a `ValueError`; tests check those of our own steps.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, fills: bool = False, checked: bool = True) -> None:
@@ -301,17 +287,11 @@ class _Program:
         self.structure = self._concrete.structured_outputs
 
     def start(self, depth: int = 0, *, ahead: bool = True) -> Callable[..., Any]:
-        """Starts to compile machine code.
+        """Returns the function, which takes the number of the call (it selects the memory) and the arguments.
 
-        It is compiled on a thread of its own while other kernels are traced and the first examples are decoded; an earlier call waits for
-        it.
-
-        Args:
-            depth: Number of results in use at a time, if their memory is reused; else 0.
-            ahead: Whether to start now, with zeros for arguments. For memories they would be too large.
-
-        Returns:
-            The function, which takes the number of the call (it selects the memory) and the arguments.
+        With `ahead`, it is compiled on a thread of its own while other kernels are traced and the first examples are decoded, with zeros
+        for arguments: for memories they would be too large. `depth` is the number of results in use at a time, if their memory is reused;
+        else 0.
         """
         outputs = [tf.TensorSpec(t.shape, t.dtype) for t in tf.nest.flatten(self.structure)]
         run: Callable[..., list[tf.Tensor]] = self._in_fresh_memory
@@ -347,3 +327,51 @@ def _pad(t: tf.Tensor, n: tf.Tensor, batch: int) -> tf.Tensor:
     padded = tf.pad(t, [[0, batch - n], *([[0, 0]] * (t.shape.rank - 1))])
     padded.set_shape([batch, *t.shape[1:]])
     return padded
+
+
+_ROWS = 11
+"""Rows for tracing parameters, to see which have an entry for each example: a number unlikely to be another dimension."""
+
+
+class DeviceKernel:
+    """A compiled kernel in two halves: the host computes its parameters, tensors `(n, ...)`; a device runs it, on any part of a batch."""
+
+    def __init__(self, node: Kernel, entry: ElementType) -> None:
+        self._chain = chain = Chain(node, entry)
+        self._lowerings = [LOWERINGS[type(stage)] for stage in chain.stages]
+        self._phases = [compiled(phase) for phase in (*chain.phases(), chain.body)]
+
+        def parameters() -> tuple[Params, ...]:
+            draws = tf.zeros([_ROWS, chain.width + 1], tf.float64)
+            features = {name: tf.zeros([_ROWS, *t.shape], tf.as_dtype(t.dtype)) for name, t in chain.entry.items()}
+            return chain.with_drawn(chain.parameters(features | {"@draws": draws}), draws)
+
+        traced: Any = tf.function(parameters, autograph=False).get_concrete_function()
+        self._structure = traced.structured_outputs
+        self._single = [not t.shape.rank or t.shape[0] != _ROWS for t in tf.nest.flatten(self._structure)]
+        """True for parameters shared by all examples, which are repeated for each."""
+        self.count = len(self._single)
+        """Number of tensors of its parameters."""
+
+    def parameters(self, features: Features) -> list[tf.Tensor]:
+        """Computes the parameters of a batch, a flat list of tensors `(n, ...)`."""
+        draws = features["@draws"]
+        params: tuple[Params, ...] = self._chain.with_drawn(self._chain.parameters(features), draws)
+        rows = tf.range(tf.shape(draws)[0])
+        sent = tuple(how.sent(own, rows) for how, own in zip(self._lowerings, params, strict=True))
+        leaves = zip(tf.nest.flatten(sent), self._single, strict=True)
+        return [tf.repeat(leaf[None], tf.size(rows), axis=0) if single else leaf for leaf, single in leaves]
+
+    def apply(self, features: Features, leaves: Sequence[tf.Tensor]) -> Features:
+        """Runs the kernel, which XLA compiles for the current device; matrix products are exact float32."""
+        flat = [leaf[0] if single else leaf for leaf, single in zip(leaves, self._single, strict=True)]
+        given: tuple[Params, ...] = tf.nest.pack_sequence_as(self._structure, flat)
+        inputs = {name: features[name] for name in self._chain.inputs}
+        rows = tf.range(tf.shape(next(iter(inputs.values())))[0])
+        params = tuple(how.received(own, rows) for how, own in zip(self._lowerings, given, strict=True))
+        *phases, body = self._phases
+        with made_for("device"):
+            for phase in phases:
+                params = phase(inputs, params)
+            done: Features = body(inputs, params)
+        return features | done

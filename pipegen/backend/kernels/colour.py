@@ -28,13 +28,8 @@ def apply_colour(
 ) -> tf.Tensor:
     """Applies a float32 matrix to each image `(n, height, width, in)` and clips once: float32 `(n, height, width, out)`.
 
-    Args:
-        image: The images.
-        matrix: The matrices.
-        clip: The range of the result.
-        uses_mean: Whether `m` can differ from zero.
-        mixes_channels: Whether `A` can have entries off its diagonal.
-        exact: Whether every bit counts; see `ops/lowering/linear.py`.
+    `m` differs from zero only if it `uses_mean`, and `A` has entries off its diagonal only if it `mixes_channels`. If `exact`, every bit
+    counts; see `ops/lowering/linear.py`.
     """
     dtype = tf.float64 if exact else tf.float32
     a, b, m = (tf.cast(part, dtype) for part in matrix)

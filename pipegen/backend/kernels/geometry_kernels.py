@@ -57,13 +57,29 @@ def warp_params(stage: s.Warp, features: Features) -> Params:
 
 def warp_phases(stage: s.Warp) -> tuple[Phase, ...]:
     """Lists the functions that find the positions to read."""
+    fill, interpolation = w.outside(stage.fill), stage.interpolation
     if stage.copies():
         return ()
     if stage.projective:
-        return partial(_project, stage), partial(_around, stage)
-    if stage.keeps_lines():
-        return partial(_lines, stage), partial(_rows, stage)
-    return (partial(_locate, stage, near=w.stays_near([ref.step.reach() for ref in stage.refs])),)
+
+        def around(image: tf.Tensor, params: Params) -> Params:
+            index = tf.int16 if _narrow(stage, image) else tf.int32
+            return w.around(params[0], params[1], w.sides(image), fill[0], interpolation, index)
+
+        return lambda image, params: w.project(params[0], size=_size(image, stage), fill=fill[0], interpolation=interpolation), around
+    if not stage.keeps_lines():
+        return (partial(_locate, stage, near=w.stays_near([ref.step.reach() for ref in stage.refs])),)
+
+    def lines(image: tf.Tensor, params: Params) -> Params:
+        return w.locate_lines(params[0], w.sides(image), _size(image, stage), fill[0]) if _in_lines(stage, image) else params
+
+    def rows(image: tf.Tensor, params: Params) -> Params:
+        if not _in_lines(stage, image):
+            return _locate(stage, image, params)
+        row, down, column, across = params
+        return w.weigh_rows(image, row, down, *fill), column, across
+
+    return lines, rows
 
 
 def warp(stage: s.Warp, value: tf.Tensor, params: Params) -> tf.Tensor:
@@ -115,26 +131,6 @@ def _read(image: tf.Tensor, located: Params, stage: s.Warp | s.Resample) -> tf.T
 def _in_lines(stage: s.Warp, image: tf.Tensor) -> bool:
     """Chooses reading by rows and then by columns, which gives the same bits for integers."""
     return stage.keeps_lines() and image.dtype == tf.uint8
-
-
-def _lines(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
-    return w.locate_lines(params[0], w.sides(image), _size(image, stage), w.outside(stage.fill)[0]) if _in_lines(stage, image) else params
-
-
-def _rows(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
-    if not _in_lines(stage, image):
-        return _locate(stage, image, params)
-    row, down, column, across = params
-    return w.weigh_rows(image, row, down, *w.outside(stage.fill)), column, across
-
-
-def _project(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
-    return w.project(params[0], size=_size(image, stage), fill=w.outside(stage.fill)[0], interpolation=stage.interpolation)
-
-
-def _around(stage: s.Warp, image: tf.Tensor, params: Params) -> Params:
-    index = tf.int16 if _narrow(stage, image) else tf.int32
-    return w.around(params[0], params[1], w.sides(image), w.outside(stage.fill)[0], stage.interpolation, index)
 
 
 def _narrow(stage: s.Warp | s.Resample, image: tf.Tensor) -> bool:

@@ -8,20 +8,18 @@ One example is a batch of one, so the unoptimised and the optimised plan share t
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found, Params, Phase
-from pipegen.backend.index.combined_groups import combine, combining_params, near_partners, partners_at, paste
+from pipegen.backend.index.combined_groups import combine, combining_params, paste
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels import colour as c
 from pipegen.backend.kernels import moving
-from pipegen.backend.kernels.batch_parts import apply_branch
 from pipegen.backend.kernels.canvas_crops import canvas_crop, canvas_crop_params, canvas_words
 from pipegen.backend.kernels.colour import apply_pending, colour, colour_params, compose_colour
-from pipegen.backend.kernels.decode_kernels import crop, decode, decode_window
 from pipegen.backend.kernels.geometry_kernels import compose_matrix, resample, warp, warp_params, warp_phases
 from pipegen.backend.kernels.table_kernels import blend_chains, chain_phases, histogram_table, look_up, table_params
 from pipegen.backend.kernels.warp import around, outside, read, sides
@@ -30,13 +28,71 @@ from pipegen.frozen import dataclass
 from pipegen.ops.families import item_stages
 from pipegen.ops.families.chains import BlendChains
 from pipegen.ops.families.combining import Combine
-from pipegen.ops.families.crops import CanvasCrop, ChooseWindow
+from pipegen.ops.families.crops import CanvasCrop, ChooseWindow, window_name
 from pipegen.ops.families.decoder import Decode, DecodeWindow
 from pipegen.ops.families.lookup_tables import LookupTable
 from pipegen.ops.families.neighbourhood import DisplacementTransform, HostNeighbourhood, Neighbourhood
 from pipegen.ops.lowering.linear import as_float32
 from pipegen.ops.stage import Stage
 from pipegen.plan import stages as s
+
+if TYPE_CHECKING:
+    from pipegen.ops.lowering.decoding import Survey
+    from pipegen.ops.step_bases import CropTransform
+
+
+def decode(stage: Decode, features: Features, found: Found | None) -> None:
+    """Decodes a file; fails if its size is not that of the image it is aligned with."""
+    decoder, contents = stage.ref.step, features[stage.feature]
+    if stage.like is None:
+        features[stage.feature] = (
+            decoder.decode(contents, stage.needed) if found is None else decoder.decode_surveyed(contents, found, stage.needed)
+        )
+        return
+    name, other = stage.like
+    image = other.step.fitted(decoder.decode(contents), features[name])
+    own, wanted = tf.shape(image)[:2], other.step.stored_size(features[name])
+    message = tf.strings.format(f"its size is {{}}, but that of `{name}`, which it is aligned with, is {{}} (height, width)", (own, wanted))
+    same = tf.debugging.Assert(tf.reduce_all(own == wanted), [message])
+    with tf.control_dependencies([same] if same is not None else []):
+        features[stage.feature] = tf.identity(image)
+
+
+def decode_window(stage: DecodeWindow, features: Features, found: Found | None) -> None:
+    """Decodes a window of a file."""
+    crop, decoder, contents, draws = stage.crop.step, stage.decode.step, features[stage.feature], features["@draws"]
+
+    def window(height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+        # Inside the function, so that an example with a surveyed window slices no draws.
+        return step_of(stage.crop, draws).window(own_draws(stage.crop, draws), height, width)
+
+    if found is None:
+        pixels = decoder.decode_window(contents, window, stage.needed, whole=stage.whole)
+    else:
+        pixels = decoder.decode_surveyed(contents, found, stage.needed, window, whole=stage.whole)
+    features[stage.feature] = crop.finish(pixels)
+
+
+def crop(stage: s.Crop, features: Features) -> None:
+    """Cuts a window out of an image."""
+    step: CropTransform = stage.ref.step
+    image = features[stage.feature]
+    shape = tf.shape(image)
+    window = features.get(window_name(stage.ref))
+    if window is None:
+        draws = features["@draws"]
+        window = step_of(stage.ref, draws).window(own_draws(stage.ref, draws), shape[0], shape[1])
+    features[stage.feature] = step.finish(step.cut(image, window))
+
+
+def survey(stage: Decode | DecodeWindow, examples: list[Features]) -> Survey | None:
+    """Surveys several examples at once, if the decoder can."""
+    contents = [features[stage.feature] for features in examples]
+    window = None
+    if isinstance(stage, DecodeWindow):
+        draws = tf.stack([features["@draws"] for features in examples])
+        window = partial(step_of(stage.crop, draws).window, own_draws(stage.crop, draws))
+    return stage.decode.step.survey(contents, stage.needed, window)
 
 
 def neighbourhood_params(stage: Neighbourhood, features: Features) -> Params:
@@ -49,10 +105,22 @@ def neighbourhood_params(stage: Neighbourhood, features: Features) -> Params:
 def neighbourhood_phases(stage: Neighbourhood) -> tuple[Phase, ...]:
     """The step's phases, without the flag for acting; for a displacement also one that finds what each pixel reads."""
     step: Any = stage.ref.step
-    own: list[Callable[..., Params]] = list(step.phases())
-    if isinstance(step, DisplacementTransform):
-        own.append(partial(_places, step))
-    return tuple(partial(_phase, phase, stage) for phase in own)
+
+    def places(image: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> Params:
+        """The rows, columns and weights that `read` takes, from displacements in 1/256 pixel."""
+        height, width = sides(image)
+        half = 128 if step.interpolation == "nearest" else 0
+        x = right + 256 * tf.range(width)[None, None, :] + half
+        y = down + 256 * tf.range(height)[None, :, None] + half
+        index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # static sides are below 2^15
+        return around(x, y, (height, width), outside(step.fill)[0], step.interpolation, index)
+
+    def phase(own: Callable[..., Params], image: tf.Tensor, params: Params) -> Params:
+        image = _entering(stage, image)
+        return (*own(image, *params[:-1]), params[-1]) if stage.ref.conditional else own(image, *params)
+
+    own = [*step.phases(), places] if isinstance(step, DisplacementTransform) else step.phases()
+    return tuple(partial(phase, one) for one in own)
 
 
 def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.Tensor:
@@ -73,25 +141,10 @@ def neighbourhood(stage: Neighbourhood, image: tf.Tensor, given: Params) -> tf.T
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
-def _phase(phase: Callable[..., Params], stage: Neighbourhood, image: tf.Tensor, params: Params) -> Params:
-    image = _entering(stage, image)
-    return (*phase(image, *params[:-1]), params[-1]) if stage.ref.conditional else phase(image, *params)
-
-
 def _entering(stage: Neighbourhood, image: tf.Tensor) -> tf.Tensor:
     """Casts an image for a step: to bytes if it works only on those, else to float64 if every bit counts."""
     image = stage.ref.step.entering(image)
     return tf.cast(image, tf.float64) if stage.exact and not stage.ref.step.on_bytes else image
-
-
-def _places(step: DisplacementTransform, image: tf.Tensor, right: tf.Tensor, down: tf.Tensor) -> Params:
-    """The rows, columns and weights that `read` takes, from displacements in 1/256 pixel."""
-    height, width = sides(image)
-    half = 128 if step.interpolation == "nearest" else 0
-    x = right + 256 * tf.range(width)[None, None, :] + half
-    y = down + 256 * tf.range(height)[None, :, None] + half
-    index = tf.int16 if isinstance(height, int) and isinstance(width, int) else tf.int32  # static sides are below 2^15
-    return around(x, y, (height, width), outside(step.fill)[0], step.interpolation, index)
 
 
 @dataclass(frozen=True)
@@ -177,6 +230,19 @@ def _apply(stage: s.Apply, features: Features) -> None:
     features[stage.feature] = step_of(stage.ref, draws).apply(features[stage.feature], own_draws(stage.ref, draws))
 
 
+def apply_branch(stage: s.Branch, features: Features, kernel: Callable[[Features], Features]) -> None:
+    """Runs a stage on one example, in place, if it acts on it: `kernel` is the stage as a function of a batch of one."""
+    name = stage.feature
+    image, draws = features[name], features["@draws"]
+
+    def work() -> tf.Tensor:
+        return kernel({name: image[None], "@draws": draws[None]})[name][0]
+
+    needed = reduce(tf.logical_or, (acts(ref, draws) for ref in stage.uses()))
+    features[name] = tf.cond(needed, work, lambda: tf.identity(image))
+    features[name].set_shape(image.shape)
+
+
 def _branch(stage: s.Branch, features: Features) -> None:
     def kernel(single: Features) -> Features:
         apply_stage(stage.stage, single)
@@ -214,13 +280,10 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     s.Branch: Lowering(example=_branch),
     s.Fork: Lowering(batch=_fork, example=_fork),
     item_stages.Measure: Lowering(example=moving.measure),
-    item_stages.Enter: Lowering(batch=moving.enter),
-    item_stages.EnterEach: Lowering(batch=moving.enter),
+    **dict.fromkeys((item_stages.Enter, item_stages.EnterEach), Lowering(batch=moving.enter)),
     ChooseWindow: Lowering(batch=moving.choose_window),
-    item_stages.Move: Lowering(batch=moving.move),
-    item_stages.MoveEach: Lowering(batch=moving.move),
-    item_stages.Bend: Lowering(batch=moving.bend),
-    item_stages.BendEach: Lowering(batch=moving.bend),
+    **dict.fromkeys((item_stages.Move, item_stages.MoveEach), Lowering(batch=moving.move)),
+    **dict.fromkeys((item_stages.Bend, item_stages.BendEach), Lowering(batch=moving.bend)),
     item_stages.CombineItems: Lowering(batch=moving.combine_items),
     item_stages.Limit: Lowering(batch=moving.limit),
     item_stages.Renumber: Lowering(batch=moving.renumber),
@@ -239,10 +302,14 @@ LOWERINGS: dict[type[Stage], Lowering] = {
         table_params,
         phases=lambda stage: (partial(histogram_table, stage),) if stage.reads_histogram else (),
     ),
-    Neighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
-    HostNeighbourhood: Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases),
+    **dict.fromkeys((Neighbourhood, HostNeighbourhood), Lowering(neighbourhood, neighbourhood_params, phases=neighbourhood_phases)),
     BlendChains: Lowering(blend_chains, neighbourhood_params, phases=chain_phases),
-    Combine: Lowering(combine, combining_params, sent=near_partners, received=partners_at),
+    Combine: Lowering(
+        combine,
+        combining_params,
+        sent=lambda params, rows: (params[0] - rows[:, None], *params[1:]),
+        received=lambda params, rows: (params[0] + rows[:, None], *params[1:]),
+    ),
     item_stages.Paste: Lowering(batch=paste),
     item_stages.PasteInstances: Lowering(batch=moving.paste_instances),
     item_stages.PasteItems: Lowering(batch=moving.paste_items),

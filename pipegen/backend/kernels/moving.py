@@ -16,7 +16,7 @@ from pipegen.ops.families.item_stages import NUMBERS
 from pipegen.ops.families.neighbourhood import DisplacementTransform
 from pipegen.ops.kinds.registry import kind_named
 from pipegen.ops.lowering.linear import multiply
-from pipegen.ops.lowering.windows import Box, Sides, onto
+from pipegen.ops.lowering.windows import onto
 from pipegen.ops.stage import StepRef
 from pipegen.ops.step_bases import GeometricTransform
 from pipegen.types import valid_name
@@ -241,20 +241,16 @@ def _product(stage: st.Move, features: Features, before: tuple[tf.Tensor, tf.Ten
         if isinstance(ref.step, GeometricTransform):
             matrix = geometric_matrix(ref.of(GeometricTransform), draws, *real)
         else:
-            box, after = _shown_by(ref, features, before)
-            after = tf.convert_to_tensor(after[0], tf.int32), tf.convert_to_tensor(after[1], tf.int32)
+            window = features.get(window_name(ref))
+            if window is None:
+                box, shown = step_of(ref, draws).shown(own_draws(ref, draws), *before)
+            else:
+                top, left, height, width = tf.unstack(window, axis=1)
+                box, shown = (top, left, height, width), (height[0], width[0])
+            after = tf.convert_to_tensor(shown[0], tf.int32), tf.convert_to_tensor(shown[1], tf.int32)
             matrix = onto(box, after, draws[:, 0] if draws.shape[1] else whole[:, 0, 0])
         whole = multiply(whole, matrix)
     return whole, after
-
-
-def _shown_by(ref: StepRef, features: Features, before: tuple[tf.Tensor, tf.Tensor]) -> tuple[Box, Sides]:
-    """Returns the part of the image that a step shows, and the size of the output."""
-    chosen = features.get(window_name(ref))
-    if chosen is None:
-        return step_of(ref, features["@draws"]).shown(own_draws(ref, features["@draws"]), *before)
-    top, left, height, width = tf.unstack(chosen, axis=1)
-    return (top, left, height, width), (height[0], width[0])
 
 
 def _inverse(m: tf.Tensor) -> tf.Tensor:
@@ -408,10 +404,16 @@ def _edges(seen: _Pixels, covered: _Pixels) -> tuple[tf.Tensor, tf.Tensor, tf.Te
         and bottom have moved, bool `(n, most, 4)`; and the visible share of its pixels, float64 `(n, most)`, 1 for an item without any.
     """
     firsts, lasts, moved_first, moved_last = [], [], [], []
+
+    def ends_of(there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Finds the first and the last true place of each row, bool `(..., side)`."""
+        ones = tf.cast(there, tf.uint8)
+        return tf.argmax(ones, -1), tf.shape(there, tf.int64)[-1] - 1 - tf.argmax(tf.reverse(ones, [-1]), -1)
+
     for axis in (2, 1):
         before = seen.along(axis)
         after = before - covered.along(axis)
-        ends = [_ends(count > 0) for count in (before, after)]
+        ends = [ends_of(count > 0) for count in (before, after)]
         firsts.append(ends[1][0])
         lasts.append(ends[1][1])
         moved_first.append(ends[0][0] != ends[1][0])
@@ -420,10 +422,3 @@ def _edges(seen: _Pixels, covered: _Pixels) -> tuple[tf.Tensor, tf.Tensor, tf.Te
     share = tf.where(whole > 0, (whole - gone) / tf.maximum(whole, 1.0), 1.0)
     first, last = (tf.cast(tf.stack(ends, -1), tf.float64) for ends in (firsts, lasts))
     return first, last, tf.stack([*moved_first, *moved_last], -1), share
-
-
-def _ends(there: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the first and the last true place of each row, bool `(..., side)`."""
-    ones = tf.cast(there, tf.uint8)
-    side = tf.shape(there, tf.int64)[-1]
-    return tf.argmax(ones, -1), side - 1 - tf.argmax(tf.reverse(ones, [-1]), -1)

@@ -44,12 +44,9 @@ class Reuse:
 class Places:
     """A function compiled by XLA whose large results reuse memory.
 
-    Args:
-        function: From tensors to a list of tensors; XLA can compile it. Its first argument is a list with, for each result, a tensor of
-            the same type whose memory it may fill, or None.
-        outputs: The types of its results, with static shapes.
-        depth: Most results of one kind in use at a time: being computed, waiting, and in use by the user. With more in use, some get
-            new memory.
+    The first argument of the function is a list with, for each result, a tensor of the same type whose memory it may fill, or None. `depth`
+    is the largest number of results of one kind in use at a time: being computed, waiting, and in use by the user. With more in use, some
+    get new memory.
     """
 
     def __init__(self, function: Callable[..., list[tf.Tensor]], outputs: list[tf.TensorSpec], depth: int) -> None:

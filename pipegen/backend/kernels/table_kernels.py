@@ -118,7 +118,13 @@ def look_up(image: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
 
 def chain_phases(stage: BlendChains) -> tuple[Phase, ...]:
     """Lists the functions that fold the tables, apply them to the images, and find the positions that each chain reads."""
-    return partial(_fold, stage), partial(_look_up, stage), partial(_locate, stage)
+
+    def apply(image: tf.Tensor, params: Params) -> Params:
+        table, matrices, weights, *rest = params
+        repeated = tf.repeat(as_bytes(image), int(weights.shape[1]) - 1, axis=0)
+        return (look_up(repeated, table), matrices, weights, *rest)
+
+    return _fold, apply, partial(_locate, stage)
 
 
 def blend_chains(stage: BlendChains, image: tf.Tensor, given: Params) -> tf.Tensor:
@@ -139,7 +145,7 @@ def blend_chains(stage: BlendChains, image: tf.Tensor, given: Params) -> tf.Tens
     return tf.where(given[-1][:, None, None, None], done, image) if stage.ref.conditional else done
 
 
-def _fold(_stage: BlendChains, image: tf.Tensor, params: Params) -> Params:
+def _fold(image: tf.Tensor, params: Params) -> Params:
     """Folds the tables of each chain into one: int32 `(n · chains, channels, 256)`."""
     chains, rest = Chains(*params[:4]), params[4:]
     count, layers = int(chains.kinds.shape[1]), int(chains.kinds.shape[2])
@@ -152,12 +158,6 @@ def _fold(_stage: BlendChains, image: tf.Tensor, params: Params) -> Params:
         learned = tf.where(kind == STRETCH, auto_contrasted(entering), equalized(entering))
         table = fold(table, tf.where(kind == PLAIN, tables[:, layer, None], learned))
     return (table, chains.matrices, chains.weights, *rest)
-
-
-def _look_up(_stage: BlendChains, image: tf.Tensor, params: Params) -> Params:
-    table, matrices, weights, *rest = params
-    repeated = tf.repeat(as_bytes(image), int(weights.shape[1]) - 1, axis=0)
-    return (look_up(repeated, table), matrices, weights, *rest)
 
 
 def _locate(stage: BlendChains, image: tf.Tensor, params: Params) -> Params:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -141,9 +141,10 @@ class Once(Generic[T]):
 
 @untraced
 class InTurn(Iterator[Any]):
-    """A thread-safe iterator: each element goes to one thread, the end to all."""
+    """A thread-safe iterator over `elements`, or over what a subclass takes: each element goes to one thread, the end to all."""
 
-    def __init__(self) -> None:
+    def __init__(self, elements: Iterable[Any] = ()) -> None:
+        self._elements = iter(elements)
         self._turn = threading.Lock()
         self._ended = False
 
@@ -163,15 +164,4 @@ class InTurn(Iterator[Any]):
 
     def _take(self) -> Any:
         """Returns the next element; called by one thread at a time."""
-        raise NotImplementedError
-
-
-class GeneratedInTurn(InTurn):
-    """A thread-safe iterator over a Python iterator."""
-
-    def __init__(self, generator: Iterator[Any]) -> None:
-        super().__init__()
-        self._generator = generator
-
-    def _take(self) -> Any:
-        return next(self._generator)
+        return next(self._elements)

@@ -105,7 +105,7 @@ def attempt(compute: Compute, record: tf.Tensor, draws: tf.Tensor, out: ElementT
     with meanwhile(graph_around, None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()):
         tried = plain_map(tf.data.Dataset.from_tensors({"@record": record, "@draws": draws}), work).ignore_errors(log_warning=False)
     features, good = tried.concatenate(fallback).take(1).get_single_element()
-    return _shaped(features, out), good
+    return shaped(features, out), good
 
 
 def mark_damaged(compute: Compute, features: Features, out: ElementType) -> Features:
@@ -122,7 +122,8 @@ def all_whole(features: Features) -> Features:
     return features | {WHOLE: tf.fill(tf.shape(whole), tf.reduce_all(whole))}
 
 
-def _shaped(features: Features, out: ElementType) -> Features:
+def shaped(features: Features, out: ElementType) -> Features:
+    """Sets the static shapes of features."""
     for name, t in out.items():
         features[name].set_shape(t.shape)
     return features
@@ -137,16 +138,10 @@ def replace_damaged(
     quarantine: Quarantine,
     path: Callable[[tf.Tensor], tf.Tensor],
 ) -> Features:
-    """Computes the features of a record, or those of the next good record that may replace it.
+    """Computes the features of a record, of type `out`, or those of the next good record that may replace it.
 
-    Args:
-        compute: From `@record` and `@draws` of a record to its features.
-        features: The element, with `@record`, `@draws`, `@epoch` and `@slot`.
-        out: The type of the result of `compute`.
-        alternates: From epoch and slot to the records to try, their cycles and their occurrences as replacements.
-        draw: From a record, a cycle and an occurrence to draws.
-        quarantine: The list of damaged records.
-        path: From a record to the name of its place.
+    `alternates` gives, from epoch and slot, the records to try, their cycles and their occurrences as replacements; `draw` the draws of a
+    record, a cycle and an occurrence; `path` the name of a record's place.
     """
     record, draws = features["@record"], features["@draws"]
     first, good = attempt(compute, record, draws, out)
@@ -182,7 +177,7 @@ def replace_damaged(
 
     chosen, fresh, values = tf.cond(good, lambda: (record, draws, first), search)
     fresh.set_shape(draws.shape)
-    return features | {"@record": chosen, "@draws": fresh} | _shaped(values, out)
+    return features | {"@record": chosen, "@draws": fresh} | shaped(values, out)
 
 
 def name_damaged(compute: Compute, features: Features, out: ElementType, path: tf.Tensor, advice: str) -> Features:
@@ -191,7 +186,7 @@ def name_damaged(compute: Compute, features: Features, out: ElementType, path: t
     message = tf.strings.join(["pipegen: cannot read or decode ", path, advice])
     check = tf.debugging.Assert(good, [message, features["@record"]])
     with tf.control_dependencies([check] if check is not None else []):
-        return features | _shaped({name: tf.identity(value) for name, value in values.items()}, out)
+        return features | shaped({name: tf.identity(value) for name, value in values.items()}, out)
 
 
 Where = Callable[["Path"], str]

@@ -22,25 +22,13 @@ if TYPE_CHECKING:
     from pipegen.types import ElementType
 
 
-class RowCache:
-    """A cache of all records of a split at one edge of the plan; `plan/cache_kinds.py` has a kind for each subclass."""
+class MemoryCache:
+    """A cache in memory of an edge of type `entry`, without labels and numbers in columns, unless they are `read` with their records.
 
-    features: tuple[str, ...]
-    """The cached features."""
-    ready: tf.Variable
-    """True for cached records: bool `(records,)`."""
-
-    def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
-        """Fills the cache with one record, unless it holds it or is full; returns the record afterwards."""
-        raise NotImplementedError
-
-    def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
-        """Reads the features of a batch; `compute` computes those of one example that could not be cached."""
-        raise NotImplementedError
-
-
-class MemoryCache(RowCache):
-    """A cache in memory of an edge of type `entry`, without labels and numbers in columns, unless they are `read` with their records."""
+    Attributes:
+        features: The cached features.
+        ready: True for cached records: bool `(records,)`.
+    """
 
     def __init__(self, entry: ElementType, num_examples: int, read: Collection[str] = ()) -> None:
         self.features = tuple(name for name, t in entry.items() if not kind_of(t).indexed or name in read)
@@ -49,6 +37,8 @@ class MemoryCache(RowCache):
         self.ready = variable(np.zeros(num_examples, bool), tf.bool, "pipegen_cache_filled")
 
     def fill(self, record: tf.Tensor, compute: Callable[[], Features]) -> tf.Tensor:
+        """Fills the cache with one record, unless it holds it or is full; returns the record afterwards."""
+
         def miss() -> tf.Tensor:
             features = compute()
             stored = [write_row(self._kept[name], record, features[name]) for name in self.features]
@@ -61,6 +51,7 @@ class MemoryCache(RowCache):
         return tf.cond(self.ready.sparse_read(record), lambda: tf.identity(record), miss)
 
     def gather(self, features: Features, compute: Callable[[Features], Features]) -> Features:
+        """Reads the features of a batch; `compute` computes those of one example that could not be cached."""
         return {name: self._kept[name].sparse_read(features["@record"]) for name in self.features}
 
 
@@ -84,8 +75,8 @@ _COMPUTE, _WHOLE, _LEFT_OUT = 0, 1, 2
 """States of a record: to compute and write; cached; not cached, since the cache cannot be written any more."""
 
 
-class DiskCache(RowCache):
-    """A split's view of a cache on disk.
+class DiskCache:
+    """A split's view of a cache on disk, with the methods of `MemoryCache`.
 
     Args:
         store: The cache.
@@ -176,3 +167,7 @@ class DiskCache(RowCache):
         if message not in self.store.told:
             self.store.told.add(message)
             log.warning(message, *about)
+
+
+RowCache = MemoryCache | DiskCache
+"""A cache of all records of a split at one edge of the plan; `plan/cache_kinds.py` has a kind for each."""

@@ -12,15 +12,13 @@ import os
 import re
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
 from pathlib import Path
-from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.devices import on_this_host
+from pipegen.backend.process.devices import Once, on_this_host
 from pipegen.kept import COLUMNS, keep, open_kept
 from pipegen.ops.lowering.graphs import elsewhere, meanwhile
 from pipegen.ops.sources.listing.strings import Collector, Strings, shareable
@@ -28,27 +26,18 @@ from pipegen.terminal import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """UTF-8 of a surrogate, which stands for an invalid byte of a file name."""
 _LARGE = 2**28
 """Least bytes of a column that is mapped from a file and not captured: a split has at most six columns, so a graph holds them all."""
-T = TypeVar("T")
 _captured: ContextVar[Path | bool] = ContextVar("captured", default=False)
-_saved: ContextVar[dict[int, tf.Variable] | None] = ContextVar("saved", default=None)
-_below: ContextVar[tuple[bytes, tf.Tensor] | None] = ContextVar("below", default=None)
+columns_saved: ContextVar[dict[int, tf.Variable] | None] = ContextVar("saved", default=None)
+"""Functions traced with it read columns from variables, which are added to it, to be saved with the functions."""
+paths_below: ContextVar[tuple[bytes, tf.Tensor] | None] = ContextVar("below", default=None)
+"""Functions traced with it replace a folder at the start of paths by a string scalar."""
 _LONGEST = 1 << 30
 """More bytes than any path has."""
-_making = RLock()
-
-
-class Once(cached_property[T]):
-    """A cached property that only one thread computes: of two variables one would be deleted while a graph holds its handle."""
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        with _making:
-            return super().__get__(instance, owner)
 
 
 @contextmanager
@@ -58,19 +47,9 @@ def columns_captured(folder: Path | None) -> Iterator[None]:
         yield
 
 
-def columns_saved(held: dict[int, tf.Variable]) -> AbstractContextManager[None]:
-    """Functions traced inside read columns from variables, which are added to `held`, to be saved with the functions."""
-    return meanwhile(_saved, held)
-
-
-def paths_below(folder: bytes, now: tf.Tensor) -> AbstractContextManager[None]:
-    """Functions traced inside replace `folder` at the start of paths by `now`, a string scalar."""
-    return meanwhile(_below, (folder, now))
-
-
 def runs_elsewhere() -> bool:
     """Checks whether functions traced now may run in another process, without the variables of this one."""
-    return bool(_captured.get()) or _saved.get() is not None
+    return bool(_captured.get()) or columns_saved.get() is not None
 
 
 class Column:
@@ -99,7 +78,7 @@ class Column:
     def _read(self) -> tf.Tensor:
         """The whole array, for a function in this or another process."""
         # NOTE: `sparse_read` would copy the variable, since the memory is not TensorFlow's.
-        saved, folder = _saved.get(), _captured.get()
+        saved, folder = columns_saved.get(), _captured.get()
         if saved is not None:
             return saved.setdefault(id(self), self._variable).read_value()
         return self._portable(folder) if folder else self._variable.read_value()
@@ -189,7 +168,7 @@ class Paths:
             each = tf.gather(tf.constant([bytes([i]) for i in range(256)]), characters)
             texts = tf.strings.unsorted_segment_join(each, places.value_rowids(), tf.size(records))
         found = tf.strings.join([tf.gather(before, tf.cast(held["of"](rows), tf.int32)) if "of" in held else before[0], texts])
-        below = _below.get()
+        below = paths_below.get()
         return found if below is None else tf.strings.join([below[1], tf.strings.substr(found, len(below[0]), _LONGEST)])
 
     def one(self, record: tf.Tensor) -> tf.Tensor:

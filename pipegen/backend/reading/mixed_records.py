@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.reading.split_records import Records, RecordTensors, files_of, records_from
+from pipegen.backend.reading.split_records import Records, RecordTensors, records_from
 from pipegen.data.mixed_manifest import MixedManifest
-from pipegen.errors import InternalError
 from pipegen.frozen import dataclass
 from pipegen.ops.sources.listing.reader import Reader
 
@@ -138,25 +137,21 @@ class MixedTensors(RecordTensors):
 
     def read(self, record: tf.Tensor, out: ElementType) -> Features:
         """Reads the stored features of one record, or, if all are listed in columns, of records `(n,)`."""
+        found: Features = {}
         if record.shape.rank:
-            return self._read_all(record, out)
-        names = [name for name, _ in out.items()]
+            for tensors, here, own in self._each_part(record):
+                for name, value in tensors.read(own, out).items():
+                    mask = tf.reshape(here, tf.concat([tf.shape(here), tf.ones([tf.rank(value) - 1], tf.int32)], 0))
+                    found[name] = tf.where(mask, value, found[name]) if name in found else value
+            return found
 
         def one(part: int, own: tf.Tensor) -> list[tf.Tensor]:
-            found = self.parts[part].read(own, out)
-            return [found[name] for name in names]
+            read = self.parts[part].read(own, out)
+            return [read[name] for name in out]
 
-        values = dict(zip(names, self.of_part(record, one), strict=True))
-        for name, t in out.items():
-            values[name].set_shape(t.shape)
-        return values
-
-    def _read_all(self, record: tf.Tensor, out: ElementType) -> Features:
-        found: Features = {}
-        for tensors, here, own in self._each_part(record):
-            for name, value in tensors.read(own, out).items():
-                mask = tf.reshape(here, tf.concat([tf.shape(here), tf.ones([tf.rank(value) - 1], tf.int32)], 0))
-                found[name] = tf.where(mask, value, found[name]) if name in found else value
+        for (name, t), value in zip(out.items(), self.of_part(record, one), strict=True):
+            value.set_shape(t.shape)
+            found[name] = value
         return found
 
     def read_each(self, records: tf.Tensor, out: ElementType, count: int) -> dict[str, list[tf.Tensor]]:
@@ -213,20 +208,3 @@ def records_of_plan(manifest: Manifest, split: str, plan: Plan, runtime: Runtime
 def tensors_of(records: Records) -> RecordTensors:
     """Converts records to tensors."""
     return MixedTensors(records) if isinstance(records, MixedRecords) else RecordTensors(records)
-
-
-def mixed_tensors(tensors: RecordTensors) -> MixedTensors:
-    """Checks that tensors are those of a mix.
-
-    Raises:
-        InternalError: If they are those of a single source.
-    """
-    if not isinstance(tensors, MixedTensors):
-        raise InternalError("a plan of several parts was given the records of one source")
-    return tensors
-
-
-def files_in(records: Records, read: ElementType) -> tuple[str, ...]:
-    """Lists the features that are files, in any part."""
-    reads = records.reads if isinstance(records, MixedRecords) else (read,)
-    return tuple(dict.fromkeys(name for own in reads for name in files_of(own)))

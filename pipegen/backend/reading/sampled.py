@@ -24,10 +24,8 @@ class RepeatTensors:
     def __init__(self, repeats: Repeats) -> None:
         self.size = repeats.size
         self._seed, self._phase = repeats.seed, repeats.phase
-        self._bounds = Column(repeats.bounds)
-        self._sizes = None if repeats.sizes is None else Column(repeats.sizes)
-        self._firsts = None if repeats.firsts is None else Column(repeats.firsts)
-        self._members = None if repeats.members is None else Column(repeats.members)
+        self._bounds, others = Column(repeats.bounds), (repeats.sizes, repeats.firsts, repeats.members)
+        self._sizes, self._firsts, self._members = (None if column is None else Column(column) for column in others)
 
     def visit(self, epoch: tf.Tensor, slot: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Finds the records at slots of epochs, and their earlier occurrences in the epoch: int64 `(n,)`, as are the arguments."""

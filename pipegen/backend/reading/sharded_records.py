@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from pipegen.backend.process.devices import on_this_host
+from pipegen.backend.process.devices import Once, on_this_host
 from pipegen.backend.process.traced_functions import compiled, vectors
-from pipegen.backend.reading.manifest_columns import Column, Once, as_tensor, runs_elsewhere
+from pipegen.backend.reading.manifest_columns import Column, as_tensor, runs_elsewhere
 from pipegen.data.shards import BLOCK, MIX_FACTORS, MIX_SHIFTS
 from pipegen.ops.lowering.stored_readers import file_of, mapped_there
 
@@ -88,12 +88,11 @@ class ShardTensors:
 
 @cache
 def _mixed() -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    return compiled(_halves, vectors(tf.uint64, tf.int64), jit=False)
+    def halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        mixed = mix64(base + tf.cast(row, tf.uint64))
+        return tf.cast(mixed, tf.uint32), tf.cast(tf.bitwise.right_shift(mixed, tf.constant(32, tf.uint64)), tf.uint32)
 
-
-def _halves(base: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    mixed = mix64(base + tf.cast(row, tf.uint64))
-    return tf.cast(mixed, tf.uint32), tf.cast(tf.bitwise.right_shift(mixed, tf.constant(32, tf.uint64)), tf.uint32)
+    return compiled(halves, vectors(tf.uint64, tf.int64), jit=False)
 
 
 def _at(starts: tf.Tensor, value: tf.Tensor) -> tf.Tensor:

@@ -226,16 +226,13 @@ class RecordTensors:
                     found[valid_name(name)] = there
             elif name in self._packed:
                 found[name] = self._packed[name](records) if records.shape.rank == 0 else part(self._packed[name].each(records))
+            elif kind.indexed and name in self._columns:
+                found[name] = part(self._columns[name](records))
+            elif kind.indexed and self._labels is not None:
+                found[name] = part(tf.cast(self._labels(records), tf.int64))
             elif not kind.valid:  # set with its items
-                listed = self._indexed(name, records) if kind.indexed else None
-                found[name] = read(name) if listed is None else part(listed)
+                found[name] = read(name)
         return found
-
-    def _indexed(self, name: str, records: tf.Tensor) -> tf.Tensor | None:
-        """Looks a feature up in a column; `None` if it is read with the record."""
-        if name in self._columns:
-            return self._columns[name](records)
-        return None if self._labels is None else tf.cast(self._labels(records), tf.int64)
 
     def _padded(self, feature: str, record: tf.Tensor, shape: tuple[int | None, ...]) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the items of records, padded to `shape` with zeros, and a mask of the items."""

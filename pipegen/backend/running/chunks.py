@@ -10,7 +10,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from pipegen.backend.features import Features, Found
-from pipegen.backend.kernels.decode_kernels import survey
+from pipegen.backend.kernels.lower import survey
 from pipegen.ops.families.decoder import Decodes
 from pipegen.ops.lowering.graphs import apart, either
 from pipegen.ops.lowering.resizing import usual_sizes
@@ -19,8 +19,10 @@ from pipegen.plan.nodes import Element, Read
 from pipegen.types import ElementType, FeatureType
 
 Reading: TypeAlias = Callable[[tf.Tensor, ElementType, int], dict[str, list[tf.Tensor]]]
+"""A function that reads the stored features of a number of records: a tensor for each feature and record."""
 Scope: TypeAlias = Callable[[Stage], AbstractContextManager[object]]
 Run: TypeAlias = Callable[[Element, Features, Mapping[str, Found]], None]
+"""A function that runs an Element on one example, in place, with the surveyed windows by feature."""
 
 _REAL = "@real"
 """False for rows that only fill the last chunk or the batch."""
@@ -55,16 +57,8 @@ def each(
     """Runs nodes, which work on single examples, on a chunk `(chunk, ...)`.
 
     Files are read and surveyed in parallel. The rest is traced once, and TensorFlow inlines it for each example. In most chunks all files
-    are usual ones, whose graph has no branches.
-
-    Args:
-        features: The features of the index.
-        nodes: The nodes to run: Read, then Element.
-        read: Reads the stored features of a number of records: a tensor for each feature and record.
-        run: Runs an Element on one example, in place, with the surveyed windows by feature.
-        chunk: Examples in a chunk.
-        scope: Returns the name scope of a stage.
-        of: If the nodes are those of one bucket: the types of an example in all buckets, so that all are stacked alike.
+    are usual ones, whose graph has no branches. If the nodes are those of one bucket, `of` has the types of an example in all buckets, so
+    that all are stacked alike.
 
     Returns:
         The features `(chunk, ...)`; large ones as a list of tensors, which `joined` stacks.
@@ -116,18 +110,12 @@ def joined(features: Features, of: ElementType, batch: int, chunk: int, *, full:
             # In a batch that is not full, the last chunk is repeated in place of missing ones.
             lists = [value[i if full else tf.minimum(i, count - 1)] for i in range(batch // chunk)]
             rows[name] = _stacked(lists, tf.TensorSpec(of[name].shape, tf.as_dtype(of[name].dtype)), batch)
-        else:
-            rows[name] = _unchunked(value, batch if full else -1)
+        elif value.shape[2:].is_fully_defined():
+            rows[name] = tf.reshape(value, [batch if full else -1, *value.shape[2:]])
+        else:  # sides that differ from bucket to bucket are read from the batch
+            rows[name] = tf.reshape(value, tf.concat([[batch if full else -1], tf.shape(value)[2:]], 0))
+            rows[name].set_shape([batch if full else None, *value.shape[2:]])
     return rows if full else real(rows)
-
-
-def _unchunked(value: tf.Tensor, rows: int) -> tf.Tensor:
-    """Joins chunks `(k, chunk, ...)` into rows; sides that differ from bucket to bucket are read from the batch."""
-    if value.shape[2:].is_fully_defined():
-        return tf.reshape(value, [rows, *value.shape[2:]])
-    reshaped = tf.reshape(value, tf.concat([[rows], tf.shape(value)[2:]], 0))
-    reshaped.set_shape([None if rows < 0 else rows, *value.shape[2:]])
-    return reshaped
 
 
 def _together(values: list[tf.Tensor], t: FeatureType) -> tf.Tensor:

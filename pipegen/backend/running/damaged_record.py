@@ -20,7 +20,6 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.features import Features
-    from pipegen.backend.reading.damage import Quarantine
     from pipegen.backend.running.execute import Executor
     from pipegen.physical.extent import Position
 
@@ -36,8 +35,11 @@ def explain_failure(executor: Executor, error: Exception, at: Position | None) -
         error itself if no record of the batch is at fault.
     """
     quarantine = executor.damage.quarantine
-    if quarantine is not None and quarantine.failure is not None:
-        return _too_many(executor, quarantine, at)
+    if quarantine is not None and quarantine.failure is not None:  # with details of one record: a user's function may fail on all
+        details = (find_problem(executor, record, 0 if at is None else at.epoch) for record in quarantine.damaged)
+        problem = next(filter(None, details), None)
+        more = "" if problem is None else f"; {problem.removesuffix(f'; {executor.damage.advice}')}"
+        return DataError(f"{quarantine.failure}{more}")
     if at is None:
         named = re.search(r"\[pipegen: (.*)\] \[(\d+)\]", str(error)) or re.search(r"\[pipegen: (.*)\]()", str(error))
         if named is None:
@@ -49,17 +51,6 @@ def explain_failure(executor: Executor, error: Exception, at: Position | None) -
         if problem is not None:
             return DataError(f"{problem}; {NO_STAND_IN}" if NO_STAND_IN in str(error) else problem)
     return error
-
-
-def _too_many(executor: Executor, quarantine: Quarantine, at: Position | None) -> DataError:
-    """Reports that too many records are damaged, with details of one: a user's function may fail on all."""
-    failure = DataError(str(quarantine.failure))
-    epoch = at[0] if at is not None else 0
-    for record in quarantine.damaged:
-        problem = find_problem(executor, record, epoch)
-        if problem is not None:
-            return DataError(f"{failure}; {problem.removesuffix(f'; {executor.damage.advice}')}")
-    return failure
 
 
 def examples_of(executor: Executor, at: Position) -> list[tuple[int, int, int]]:
@@ -90,7 +81,11 @@ def find_problem(executor: Executor, record: int, epoch: int, occurrence: int = 
             try:
                 apply_element(stage, features)
             except _FAILURES as error:
-                return _describe(executor, records.locate(record, (_at_fault(stage, features),)), stage, error)
+                path, why = records.locate(record, (_at_fault(stage, features),)), reason(error)
+                ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, Decodes) else "process"
+                if isinstance(stage, DecodeWindow) and "crop" in why and "exceeds" in why:
+                    ref, verb = stage.crop, "crop"
+                return f"cannot {verb} {path}{_place(executor, ref)}: {why}; {executor.damage.advice}"
     return None
 
 
@@ -103,13 +98,6 @@ def _at_fault(stage: Stage, features: Features) -> str:
         except _FAILURES:
             return name
     return stage.feature
-
-
-def _describe(executor: Executor, path: str, stage: Stage, error: Exception) -> str:
-    ref, verb = next(iter(stage.uses()), None), "decode" if isinstance(stage, Decodes) else "process"
-    if isinstance(stage, DecodeWindow) and "crop" in reason(error) and "exceeds" in reason(error):
-        ref, verb = stage.crop, "crop"
-    return f"cannot {verb} {path}{_place(executor, ref)}: {reason(error)}; {executor.damage.advice}"
 
 
 def _place(executor: Executor, ref: StepRef | None) -> str:

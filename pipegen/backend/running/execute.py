@@ -14,15 +14,13 @@ from pipegen.backend.index.bucketed_order import BucketedOrder
 from pipegen.backend.index.draws import Draws, MixedDraws
 from pipegen.backend.index.interleaving import Counts, MixedOrder
 from pipegen.backend.index.order import Order, window_size
-from pipegen.backend.kernels.batch_parts import apply_branch
-from pipegen.backend.kernels.chain import lower_kernel
-from pipegen.backend.kernels.device_kernels import DeviceKernel
-from pipegen.backend.kernels.lower import apply_element
+from pipegen.backend.kernels.chain import DeviceKernel, lower_kernel
+from pipegen.backend.kernels.lower import apply_branch, apply_element
 from pipegen.backend.kernels.reuse import Reuse
-from pipegen.backend.reading.damage import AS_ERRORS, Treatment
+from pipegen.backend.reading.damage import AS_ERRORS, Treatment, shaped
 from pipegen.backend.reading.graph_caches import MemoryCache, RowCache
 from pipegen.backend.reading.manifest_columns import Column
-from pipegen.backend.reading.mixed_records import MixedRecords, mixed_tensors, tensors_of
+from pipegen.backend.reading.mixed_records import MixedRecords, MixedTensors, tensors_of
 from pipegen.backend.reading.sampled import PacedTensors, sampled
 from pipegen.data.rounding import part_seed
 from pipegen.data.shares import USUAL
@@ -94,6 +92,8 @@ class Executor:
         python, replaces = reader.python(records.features, records.ram_budget), damage.quarantine is not None
         self.setting = Setting(extent, threads(spec.runtime), jit, replaces, python, columns, *reader.keeps(), reader.fetches)
         self.order = replace(order_of(extent, index, records, spec.seed, buckets), sampled=chosen)
+        self.steps = self.order.steps
+        """Steps in an epoch."""
         self.wide = widened(plan, self.order)
         """Rows of a batch up to the last kernel that combines examples, if its block is widened to whole groups."""
         self.tensors = tensors_of(records)
@@ -114,11 +114,6 @@ class Executor:
         if not node.kind.in_memory:
             raise InternalError(f"a plan has a cache {node.kind.where}, but no function to open it")
         return MemoryCache(node.out, len(self.records), self.records.features)
-
-    @property
-    def steps(self) -> int:
-        """Steps in an epoch."""
-        return self.order.steps
 
     @cached_property
     def _buckets(self) -> Column:
@@ -143,13 +138,9 @@ class Executor:
         return divided(self.plan)
 
     def kernel(self, node: Kernel, entry: ElementType, batch: int | None = None, depth: int = 0) -> Callable[[Features], Features]:
-        """Returns the lowered kernel of a node, compiled once.
+        """Returns the lowered kernel of a node, compiled once, for the rows of a full batch, by default this host's.
 
-        Args:
-            node: The node.
-            entry: The input type.
-            batch: Rows of a full batch; by default this host's.
-            depth: Number of results in use at a time, if they reuse the memory of earlier ones; else 0.
+        `depth` is the number of results in use at a time, if they reuse the memory of earlier ones; else 0.
         """
         key = id(node), bool(depth)
         if key not in self._kernels:
@@ -215,12 +206,13 @@ class Executor:
                         apply_branch(stage, features, self.branch(stage))
                     else:
                         apply_element(stage, features, (found or {}).get(stage.feature))
-            for name, t in node.out.items():
-                features[name].set_shape(t.shape)
+            shaped(features, node.out)
 
     def _read_of_part(self, node: Read, features: Features) -> Features:
         """Reads one record of a mix, and runs the steps of its part."""
-        tensors = mixed_tensors(self.tensors)
+        tensors = self.tensors
+        if not isinstance(tensors, MixedTensors):
+            raise InternalError("a plan of several parts was given the records of one source")
 
         def one(part: int, own: tf.Tensor) -> list[tf.Tensor]:
             done = dict(features)
@@ -231,9 +223,7 @@ class Executor:
             return [done[name] for name, _ in node.out.items()]
 
         values = dict(zip(node.out, tensors.of_part(features["@record"], one), strict=True))
-        for name, t in node.out.items():
-            values[name].set_shape(t.shape)
-        return values
+        return shaped(values, node.out)
 
     def nodes_of(self, record: int) -> list[Read | Element]:
         """Lists the nodes that one record goes through before the batch; in a mix, those of its part."""

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from pipegen.backend.kernels.lower import apply_element, apply_stage
 from pipegen.backend.process.traced_functions import plain
-from pipegen.backend.running.walk import Run
+from pipegen.backend.running.walk import Run, with_rows
 from pipegen.diagnostics.suggest import closest
 from pipegen.physical import nodes as p
 from pipegen.physical.decide import decide
@@ -79,9 +79,7 @@ class Lowered:
     def index(self, epoch: int | tf.Tensor, step: int | tf.Tensor) -> Features:
         """Computes the records and draws of a step: `@record` int64 `(n,)`, `@draws` float64 `(n, draws)`, and so on."""
         found = self._index(tf.cast(epoch, tf.int64), tf.cast(step, tf.int64))
-        for value in found.values() if self._rows is not None else ():
-            value.set_shape([self._rows, *value.shape[1:]])
-        return found
+        return found if self._rows is None else with_rows(found, self._rows)
 
     def read(self, features: Features) -> Features:
         """Reads the stored features of an example by its `@record`; for rows of arrays, also of a batch."""

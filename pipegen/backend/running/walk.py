@@ -34,7 +34,6 @@ from pipegen.types import ElementType
 
 if TYPE_CHECKING:
     from pipegen.backend.datasets.progress import Progress
-    from pipegen.backend.kernels.device_kernels import DeviceKernel
     from pipegen.backend.running.execute import Executor
 
 
@@ -142,7 +141,10 @@ class Run:
             case p.MapRequest():
                 return each(function.nodes, self.plan.plan.read)
             case p.FillCache():
-                return self._keep(function)
+                cache, compute, at_once = self.x.cache, self._one(function.examples), function.at_once
+                if at_once is None:
+                    return lambda f: f | {"@record": cache.fill(f["@record"], lambda: compute(f))}
+                return lambda f: fill_all(cache, f, compute, at_once)
             case p.ReadCache():
                 return self._fetch(function)
             case p.Sort():
@@ -152,17 +154,18 @@ class Run:
             case p.Trim():
                 return chunks.real
             case p.SetBatchSize():
-                return lambda f: _settled(f, function.rows)
+                return lambda f: with_rows(f, function.rows)
             case p.Rows():
                 return lambda f: f | self.x.tensors.locate(f["@record"], function.node.out, function.in_place)
             case p.Kernel():
                 return self.x.kernel(function.node, function.entry, function.batch, function.depth)
             case p.Prepare():
-                return partial(_prepared, self.x.device_kernel(function), function.number)
+                kernel, prefix = self.x.device_kernel(function), f"{_PREPARED}{function.number:03}/"
+                return lambda f: f | {f"{prefix}{i:03}": leaf for i, leaf in enumerate(kernel.parameters(f))}
             case p.SliceOwnRows():
                 return lambda f: combined_groups.own_rows(damage.all_whole(f), function.size)
             case p.Emit():
-                return lambda f: self._emit(f, function)
+                return lambda f: (*self._numbers(f), batch_of(function, f))
             case p.SplitForDevice():
                 return lambda f: self._send(f, function)
             case p.Deliver():
@@ -259,12 +262,6 @@ class Run:
 
         return replaced
 
-    def _keep(self, keep: p.FillCache) -> Callable[[Features], Features]:
-        cache, compute, at_once = self.x.cache, self._one(keep.examples), keep.at_once
-        if at_once is None:
-            return lambda f: f | {"@record": cache.fill(f["@record"], lambda: compute(f))}
-        return lambda f: fill_all(cache, f, compute, at_once)
-
     def _fetch(self, fetch: p.ReadCache) -> Callable[[Features], Features]:
         """Makes a function that reads features from the cache, and those the cache leaves out from columns."""
         x, cache, compute = self.x, self.x.cache, self._one(fetch.examples)
@@ -294,10 +291,6 @@ class Run:
         row = features["@slot"] - step * order.batch
         return tf.logical_and(row >= low, row < high)
 
-    def _emit(self, features: Features, emit: p.Emit) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Returns the epoch, the step and the batch for the model."""
-        return *self._numbers(features), batch_of(emit, features)
-
     def _send(self, features: Features, send: p.SplitForDevice) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Returns the epoch, the step, and the features of the batch with the parameters of all kernels on the device."""
         names = (*send.features, WEIGHT) if send.weighs else send.features
@@ -312,11 +305,6 @@ class Run:
         return features["@epoch"][0], step
 
 
-def _prepared(kernel: DeviceKernel, number: int, features: Features) -> Features:
-    """Adds the parameters of a kernel on the device to the features."""
-    return features | {f"{_PREPARED}{number:03}/{i:03}": leaf for i, leaf in enumerate(kernel.parameters(features))}
-
-
 def counted_from(numbers: tf.Tensor | None) -> From:
     """Unpacks `(origin, shift)`, int64 `(2,)`."""
     return START if numbers is None else From(*tf.unstack(numbers))
@@ -327,7 +315,8 @@ def _sorted(features: Features) -> Features:
     return {k: tf.gather(v, by_slot) for k, v in features.items()}
 
 
-def _settled(features: Features, rows: int) -> Features:
+def with_rows(features: Features, rows: int) -> Features:
+    """Sets the static batch dimension of features."""
     for value in features.values():
         value.set_shape([rows, *value.shape[1:]])
     return features

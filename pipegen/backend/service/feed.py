@@ -79,7 +79,8 @@ class Arrivals:
         self._begin, self._after, self._patience, self._window, self._fed = begin, after, patience, window, fed
         self._turn = threading.Condition()
         self._held: dict[Position, Any] = {}
-        self._ended = False
+        self.ended = False
+        """Whether the job has ended: no more batches arrive or are wanted."""
         self._came = 0
         self._quiet_since = -1
         self._behind_since: float | None = None
@@ -93,9 +94,9 @@ class Arrivals:
         with self._turn:
             self._came += 1
             self._turn.notify_all()
-            while not self._ended and len(self._held) >= 2 * self._window and at > self.next:
+            while not self.ended and len(self._held) >= 2 * self._window and at > self.next:
                 self._turn.wait()
-            if self._ended:
+            if self.ended:
                 return False
             if at < self.next:
                 self._fed.late += 1
@@ -114,7 +115,7 @@ class Arrivals:
         """
         with self._turn:
             begun, came = time.monotonic(), self._came
-            while self._awaits(self.next) and self._came != self._quiet_since:
+            while self.next not in self._held and not self.ended and self.next >= self._begin and self._came != self._quiet_since:
                 later = sum(at > self.next for at in self._held)
                 left = begun + self._patience - time.monotonic()
                 if left <= 0 and self._came == came:
@@ -133,9 +134,6 @@ class Arrivals:
         self._fed.refused += batch is Unusable.REFUSED
         return None
 
-    def _awaits(self, at: Position) -> bool:
-        return at not in self._held and not self._ended and at >= self._begin
-
     def behind(self, seconds: float = 0.0) -> bool:
         """Checks that all batches of the last `seconds` have been late."""
         since = self._behind_since
@@ -145,21 +143,16 @@ class Arrivals:
         """Waits for any batch, as long as the patience; returns False if none has arrived."""
         end = time.monotonic() + self._patience
         with self._turn:
-            while not self._came and not self._ended and (left := end - time.monotonic()) > 0:
+            while not self._came and not self.ended and (left := end - time.monotonic()) > 0:
                 self._turn.wait(left)
             if not self._came:
                 self._quiet_since = 0
             return bool(self._came)
 
-    @property
-    def ended(self) -> bool:
-        """Whether the job has ended: no more batches arrive or are wanted."""
-        return self._ended
-
     def end(self) -> None:
         """Ends the job and wakes all waiting threads."""
         with self._turn:
-            self._ended = True
+            self.ended = True
             self._turn.notify_all()
 
 
@@ -209,7 +202,7 @@ class Feed:
             return plain_map(numbers, lambda step: (epoch, step, since))
 
         def batch(epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Any]:
-            flat = py_function(self._flat, [epoch, step, since], types)
+            flat = py_function(self._batch, [epoch, step, since], types)
             for value, t in zip(flat, tf.nest.flatten(self._spec), strict=True):
                 value.set_shape(t.shape)
             return epoch, step, tf.nest.pack_sequence_as(self._spec, flat)
@@ -234,19 +227,14 @@ class Feed:
             )
         self._checked = True
 
-    def _flat(self, epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> list[tf.Tensor]:
-        origin, shift = (int(number) for number in since)
-        return tf.nest.flatten(self._batch(Position(int(epoch), int(step), origin, shift)))
-
-    def _batch(self, at: Position) -> Any:
+    def _batch(self, epoch: tf.Tensor, step: tf.Tensor, since: tf.Tensor) -> list[tf.Tensor]:
+        at = Position(int(epoch), int(step), *(int(number) for number in since))
         with self._lock:
             job = self._job(at)
         batch = None if job is None else job.arrivals.take()
-        if batch is None:
-            self.fed.here += 1
-            return self._here(at)
-        self.fed.there += 1
-        return batch
+        self.fed.here += batch is None
+        self.fed.there += batch is not None
+        return tf.nest.flatten(self._here(at) if batch is None else batch)
 
     def _job(self, at: Position) -> _Job | None:
         """Returns the job for a position, or starts one; `None` while the service is lost."""
@@ -309,9 +297,11 @@ class _Job:
         for there, epoch, step, *batch in remote:
             text = there.numpy()
             if text not in known:
-                known[text] = origin.differs(Origin.parse(text))
-                if known[text]:
-                    self._refuse(known[text])
+                known[text] = unlike = origin.differs(Origin.parse(text))
+                if unlike and unlike not in self.unlike:
+                    self.unlike[unlike] = None
+                    said = "refusing batches of a worker at %s, whose last bits may differ: %s"
+                    log.warning(said, self._service.address, unlike)
             number, damaged = int(step), int(step) < 0
             number = -1 - number if damaged else number
             came = Position(int(epoch), number, at.origin if int(epoch) == at.epoch else 0, at.shift)
@@ -323,12 +313,6 @@ class _Job:
                 log.warning(said, self._service.address, _MANY)
             if not self.arrivals.put(came, usable):
                 return
-
-    def _refuse(self, unlike: str) -> None:
-        if unlike not in self.unlike:
-            self.unlike[unlike] = None
-            where = self._service.address
-            log.warning("refusing batches of a worker at %s, whose last bits may differ: %s", where, unlike)
 
 
 def _end(jobs: list[_Job]) -> None:
